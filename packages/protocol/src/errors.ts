@@ -1,0 +1,35 @@
+/**
+ * The one error class of Rejoin. Being behind is not an error: a gap is an event on the stream. A `RejoinError` is for
+ * what a caller got wrong or cannot fix, and its message says what to do about it.
+ */
+export class RejoinError extends Error {
+  override readonly name = 'RejoinError'
+  /** Which of the known mistakes this is; stable across versions, unlike the message. */
+  readonly code: ErrorCode
+  /** Whether the same call may succeed later without being changed. */
+  readonly retryable: boolean
+
+  constructor(message: string, details: { code: ErrorCode; retryable?: boolean; cause?: unknown }) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.code = details.code
+    this.retryable = details.retryable ?? false
+  }
+}
+
+/** Every code an error of Rejoin can carry. `docs/reference/errors.md` has one heading for each. */
+export const errorCodes = [
+  'address-in-use',
+  'closed',
+  'forbidden',
+  'invalid-channel',
+  'invalid-data',
+  'invalid-event',
+  'invalid-option',
+  'invalid-type',
+  'log-mismatch',
+  'log-unavailable',
+  'not-found',
+  'too-large',
+] as const
+
+export type ErrorCode = (typeof errorCodes)[number]

@@ -1,0 +1,35 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+
+// Tests run on the sources, so that `npm run test:unit` needs no build. The packed and built form has its own test in
+// test/package.
+const source = (path: string) => fileURLToPath(new URL(`packages/${path}`, import.meta.url))
+const alias = {
+  '@rejoin/protocol': source('protocol/src/index.ts'),
+  '@rejoin/hub/memory': source('hub/src/log/memory.ts'),
+  '@rejoin/hub/node': source('hub/src/http/node.ts'),
+  '@rejoin/hub/testing': source('hub/src/testing/index.ts'),
+  '@rejoin/hub': source('hub/src/index.ts'),
+  '@rejoin/client': source('client/src/index.ts'),
+}
+
+export default defineConfig({
+  test: {
+    projects: [
+      { resolve: { alias }, test: { name: 'unit', include: ['packages/*/test/**/*.test.ts'] } },
+      {
+        resolve: { alias },
+        test: { name: 'whole', include: ['test/{package,simulation}/**/*.test.ts'], testTimeout: 120_000 },
+      },
+      {
+        resolve: { alias },
+        test: {
+          name: 'services',
+          include: ['test/{services,browser}/**/*.test.ts'],
+          testTimeout: 60_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+})

@@ -12,6 +12,7 @@ const alias = {
   '@rejoin/hub': source('hub/src/index.ts'),
   '@rejoin/client': source('client/src/index.ts'),
 }
+const globalSetup = fileURLToPath(new URL('test/fresh-build.ts', import.meta.url))
 
 export default defineConfig({
   test: {
@@ -19,13 +20,19 @@ export default defineConfig({
       { resolve: { alias }, test: { name: 'unit', include: ['packages/*/test/**/*.test.ts'] } },
       {
         resolve: { alias },
-        test: { name: 'whole', include: ['test/{package,simulation}/**/*.test.ts'], testTimeout: 120_000 },
+        test: {
+          name: 'whole',
+          include: ['test/{package,simulation}/**/*.test.ts'],
+          globalSetup,
+          testTimeout: 120_000,
+        },
       },
       {
         resolve: { alias },
         test: {
           name: 'services',
           include: ['test/{services,browser}/**/*.test.ts'],
+          globalSetup,
           testTimeout: 60_000,
           fileParallelism: false,
         },

@@ -1,0 +1,16 @@
+/** Time and chance. Tests pass their own, so that they wait for nothing and a run can be repeated. */
+export interface Clock {
+  /** Ms since 1970. Wall-clock time, so that a machine that wakes from sleep sees how long it was away. */
+  now(): number
+  /** From 0 up to, not including, 1. */
+  random(): number
+  setTimeout(callback: () => void, ms: number): unknown
+  clearTimeout(timer: unknown): void
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  random: () => Math.random(),
+  setTimeout: (callback, ms) => setTimeout(callback, ms),
+  clearTimeout: (timer) => clearTimeout(timer as number),
+}

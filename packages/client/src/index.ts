@@ -1,0 +1,8 @@
+export type { GapReason, SyncRequired } from '@rejoin/protocol'
+export type { Clock } from './clock.ts'
+export type { AnyEvent, EventStream, InvalidEvent, StreamEvent } from './event-stream.ts'
+export type { RequestHeaders } from './fetch-transport.ts'
+export type { Handler, Off } from './handler-set.ts'
+export type { ConnectOptions } from './options.ts'
+export { connect } from './stream.ts'
+export type { CloseReason, StreamState } from './stream-state.ts'

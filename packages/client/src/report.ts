@@ -1,0 +1,8 @@
+/**
+ * Shows an exception of the user's code without letting it end the stream: as an uncaught one where the platform can
+ * report without throwing, which error trackers see, and on the console in Node, where an uncaught one ends the process.
+ */
+export function report(error: unknown): void {
+  if (typeof globalThis.reportError === 'function') globalThis.reportError(error)
+  else console.error(error)
+}

@@ -1,0 +1,30 @@
+import type { Answer, OpenRequest } from './connection.ts'
+
+/**
+ * One way to reach a hub. Opens one connection and tells the sink what arrives on it. Resolves when the server has ended
+ * it, and rejects when it failed. Once the signal is aborted nobody listens any more, and it must let go of the
+ * connection.
+ */
+export type Transport = (request: OpenRequest, sink: Sink, signal: AbortSignal) => Promise<void>
+
+export interface Sink {
+  /** The response has begun. When it is not a stream to read, the signal is aborted on return. */
+  answered(answer: Answer): void
+  /** Anything at all arrived, a comment too: the line is alive. */
+  bytes(): void
+  /** The server's `retry:`. */
+  retry(ms: number): void
+  /**
+   * A block that is complete, in the order of the stream. When a promise comes back, the next block must wait for it, and
+   * reading too: that is what keeps a slow reader's memory small.
+   */
+  block(block: Block): Promise<void> | undefined
+}
+
+/** A block with data is an event of its type; one without only moves the cursor. */
+export interface Block {
+  readonly type?: string
+  readonly data?: string
+  /** The last id of the stream once this block is counted; empty while there was none on this connection. */
+  readonly id: string
+}

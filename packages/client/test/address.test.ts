@@ -1,0 +1,30 @@
+import { afterEach, expect, test, vi } from 'vitest'
+import { resolveAddress, withCursor } from '../src/address.ts'
+
+afterEach(() => vi.unstubAllGlobals())
+
+test('a relative URL is completed by the page', () => {
+  vi.stubGlobal('document', { baseURI: 'https://shop.example/app/' })
+  expect(resolveAddress('../events/orders').href).toBe('https://shop.example/events/orders')
+})
+
+test('a relative URL is completed by the location of a worker', () => {
+  vi.stubGlobal('location', { href: 'https://shop.example/worker.js' })
+  expect(resolveAddress('/events/orders').href).toBe('https://shop.example/events/orders')
+})
+
+test('a relative URL outside of a page is refused with advice', () => {
+  expect(() => resolveAddress('/events/orders')).toThrow(
+    expect.objectContaining({ code: 'invalid-option', message: expect.stringContaining('https://') }),
+  )
+})
+
+test.each(['ftp://hub.example/events', 'https://me:secret@hub.example/events'])('%s is refused', (url) => {
+  expect(() => resolveAddress(url)).toThrow(expect.objectContaining({ code: 'invalid-option' }))
+})
+
+test('a cursor in the URL takes the place of an older one, and leaves the rest alone (§3.1)', () => {
+  const address = resolveAddress('https://hub.example/events?channel=a&lastEventId=old')
+  expect(withCursor(address, 'a+b%c').href).toBe('https://hub.example/events?channel=a&lastEventId=a%2Bb%25c')
+  expect(address.searchParams.get('lastEventId')).toBe('old')
+})

@@ -1,0 +1,118 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type Connection, type Effect, newConnection, type Report, step } from '../src/connection.ts'
+
+const id = fc.constantFrom('a', 'b', 'c', null)
+const report: fc.Arbitrary<Report> = fc.oneof(
+  fc.record({
+    type: fc.constant('answered' as const),
+    status: fc.constantFrom(200, 200, 200, 204, 401, 404, 429, 503),
+    isEventStream: fc.constantFrom(true, true, false),
+    retryAfterMs: fc.constantFrom(0, 60_000),
+  }),
+  fc.record({
+    type: fc.constant('hello' as const),
+    id,
+    requested: fc.constantFrom('a', 'b', 'c', null, undefined),
+    heartbeatMs: fc.constantFrom(10, 25_000, null),
+  }),
+  fc.record({ type: fc.constantFrom('event' as const, 'id' as const), id }),
+  fc.record({ type: fc.constant('retry' as const), ms: fc.nat(10_000) }),
+  fc.record({ type: fc.constantFrom('bytes' as const, 'paused' as const, 'resumed' as const, 'ended' as const) }),
+  fc.record({ type: fc.constant('failed' as const), final: fc.constantFrom(null, null, 'too-large' as const) }),
+)
+const happening = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({ what: fc.constant('report' as const), report, age: fc.constantFrom(0, 0, 0, 1, 2) }),
+  },
+  { weight: 2, arbitrary: fc.record({ what: fc.constant('timer' as const), late: fc.nat(100) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ what: fc.constant('time' as const), ms: fc.integer({ min: -5000, max: 60_000 }) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ what: fc.constantFrom('wake' as const, 'reconnect' as const, 'start' as const) }),
+  },
+  { weight: 1, arbitrary: fc.record({ what: fc.constant('stale timer' as const), at: fc.nat(100_000) }) },
+  { weight: 1, arbitrary: fc.record({ what: fc.constant('close' as const) }) },
+)
+type Happening = typeof happening extends fc.Arbitrary<infer Value> ? Value : never
+
+test('no order of events opens two connections, keeps a timer after the end, leaves a wait without one, or loses the place', () => {
+  fc.assert(
+    fc.property(
+      fc.constantFrom('a', null),
+      fc.array(happening, { maxLength: 60 }),
+      fc.double({ min: 0, max: 0.999, noNaN: true }),
+      (cursor, happenings, luck) => {
+        const line = followed(cursor, luck)
+        for (const one of [{ what: 'start' as const }, ...happenings]) line.happens(one)
+      },
+    ),
+    { numRuns: 2000 },
+  )
+})
+
+/** A machine whose every step is checked against what a user relies on. */
+function followed(cursor: string | null, luck: number) {
+  let is: Connection = newConnection(cursor)
+  let now = 0
+  let timerAt: number | null = null
+  let openGeneration: number | null = null
+
+  function happens(one: Happening): void {
+    if (one.what === 'report') {
+      take({ ...one.report, generation: is.generation - one.age })
+    } else if (one.what === 'time') {
+      now += one.ms
+    } else if (one.what === 'timer') {
+      const at = timerAt
+      if (at === null) return
+      now = Math.max(now, at + one.late)
+      timerAt = null
+      take({ type: 'timer', at })
+    } else if (one.what === 'stale timer') {
+      if (one.at !== timerAt) take({ type: 'timer', at: one.at })
+    } else {
+      take({ type: one.what })
+    }
+  }
+
+  function take(input: Parameters<typeof step>[1]): void {
+    const before = is
+    const moment = { now, random: () => luck, retryMs: 500, maxRetryMs: 30_000, maxRetries: 8 }
+    const taken = step(before, input, moment)
+    is = taken.connection
+    for (const effect of taken.effects) carryOut(effect)
+
+    const isLive = is.state === 'connecting' || is.state === 'connected'
+    expect(openGeneration).toBe(isLive && is.generation > 0 ? is.generation : null)
+    expect(timerAt).toBe(is.timerAt)
+    if (is.state === 'closed') expect(timerAt).toBeNull()
+    if (is.state === 'backoff') expect(timerAt).toBe(is.nextRetryAt)
+    if (before.state === 'closed') expect(is.state).toBe('closed')
+    if (before.cursor !== null) expect(is.cursor).not.toBeNull()
+    if (is.cursor !== before.cursor) {
+      expect(input).toMatchObject({ id: is.cursor, generation: before.generation })
+      // Only a hello that answers to what was asked may move the place (§4.4).
+      if (input.type === 'hello' && before.sent !== null) expect(input.requested).toBe(before.sent)
+    }
+  }
+
+  function carryOut(effect: Effect): void {
+    if (effect.type === 'abort') {
+      expect(openGeneration).not.toBeNull()
+      openGeneration = null
+    } else if (effect.type === 'open') {
+      expect(openGeneration).toBeNull()
+      openGeneration = effect.generation
+      expect(effect.cursor).toBe(is.cursor)
+    } else if (effect.type === 'timer') {
+      timerAt = effect.at
+    }
+  }
+
+  return { happens }
+}

@@ -1,0 +1,473 @@
+import { describe, expect, test } from 'vitest'
+import { type Connection, type Effect, type Input, newConnection, type Report, step } from '../src/connection.ts'
+
+describe('opening', () => {
+  test('a first connection asks for no place', () => {
+    expect(machine().opens).toEqual([{ type: 'open', generation: 1, attempt: 0, cursor: null, cursorIn: 'header' }])
+  })
+
+  test('a stream that is given a cursor asks for it from the start', () => {
+    expect(machine({ cursor: 'a' }).opens.at(-1)).toMatchObject({ cursor: 'a' })
+  })
+
+  test('a server that does not answer is given up after 30 s', () => {
+    const { at, is, effects } = machine()
+    at(29_999)
+    expect(is().state).toBe('connecting')
+    at(30_000)
+    expect(is().state).toBe('backoff')
+    expect(effects.map(({ type }) => type)).toContain('abort')
+  })
+
+  test('a server that answers and then says nothing is given up after 30 s', () => {
+    const { at, is, connected } = machine()
+    at(10_000)
+    connected()
+    at(39_999)
+    expect(is().state).toBe('connected')
+    at(40_000)
+    expect(is().state).toBe('backoff')
+  })
+})
+
+describe('a status', () => {
+  test.each([
+    [204, 'finished'],
+    [401, 'unauthorized'],
+    [403, 'forbidden'],
+    [404, 'not-found'],
+    [410, 'gone'],
+    [400, 'http-400'],
+    [422, 'http-422'],
+  ])('%i ends the stream: %s', (status, closeReason) => {
+    const { is, tell, timer } = machine()
+    tell({ type: 'answered', status, isEventStream: false, retryAfterMs: 0 })
+    expect(is()).toMatchObject({ state: 'closed', closeReason })
+    expect(timer()).toBeNull()
+  })
+
+  test('200 with another content type ends the stream', () => {
+    const { is, tell } = machine()
+    tell({ type: 'answered', status: 200, isEventStream: false, retryAfterMs: 0 })
+    expect(is()).toMatchObject({ state: 'closed', closeReason: 'wrong-content-type' })
+  })
+
+  test.each([408, 425, 429, 500, 502, 503, 504])('%i is retried', (status) => {
+    const { is, tell } = machine()
+    tell({ type: 'answered', status, isEventStream: false, retryAfterMs: 0 })
+    expect(is()).toMatchObject({ state: 'backoff', attempt: 1 })
+  })
+
+  test('with Retry-After is retried then and not before, even when the network comes back', () => {
+    const { is, tell, at, input } = machine()
+    tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 20_000 })
+    expect(is().nextRetryAt).toBe(20_100)
+    at(19_999)
+    input({ type: 'wake' })
+    expect(is().state).toBe('backoff')
+    at(20_000)
+    input({ type: 'wake' })
+    expect(is().state).toBe('connecting')
+  })
+
+  test('asks for Retry-After once: the next failure waits as any other', () => {
+    const { is, tell, at } = machine()
+    tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 20_000 })
+    at(20_100)
+    tell({ type: 'failed', final: null })
+    expect(is().nextRetryAt).toBe(20_100 + 500 + 500)
+  })
+})
+
+describe('retrying', () => {
+  test('a cut stream comes back after the wait that the server announced, and a little', () => {
+    const { is, at, tell, connected, greet, opens } = machine()
+    connected()
+    tell({ type: 'retry', ms: 2000 })
+    greet()
+    at(8000)
+    tell({ type: 'ended' })
+    expect(is()).toMatchObject({ state: 'backoff', attempt: 1, nextRetryAt: 10_100 })
+    at(10_099)
+    expect(opens).toHaveLength(1)
+    at(10_100)
+    expect(opens).toHaveLength(2)
+    expect(is().nextRetryAt).toBeNull()
+  })
+
+  test('failures are counted until a stream has been good for five seconds', () => {
+    const { is, tell, at, elapse, connected, greet } = machine()
+    tell({ type: 'failed', final: null })
+    at(is().nextRetryAt!)
+    tell({ type: 'failed', final: null })
+    at(is().nextRetryAt!)
+    expect(is().attempt).toBe(2)
+    connected()
+    greet()
+    elapse(4999)
+    tell({ type: 'bytes' })
+    expect(is().attempt).toBe(2)
+    elapse(1)
+    tell({ type: 'bytes' })
+    expect(is().attempt).toBe(0)
+  })
+
+  test('a server that accepts, greets and drops is asked less and less often', () => {
+    const { is, tell, at, elapse, connected, greet } = machine()
+    const waits = Array.from({ length: 9 }, () => {
+      connected()
+      greet()
+      elapse(10)
+      tell({ type: 'ended' })
+      const from = at()
+      at(is().nextRetryAt!)
+      return at() - from
+    })
+    expect(waits).toEqual([600, 1000, 1500, 2500, 4500, 8500, 15_250, 15_250, 15_250])
+  })
+
+  test('a stream without hello or an event was not good, however long it lasted', () => {
+    const { is, tell, elapse, connected } = machine()
+    tell({ type: 'failed', final: null })
+    elapse(600)
+    connected()
+    for (let beat = 0; beat < 9; beat++) {
+      elapse(10_000)
+      tell({ type: 'bytes' })
+    }
+    tell({ type: 'ended' })
+    expect(is().attempt).toBe(2)
+  })
+
+  test('as often as the user allows, and then no more', () => {
+    const { is, tell, at, timer } = machine({ maxRetries: 2 })
+    for (let retry = 1; retry <= 2; retry++) {
+      tell({ type: 'failed', final: null })
+      expect(is()).toMatchObject({ state: 'backoff', attempt: retry })
+      at(is().nextRetryAt!)
+    }
+    tell({ type: 'failed', final: null })
+    expect(is()).toMatchObject({ state: 'closed', closeReason: 'too-many-retries' })
+    expect(timer()).toBeNull()
+  })
+
+  test('a failure that would only repeat itself ends the stream', () => {
+    const { is, tell } = machine()
+    tell({ type: 'failed', final: 'too-large' })
+    expect(is()).toMatchObject({ state: 'closed', closeReason: 'too-large' })
+  })
+
+  test('a network that comes back ends the wait', () => {
+    const { is, tell, input } = machine()
+    tell({ type: 'failed', final: null })
+    input({ type: 'wake' })
+    expect(is()).toMatchObject({ state: 'connecting', attempt: 1, nextRetryAt: null })
+  })
+
+  test('a clock that was put back by an hour does not lengthen the wait', () => {
+    const { tell, is, setClock, fire } = machine()
+    tell({ type: 'failed', final: null })
+    setClock(-3_600_000)
+    fire()
+    expect(is().state).toBe('connecting')
+  })
+})
+
+describe('a silent line', () => {
+  test('is dropped after two heartbeats and five seconds', () => {
+    const { is, at, connected, greet } = machine()
+    connected()
+    greet({ heartbeatMs: 25_000 })
+    at(54_999)
+    expect(is().state).toBe('connected')
+    at(55_000)
+    expect(is()).toMatchObject({ state: 'backoff', attempt: 1 })
+  })
+
+  test('is replaced almost at once, as the silence was wait enough', () => {
+    const { is, tell, at, connected, greet } = machine()
+    connected()
+    tell({ type: 'retry', ms: 20_000 })
+    greet({ heartbeatMs: 25_000 })
+    at(55_000)
+    expect(is().nextRetryAt).toBe(55_100)
+  })
+
+  test('that is silent again and again is tried less and less often', () => {
+    const { is, at, elapse, connected, greet } = machine()
+    connected()
+    greet({ heartbeatMs: 1000 })
+    elapse(7000)
+    at(is().nextRetryAt!)
+    connected()
+    greet({ heartbeatMs: 1000 })
+    elapse(7000)
+    expect(is().nextRetryAt! - at()).toBe(500 + 500)
+  })
+
+  test('is not one on which anything arrives, and costs no timer per arrival', () => {
+    const { is, tell, elapse, connected, greet, timers } = machine()
+    connected()
+    greet({ heartbeatMs: 1000 })
+    const set = timers()
+    for (let beat = 0; beat < 1000; beat++) {
+      elapse(1)
+      tell({ type: 'bytes' })
+    }
+    expect(timers()).toBe(set)
+    elapse(6999)
+    expect(is().state).toBe('connected')
+    elapse(1)
+    expect(is().state).toBe('backoff')
+  })
+
+  test('of a server that announces no heartbeat proves nothing', () => {
+    const { is, tell, elapse, connected, timer } = machine()
+    connected()
+    tell({ type: 'event', id: '1' })
+    expect(timer()).toBeNull()
+    elapse(86_400_000)
+    expect(is().state).toBe('connected')
+  })
+
+  test('proves nothing while a handler keeps us from reading', () => {
+    const { is, tell, elapse, connected, greet } = machine()
+    connected()
+    greet({ heartbeatMs: 1000 })
+    tell({ type: 'paused' })
+    elapse(60_000)
+    expect(is().state).toBe('connected')
+    tell({ type: 'resumed' })
+    elapse(6999)
+    expect(is().state).toBe('connected')
+    elapse(1)
+    expect(is().state).toBe('backoff')
+  })
+
+  test('is noticed on waking from sleep, before its timer', () => {
+    const { is, setClock, input, connected, greet, effects } = machine()
+    connected()
+    greet({ heartbeatMs: 25_000 })
+    setClock(3_600_000)
+    input({ type: 'wake' })
+    expect(is()).toMatchObject({ state: 'connecting', generation: 2 })
+    expect(effects.filter(({ type }) => type === 'abort')).toHaveLength(1)
+  })
+
+  test('is noticed even when the clock was put back', () => {
+    const { is, setClock, fire, connected, greet } = machine()
+    connected()
+    greet({ heartbeatMs: 1000 })
+    setClock(-3_600_000)
+    fire()
+    expect(is().state).toBe('connected')
+    setClock(-3_600_000 + 7000)
+    fire()
+    expect(is().state).toBe('backoff')
+  })
+
+  test('waking up leaves a healthy stream alone', () => {
+    const { is, input, elapse, connected, greet } = machine()
+    connected()
+    greet({ heartbeatMs: 25_000 })
+    elapse(20_000)
+    input({ type: 'wake' })
+    expect(is()).toMatchObject({ state: 'connected', generation: 1 })
+  })
+})
+
+describe('the cursor', () => {
+  test('is there before the first event, from hello (§4.4)', () => {
+    const { connected, greet, is } = machine()
+    connected()
+    greet({ id: 'start' })
+    expect(is().cursor).toBe('start')
+  })
+
+  test('follows the events and goes along on the next connection', () => {
+    const { connected, greet, tell, at, is, opens } = machine()
+    connected()
+    greet({ id: 'start' })
+    tell({ type: 'event', id: '1' })
+    tell({ type: 'id', id: '2' })
+    tell({ type: 'ended' })
+    at(is().nextRetryAt!)
+    expect(opens.at(-1)).toMatchObject({ cursor: '2', cursorIn: 'header' })
+  })
+
+  test('is not moved by hello when the hub saw none: the header was stripped, and the URL takes its place (§4.4)', () => {
+    const { connected, greet, is, opens, effects } = machine({ cursor: 'mine' })
+    connected()
+    greet({ id: 'theirs', requested: null })
+    expect(opens.at(-1)).toMatchObject({ generation: 2, cursor: 'mine', cursorIn: 'query' })
+    expect(effects.filter(({ type }) => type === 'abort')).toHaveLength(1)
+    connected()
+    greet({ id: 'mine', requested: 'mine' })
+    expect(is()).toMatchObject({ cursor: 'mine', gap: null })
+  })
+
+  test("is not moved by another reader's stream, such as a cache may hand out", () => {
+    const { connected, greet, opens } = machine({ cursor: 'mine' })
+    connected()
+    greet({ id: 'yours', requested: 'yours' })
+    expect(opens.at(-1)).toMatchObject({ cursor: 'mine', cursorIn: 'query' })
+  })
+
+  test('that the hub does not see in the URL either is a gap, of which the user is told', () => {
+    const { connected, greet, is } = machine({ cursor: 'mine' })
+    connected()
+    greet({ id: 'theirs', requested: null })
+    connected()
+    greet({ id: 'theirs', requested: null })
+    expect(is()).toMatchObject({ state: 'connected', cursor: 'mine', gap: { requested: 'mine', latest: 'theirs' } })
+  })
+
+  test('is not moved by a hello that does not say what it was asked for', () => {
+    const { connected, greet, is } = machine({ cursor: 'mine' })
+    connected()
+    greet({ id: 'theirs', requested: undefined })
+    expect(is()).toMatchObject({ state: 'connected', cursor: 'mine' })
+  })
+
+  test.each(['two words', 'a\nb', 'é', 'x'.repeat(129)])(
+    'is not moved to %j, which no request could carry (§2.6)',
+    (id) => {
+      const { connected, tell, is } = machine({ cursor: 'mine' })
+      connected()
+      tell({ type: 'event', id })
+      expect(is().cursor).toBe('mine')
+    },
+  )
+
+  test('counts the event whose handler closed the stream', () => {
+    const { connected, tell, input, is } = machine()
+    connected()
+    tell({ type: 'event', id: '1' })
+    input({ type: 'close' })
+    tell({ type: 'event', id: '2' })
+    expect(is()).toMatchObject({ state: 'closed', cursor: '2' })
+  })
+})
+
+describe('a connection that was given up', () => {
+  test('can report what it likes: nobody listens', () => {
+    const { is, input, connected, effects } = machine()
+    connected()
+    input({ type: 'reconnect' })
+    const before = is()
+    const done = effects.length
+    const late: Report[] = [
+      { type: 'answered', status: 401, isEventStream: false, retryAfterMs: 0 },
+      { type: 'bytes' },
+      { type: 'event', id: 'late' },
+      { type: 'hello', id: 'late', requested: null, heartbeatMs: 1 },
+      { type: 'ended' },
+      { type: 'failed', final: 'too-large' },
+    ]
+    for (const report of late) input({ ...report, generation: 1 })
+    expect(is()).toEqual(before)
+    expect(effects).toHaveLength(done)
+  })
+
+  test('is let go before the next one is opened', () => {
+    const { input, effects } = machine()
+    effects.length = 0
+    input({ type: 'reconnect' })
+    expect(effects.map(({ type }) => type)).toEqual(['abort', 'open'])
+  })
+})
+
+describe('closing', () => {
+  test('ends the connection and its timer, and nothing starts again', () => {
+    const { is, input, timer, connected, greet, effects } = machine()
+    connected()
+    greet()
+    input({ type: 'close' })
+    expect(is()).toMatchObject({ state: 'closed', closeReason: 'closed' })
+    expect(timer()).toBeNull()
+    effects.length = 0
+    for (const type of ['wake', 'reconnect', 'start', 'close'] as const) input({ type })
+    expect(effects).toEqual([])
+  })
+
+  test('while waiting ends the wait', () => {
+    const { is, input, tell, timer } = machine()
+    tell({ type: 'failed', final: null })
+    input({ type: 'close' })
+    expect(is()).toMatchObject({ state: 'closed', nextRetryAt: null })
+    expect(timer()).toBeNull()
+  })
+})
+
+test('the user is told of a change of state, and not of every event', () => {
+  const { tell, connected, greet, effects, elapse } = machine()
+  connected()
+  greet()
+  effects.length = 0
+  for (let id = 1; id <= 100; id++) tell({ type: 'event', id: `${id}` })
+  expect(effects).toEqual([])
+  elapse(1000)
+  tell({ type: 'ended' })
+  expect(effects.filter(({ type }) => type === 'notify')).toHaveLength(1)
+})
+
+/** A started machine in virtual time that begins at 0, with its one timer kept and all its effects noted. */
+function machine({ cursor = null as string | null, maxRetries = Infinity } = {}) {
+  let connection: Connection = newConnection(cursor)
+  let now = 0
+  let timerAt: number | null = null
+  let timersSet = 0
+  const effects: Effect[] = []
+  const opens: Effect[] = []
+
+  function input(given: Input): void {
+    const moment = { now, random: () => 0.5, retryMs: 500, maxRetryMs: 30_000, maxRetries }
+    const taken = step(connection, given, moment)
+    connection = taken.connection
+    for (const effect of taken.effects) {
+      effects.push(effect)
+      if (effect.type === 'open') opens.push(effect)
+      if (effect.type !== 'timer') continue
+      timerAt = effect.at
+      timersSet++
+    }
+  }
+  const tell = (report: Report) => input({ ...report, generation: connection.generation })
+  function fire(): void {
+    const at = timerAt!
+    timerAt = null
+    input({ type: 'timer', at })
+  }
+  function at(time = now): number {
+    while (timerAt !== null && timerAt <= time) {
+      now = timerAt
+      fire()
+    }
+    now = time
+    return now
+  }
+
+  input({ type: 'start' })
+  return {
+    is: () => connection,
+    effects,
+    opens,
+    input,
+    /** Reports something about the current connection. */
+    tell,
+    connected: () => tell({ type: 'answered', status: 200, isEventStream: true, retryAfterMs: 0 }),
+    greet: (fields: Partial<Extract<Report, { type: 'hello' }>> = {}) =>
+      tell({ type: 'hello', id: null, requested: null, heartbeatMs: 25_000, ...fields }),
+    /** Lets time pass up to a moment, timers included; without one, tells the time. */
+    at,
+    elapse: (ms: number) => at(now + ms),
+    /** Sets the clock without letting time pass. */
+    setClock: (time: number) => {
+      now = time
+    },
+    /** Lets the timer fire, whatever the clock says. */
+    fire,
+    timer: () => timerAt,
+    timers: () => timersSet,
+  }
+}

@@ -1,0 +1,27 @@
+/**
+ * Time, chance and scheduling, handed to the hub and its log instead of being taken from the air: with a seeded
+ * environment one seed replays one history, and tests have no sleeps.
+ */
+export interface Environment {
+  /** Wall clock in milliseconds. May step in either direction; nothing but ages and ids is derived from it. */
+  now(): number
+  /** A number from 0 up to, but not including, 1. */
+  random(): number
+  /** Runs `task` after `delayMs`. Must not keep the process alive. */
+  after(delayMs: number, task: () => void): Cancel
+  /** Runs `task` at the end of this turn of the event loop, after everything that is already due. */
+  endOfTurn(task: () => void): void
+}
+
+export type Cancel = () => void
+
+export const systemEnvironment: Environment = {
+  now: Date.now,
+  random: Math.random,
+  after(delayMs, task) {
+    const timer = setTimeout(task, delayMs)
+    timer.unref()
+    return () => clearTimeout(timer)
+  },
+  endOfTurn: setImmediate,
+}

@@ -1,0 +1,34 @@
+import { type ErrorCode, RejoinError } from '@rejoin/protocol'
+
+/** A response that is not a stream. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+export function jsonAnswer(status: number, value: unknown, headers: Record<string, string> = {}): Answer {
+  return {
+    status,
+    headers: { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store', ...headers },
+    body: `${JSON.stringify(value)}\n`,
+  }
+}
+
+/** The answer to a request that failed with `error` (§5.6). What is not ours to explain is a 500 without details. */
+export function refusal(error: unknown): Answer {
+  if (!(error instanceof RejoinError)) {
+    return jsonAnswer(500, {
+      error: { code: 'internal', message: 'The hub failed to answer. Its operator can see why.' },
+    })
+  }
+  return jsonAnswer(statusOf[error.code] ?? 400, { error: { code: error.code, message: error.message } })
+}
+
+const statusOf: Partial<Record<ErrorCode, number>> = {
+  closed: 503,
+  forbidden: 403,
+  'log-unavailable': 503,
+  'not-found': 404,
+  'too-large': 413,
+}

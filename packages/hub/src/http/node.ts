@@ -1,0 +1,97 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { RejoinError } from '@rejoin/protocol'
+import type { Hub } from '../hub/hub.ts'
+import { type Answer, jsonAnswer, refusal } from './answer.ts'
+import { createResponseSink } from './response-sink.ts'
+import { type Plan, type RequestHead, route } from './route.ts'
+
+export interface NodeHandlerOptions {
+  /**
+   * Bytes that may wait for one reader before it is considered slow, and is served from the log when it reads again. Also
+   * what each slow reader costs in memory.
+   * @defaultValue 65536
+   */
+  sinkBudgetBytes?: number
+}
+
+export type NodeHandler = (request: IncomingMessage, response: ServerResponse, next?: () => void) => void
+
+/**
+ * Serves a hub on Node's own HTTP server: `createServer(nodeHandler(hub))`. Paths that are not the hub's go to `next`, or
+ * are answered with 404 when there is none.
+ */
+export function nodeHandler(hub: Hub, options: NodeHandlerOptions = {}): NodeHandler {
+  const budgetBytes = options.sinkBudgetBytes ?? 64 * 1024
+  return (request, response, next) => {
+    const plan = route(hub, headOf(request))
+    if (!plan && next) {
+      next()
+      return
+    }
+    // A reader that vanishes while it is written to is an everyday thing: 'close' follows and tells the session.
+    response.on('error', () => response.destroy())
+    carryOut(plan ?? notFound, request, response)
+  }
+
+  function carryOut(plan: Plan, request: IncomingMessage, response: ServerResponse): void {
+    if (plan.kind === 'answer') send(response, plan.answer)
+    else if (plan.kind === 'stream') stream(plan, request, response)
+    else
+      void readBody(request, plan.maxBytes)
+        .then(plan.accept)
+        .catch(refusal)
+        .then((answer) => send(response, answer))
+  }
+
+  function stream(plan: Plan & { kind: 'stream' }, request: IncomingMessage, response: ServerResponse): void {
+    response.writeHead(200, plan.headers)
+    response.flushHeaders()
+    const sink = createResponseSink(request, response, budgetBytes)
+    const session = hub.subscribe(plan.subscribe, sink)
+    const stopListening = sink.onDrain(session.drained)
+    response.once('close', () => {
+      stopListening()
+      session.disconnected()
+    })
+  }
+}
+
+function headOf(request: IncomingMessage): RequestHead {
+  return {
+    method: request.method ?? 'GET',
+    url: request.url ?? '/',
+    header(name) {
+      const value = request.headers[name]
+      return Array.isArray(value) ? value.join(', ') : value
+    },
+  }
+}
+
+const notFound: Plan = {
+  kind: 'answer',
+  answer: jsonAnswer(404, {
+    error: { code: 'not-found', message: 'Nothing is here. Read /events/<channel>, or POST to /publish/<channel>.' },
+  }),
+}
+
+function send(response: ServerResponse, { status, headers, body }: Answer): void {
+  response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) })
+  response.end(body)
+}
+
+async function readBody(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
+  const tooLarge = () =>
+    new RejoinError(`The body is over ${maxBytes} bytes. Publish a reference to large data instead.`, {
+      code: 'too-large',
+    })
+  if (Number(request.headers['content-length']) > maxBytes) throw tooLarge()
+  const parts: Buffer[] = []
+  let length = 0
+  // The stream stays open on refusal, so that the answer can still be read by a client that is sending.
+  for await (const part of request.iterator({ destroyOnReturn: false })) {
+    length += part.length
+    if (length > maxBytes) throw tooLarge()
+    parts.push(part)
+  }
+  return Buffer.concat(parts, length)
+}

@@ -1,0 +1,79 @@
+import { RejoinError } from '@rejoin/protocol'
+import type { Hub } from '../hub/hub.ts'
+import type { Message } from '../hub/message.ts'
+import { type Answer, jsonAnswer } from './answer.ts'
+import type { Target } from './target.ts'
+
+/** The largest body of a publish, in bytes (§5.1). */
+export const maxBodyBytes = 256 * 1024
+const maxBatch = 1000
+
+/** Publishes what a request's body says (§5.1). `channel` is what stood in the path, '' for an envelope or a batch. */
+export async function publishBody(hub: Hub, channel: string, { query }: Target, body: Uint8Array): Promise<Answer> {
+  const text = decodeUtf8(body)
+  if (channel !== '') {
+    const type = query.get('type')
+    const event = await hub.publish(channel, { text, ...(type === null ? {} : { type }) })
+    return jsonAnswer(201, { id: event.id })
+  }
+  const value = parseJson(text)
+  if (!Array.isArray(value)) {
+    const envelope = readEnvelope(value, '')
+    const event = await hub.publish(envelope.channel, envelope)
+    return jsonAnswer(201, { id: event.id })
+  }
+  if (value.length > maxBatch) {
+    throw new RejoinError(`The batch has ${value.length} events. Send at most ${maxBatch} at a time.`, {
+      code: 'too-large',
+    })
+  }
+  if (value.length === 0) {
+    throw new RejoinError('The batch is empty. Send at least one event.', { code: 'invalid-event' })
+  }
+  const events = await hub.publishBatch(value.map((item, index) => readEnvelope(item, `Event ${index} of the batch: `)))
+  return jsonAnswer(201, { events: events.map(({ id }) => ({ id })) })
+}
+
+function decodeUtf8(body: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body)
+  } catch (cause) {
+    throw new RejoinError('The body is not UTF-8. Encode it as UTF-8, or binary data as base64.', {
+      code: 'invalid-data',
+      cause,
+    })
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new RejoinError(
+      'The body is not JSON. Send {"channel":…,"data":…} or an array of those, or plain text to /publish/<channel>.',
+      { code: 'invalid-event', cause },
+    )
+  }
+}
+
+type Envelope = Message & { readonly channel: string }
+
+const envelopeKeys = ['channel', 'type', 'data', 'text']
+
+function readEnvelope(value: unknown, where: string): Envelope {
+  const refuse = (why: string) => new RejoinError(`${where}${why}`, { code: 'invalid-event' })
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw refuse('an event is an object such as {"channel":"orders/42","data":{"status":"shipped"}}.')
+  }
+  const unknown = Object.keys(value).find((key) => !envelopeKeys.includes(key))
+  if (unknown !== undefined)
+    throw refuse(`unknown key ${JSON.stringify(unknown)}. Use channel, type, and data or text.`)
+  const { channel, type, data, text } = value as Record<string, unknown>
+  if (typeof channel !== 'string') throw refuse('"channel" has to be a string.')
+  if (type !== undefined && typeof type !== 'string') throw refuse('"type" has to be a string.')
+  if ((data === undefined) === (text === undefined))
+    throw refuse('give either "data", a JSON value, or "text", a string.')
+  if (text !== undefined && typeof text !== 'string') throw refuse('"text" has to be a string; use "data" for JSON.')
+  const named = { channel, ...(type === undefined ? {} : { type }) }
+  return text === undefined ? { ...named, data } : { ...named, text }
+}

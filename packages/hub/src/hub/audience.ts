@@ -1,0 +1,90 @@
+import type { Frame } from './frame.ts'
+import { type SharedBytes, shareBytes } from './sink.ts'
+import { type Subscription, wants } from './subscription.ts'
+
+/** What the live side needs of a session. */
+export interface LiveReader {
+  readonly subscription: Subscription
+  /** Returns false when the reader is full and has to leave the live side. */
+  push(bytes: SharedBytes): boolean
+}
+
+/**
+ * The live readers, grouped by identical subscription: each group's turn is joined and framed once, and its members get
+ * the same buffer.
+ */
+export interface Audiences<Reader extends LiveReader> {
+  add(reader: Reader): void
+  remove(reader: Reader): void
+  /** All readers, for leaving them at once. */
+  readers(): Reader[]
+  /**
+   * Gives every reader the frames it asked for, in one write each. Two writes would let a cut between them deliver a
+   * later event of one channel without an earlier one of another, and the reader would remember the later.
+   */
+  deliver(frames: readonly Frame[], onFull: (reader: Reader) => void): void
+}
+
+export function createAudiences<Reader extends LiveReader>(): Audiences<Reader> {
+  const audiences = new Map<string, Audience<Reader>>()
+  const byChannel = new Map<string, Set<Audience<Reader>>>()
+
+  function open(subscription: Subscription): Audience<Reader> {
+    const audience: Audience<Reader> = { subscription, readers: new Set(), turn: [] }
+    audiences.set(subscription.key, audience)
+    for (const channel of subscription.channels) {
+      const listeners = byChannel.get(channel)
+      if (listeners) listeners.add(audience)
+      else byChannel.set(channel, new Set([audience]))
+    }
+    return audience
+  }
+
+  function close(audience: Audience<Reader>): void {
+    audiences.delete(audience.subscription.key)
+    for (const channel of audience.subscription.channels) {
+      const listeners = byChannel.get(channel)
+      listeners?.delete(audience)
+      if (listeners?.size === 0) byChannel.delete(channel)
+    }
+  }
+
+  return {
+    add(reader) {
+      const audience = audiences.get(reader.subscription.key) ?? open(reader.subscription)
+      audience.readers.add(reader)
+    },
+    remove(reader) {
+      const audience = audiences.get(reader.subscription.key)
+      audience?.readers.delete(reader)
+      if (audience?.readers.size === 0) close(audience)
+    },
+    readers() {
+      return [...audiences.values()].flatMap((audience) => [...audience.readers])
+    },
+    deliver(frames, onFull) {
+      const touched: Audience<Reader>[] = []
+      for (const frame of frames) {
+        for (const audience of byChannel.get(frame.channel) ?? []) {
+          if (!wants(audience.subscription, frame)) continue
+          if (audience.turn.length === 0) touched.push(audience)
+          audience.turn.push(frame.bytes)
+        }
+      }
+      for (const audience of touched) {
+        const bytes = shareBytes(audience.turn)
+        audience.turn = []
+        for (const reader of audience.readers) {
+          if (!reader.push(bytes)) onFull(reader)
+        }
+      }
+    },
+  }
+}
+
+interface Audience<Reader> {
+  readonly subscription: Subscription
+  readonly readers: Set<Reader>
+  /** The frames of the turn being delivered. */
+  turn: Uint8Array[]
+}

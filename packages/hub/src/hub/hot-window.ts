@@ -1,0 +1,112 @@
+import { isAfter, latest, type Position } from '@rejoin/protocol'
+import { indexAfter, mergeInOrder } from '../log/in-order.ts'
+import type { Frame } from './frame.ts'
+
+/**
+ * The newest events of all channels, already encoded, under one cap of bytes. A reader whose cursor is covered is served
+ * from here without asking the log, and can join the live readers in the same turn.
+ */
+export interface HotWindow {
+  /** Frames come in position order. */
+  add(frame: Frame): void
+  /** Whether everything of these channels after `cursor`, up to what was added last, is here. */
+  covers(channels: readonly string[], cursor: Position): boolean
+  /** The frames of `channels` after `after`, in order, cut after the one that reaches `maxBytes`. */
+  slice(channels: readonly string[], after: Position, maxBytes: number): Slice
+  /** Forgets everything; from now on only what comes after `position` is covered. */
+  restart(position: Position): void
+}
+
+export interface Slice {
+  readonly frames: readonly Frame[]
+  /** Whether frames after the last one were left out. */
+  readonly cut: boolean
+}
+
+export function createHotWindow(start: Position, maxBytes: number): HotWindow {
+  const channels = new Map<string, HotChannel>()
+  // Oldest first over all channels: what stands in front here stands in front in its channel as well.
+  let order: Frame[] = []
+  let oldest = 0
+  let bytes = 0
+  // Stands for every channel without an entry.
+  let coveredAfter = start
+
+  function evict(): void {
+    const frame = order[oldest] as Frame
+    oldest += 1
+    bytes -= frame.bytes.length
+    const channel = channels.get(frame.channel) as HotChannel
+    channel.start += 1
+    channel.coveredAfter = frame.position
+    if (channel.start === channel.frames.length) {
+      channels.delete(frame.channel)
+      coveredAfter = latest(coveredAfter, frame.position)
+    } else if (channel.start * 2 > channel.frames.length) {
+      channel.frames = channel.frames.slice(channel.start)
+      channel.start = 0
+    }
+    if (oldest * 2 > order.length) {
+      order = order.slice(oldest)
+      oldest = 0
+    }
+  }
+
+  return {
+    add(frame) {
+      let channel = channels.get(frame.channel)
+      if (!channel) {
+        channel = { frames: [], start: 0, coveredAfter }
+        channels.set(frame.channel, channel)
+      }
+      channel.frames.push(frame)
+      order.push(frame)
+      bytes += frame.bytes.length
+      while (bytes > maxBytes) evict()
+    },
+    covers(names, cursor) {
+      return names.every((name) => !isAfter(channels.get(name)?.coveredAfter ?? coveredAfter, cursor))
+    },
+    slice(names, after, maxSliceBytes) {
+      const slices = names.map((name) => {
+        const channel = channels.get(name)
+        return channel
+          ? takeBytes(channel.frames, indexAfter(channel.frames, after, channel.start), maxSliceBytes)
+          : empty
+      })
+      if (slices.length === 1) return slices[0] as Slice
+      const merged = mergeInOrder(
+        slices.map((slice) => slice.frames),
+        Number.POSITIVE_INFINITY,
+      )
+      const { frames, cut } = takeBytes(merged, 0, maxSliceBytes)
+      return { frames, cut: cut || slices.some((slice) => slice.cut) }
+    },
+    restart(position) {
+      channels.clear()
+      order = []
+      oldest = 0
+      bytes = 0
+      coveredAfter = position
+    },
+  }
+}
+
+interface HotChannel {
+  frames: Frame[]
+  /** Index of the oldest frame still held; those before it are cut off in bulk. */
+  start: number
+  coveredAfter: Position
+}
+
+const empty: Slice = { frames: [], cut: false }
+
+function takeBytes(frames: readonly Frame[], from: number, maxBytes: number): Slice {
+  let bytes = 0
+  let end = from
+  while (end < frames.length && bytes < maxBytes) {
+    bytes += (frames[end] as Frame).bytes.length
+    end += 1
+  }
+  return { frames: frames.slice(from, end), cut: end < frames.length }
+}

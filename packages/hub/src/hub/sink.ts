@@ -1,0 +1,38 @@
+/**
+ * Where a session's bytes go: one connected reader. Written by an adapter, one per transport.
+ *
+ * The adapter tells the session what happens on its side: `session.drained()` when a sink that was full has emptied, and
+ * `session.disconnected()` when the reader has gone.
+ */
+export interface Sink {
+  /**
+   * Takes the bytes in any case, without holding up the caller. Returns false when more bytes are now waiting than the
+   * reader's budget allows: the session then writes nothing until it is told of the drain, and catches up from the log.
+   * A sink that answered true for ever would let one slow reader fill the memory.
+   */
+  write(bytes: SharedBytes): boolean
+  /** Ends the stream in order, after what was written. */
+  end(): void
+}
+
+/** The same bytes twice: bare, and framed as one HTTP/1.1 chunk. Shared by all readers they go to, so never changed. */
+export interface SharedBytes {
+  readonly plain: Uint8Array
+  readonly chunked: Uint8Array
+}
+
+/** Joins parts into one buffer in which the bare bytes are a view of the chunk: copied once, whoever needs which. */
+export function shareBytes(parts: readonly Uint8Array[]): SharedBytes {
+  let length = 0
+  for (const part of parts) length += part.length
+  const header = `${length.toString(16)}\r\n`
+  const chunked = Buffer.allocUnsafe(header.length + length + 2)
+  let offset = chunked.write(header, 0, 'latin1')
+  const start = offset
+  for (const part of parts) {
+    chunked.set(part, offset)
+    offset += part.length
+  }
+  chunked.write('\r\n', offset, 'latin1')
+  return { plain: chunked.subarray(start, offset), chunked }
+}

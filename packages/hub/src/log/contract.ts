@@ -1,0 +1,133 @@
+import type { Branch, IdFormats, Position } from '@rejoin/protocol'
+import type { Environment } from '../environment.ts'
+
+/**
+ * A log that is not open yet: what `memoryLog()` and its siblings return. The hub opens it with its own environment and
+ * closes it again.
+ */
+export interface LogSource {
+  readonly name: string
+  open(environment: Environment): Promise<Log>
+}
+
+/**
+ * The ordered record behind a hub. Each duty below is checked by the contract suite in `@rejoin/hub/testing`; each says
+ * what a reader suffers when it is broken.
+ */
+export interface Log {
+  readonly name: string
+  /** How safe an event is once `append` has resolved. */
+  readonly durability: 'memory' | 'os' | 'disk' | 'replicated'
+  /** What each channel holds for readers that come back. */
+  readonly window: Readonly<Required<WindowOptions>>
+  /** How positions are written as ids. Fixed for an event once it is appended: one event has one id for ever. */
+  readonly formats: IdFormats
+  /** The branches of this log, oldest first; the last is the one appended to. */
+  readonly history: readonly Branch[]
+
+  /**
+   * Appends all entries or none, next to each other, and assigns their positions in that same step. Positions assigned
+   * anywhere else would let an event with a smaller id arrive after one with a larger, and a reader that saw the larger
+   * would never be sent the smaller. Resolves when the events are as durable as `durability` says.
+   */
+  append(entries: readonly NewEvent[]): Promise<readonly LogEvent[]>
+
+  /**
+   * The events of `channels` after `after` and not past `through`, in position order, at most `limit` of them.
+   *
+   * `through` must not be past what the caller's tail has delivered: a reader attached past it would be pushed the same
+   * events again. The gap verdict is taken in the same step as the read, or after it: a trim that falls between an
+   * earlier check and the read would lose events in silence.
+   */
+  read(channels: readonly string[], after: Position, through: Position, limit: number): Promise<Page>
+
+  /** What is held of each channel now, in the order asked for. */
+  windows(channels: readonly string[]): Promise<readonly Window[]>
+
+  /**
+   * Calls `onBatch` with every event appended after `after`: in order, none missing, none twice, only once durable, and
+   * never from inside `append`, whose caller may be in the middle of a delivery. Heals itself after a broken connection. A tail that can no longer continue where it stood says so by the `after` of its
+   * next batch, which then differs from the last position it delivered; the hub sends its readers back to reading.
+   */
+  tail(after: Position, onBatch: (batch: TailBatch) => void): Promise<Tail>
+
+  /** The newest position. Equals the first position of the newest branch until something is appended to it. */
+  head(): Promise<Position>
+
+  close(): Promise<void>
+}
+
+export interface NewEvent {
+  readonly channel: string
+  readonly type: string
+  /** Normalised text: LF line ends, well-formed Unicode. */
+  readonly data: string
+}
+
+export interface LogEvent extends NewEvent {
+  readonly position: Position
+  /** Wall clock at the append, in milliseconds. */
+  readonly at: number
+  /**
+   * Where this channel's previous event stands, `origin` for its first. A reader whose cursor lies before it, and who was
+   * not handed that event, has lost it; so the hub checks this link even where the log reported no gap.
+   */
+  readonly previous: Position
+}
+
+export interface Page {
+  readonly events: readonly LogEvent[]
+  /**
+   * Everything up to here has been read, for all channels: the last event's position when `limit` cut the page short,
+   * else `through`. It alone may become the reader's cursor. The last event's position would make a reader of quiet
+   * channels rescan for ever, `through` would skip what the limit cut off.
+   */
+  readonly completeThrough: Position
+  /** Set when something after `after` is gone; `events` is then empty. */
+  readonly gap?: Gap
+}
+
+export interface Gap {
+  /** The channels that lost something after the cursor. */
+  readonly channels: readonly string[]
+}
+
+export interface TailBatch {
+  /** The position this batch continues from: the last one delivered, or the `after` the tail was opened with. */
+  readonly after: Position
+  readonly events: readonly LogEvent[]
+}
+
+export interface Tail {
+  close(): void
+}
+
+export interface Window {
+  readonly channel: string
+  readonly events: number
+  readonly bytes: number
+  /** Of the oldest and the newest event still held; absent when the channel holds none. */
+  readonly oldest?: Position
+  readonly newest?: Position
+  /** The newest position that is no longer held, `origin` when nothing was ever trimmed. */
+  readonly trimmedThrough: Position
+}
+
+/** What a channel keeps for readers that come back. Whichever bound is hit first trims the oldest events. */
+export interface WindowOptions {
+  /**
+   * Events kept per channel. More rides out longer absences; a reader that needs a trimmed one is told of a gap.
+   * @defaultValue 1000
+   */
+  maxEvents?: number
+  /**
+   * Age in milliseconds at which an event is let go, and with it the longest absence that can be resumed.
+   * @defaultValue 300000
+   */
+  maxAgeMs?: number
+  /**
+   * Bytes of data kept per channel, the bound on what one busy channel can cost.
+   * @defaultValue 16777216
+   */
+  maxBytes?: number
+}

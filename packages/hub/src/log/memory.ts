@@ -1,0 +1,214 @@
+import {
+  type Branch,
+  type Clock,
+  createClock,
+  createEpoch,
+  createIdFormats,
+  type IdCodec,
+  isAfter,
+  latest,
+  openBranch,
+  origin,
+  type Position,
+  RejoinError,
+  ulid,
+} from '@rejoin/protocol'
+import type { Cancel, Environment } from '../environment.ts'
+import { type ChannelRing, createChannelRing } from './channel-ring.ts'
+import type {
+  Gap,
+  Log,
+  LogEvent,
+  LogSource,
+  NewEvent,
+  Page,
+  Tail,
+  TailBatch,
+  Window,
+  WindowOptions,
+} from './contract.ts'
+import { mergeInOrder } from './in-order.ts'
+import { windowOf } from './window.ts'
+
+export interface MemoryLogOptions {
+  /** What each channel keeps. */
+  window?: WindowOptions
+  /**
+   * How ids are written. `snowflake` is refused: its branch tag is a counter that a log without a memory cannot keep.
+   * @defaultValue ulid()
+   */
+  codec?: IdCodec
+  /**
+   * How long an empty channel is remembered. Forgetting one costs an announced gap to readers of unknown channels whose
+   * cursor is older than that, and frees about 200 bytes.
+   * @defaultValue 2592000000 (30 days)
+   */
+  forgetAfterMs?: number
+}
+
+/**
+ * A log in this process's memory. Each start is a new branch that continues nothing, so a reader that held an id of an
+ * earlier process is told of a gap.
+ */
+export function memoryLog(options: MemoryLogOptions = {}): LogSource {
+  const codec = options.codec ?? ulid()
+  if (codec.lasting) {
+    throw new RejoinError(`The ${codec.name} codec needs a log that survives restarts. Use ulid() with memoryLog().`, {
+      code: 'invalid-option',
+    })
+  }
+  return { name: 'memory', open: async (environment) => new MemoryLog(codec, options, environment) }
+}
+
+// Aged-out events of idle channels are let go at this pace, so an age bound is exceeded by at most this much memory-wise;
+// reads apply the age themselves and never serve an event past it.
+const sweepEveryMs = 10_000
+
+class MemoryLog implements Log {
+  readonly name = 'memory'
+  readonly durability = 'memory'
+  readonly window: Required<WindowOptions>
+  readonly formats
+  readonly history: readonly Branch[]
+
+  readonly #environment: Environment
+  readonly #clock: Clock
+  readonly #forgetAfterMs: number
+  readonly #channels = new Map<string, ChannelRing>()
+  readonly #tails = new Set<(batch: TailBatch) => void>()
+  /** Stands for every channel that is not in the map: each that was ever trimmed and then forgotten is below it. */
+  #forgottenThrough: Position = origin
+  /** Appended, but not yet handed to the tails. */
+  #unannounced: LogEvent[] = []
+  #announced: Position
+  #cancelSweep: Cancel
+  #closed = false
+
+  constructor(codec: IdCodec, options: MemoryLogOptions, environment: Environment) {
+    this.window = windowOf(options.window, { maxEvents: 1000, maxAgeMs: 300_000, maxBytes: 16 * 1024 * 1024 })
+    this.#forgetAfterMs = options.forgetAfterMs ?? 30 * 24 * 3_600_000
+    this.#environment = environment
+    this.formats = createIdFormats([{ codec }])
+    this.#clock = createClock({
+      kind: codec.clock,
+      maxSeq: codec.maxSeq,
+      now: environment.now,
+      ...(codec.minMs === undefined ? {} : { minMs: codec.minMs }),
+    })
+    this.history = openBranch([], { epoch: createEpoch(environment.random), first: this.#clock.next() })
+    this.#announced = this.#clock.last
+    this.#cancelSweep = environment.after(sweepEveryMs, () => this.#sweep())
+  }
+
+  async append(entries: readonly NewEvent[]): Promise<readonly LogEvent[]> {
+    this.#assertOpen()
+    if (entries.length === 0) return []
+    const at = this.#environment.now()
+    const events = entries.map((entry) => this.#ring(entry.channel).push(entry, this.#clock.next(), at))
+    for (const channel of new Set(entries.map((entry) => entry.channel))) this.#ring(channel).trim(this.window, at)
+    this.#announce(events)
+    return events
+  }
+
+  async read(channels: readonly string[], after: Position, through: Position, limit: number): Promise<Page> {
+    this.#assertOpen()
+    const now = this.#environment.now()
+    const lost = channels.filter((channel) => isAfter(this.#trimmedThrough(channel, now), after))
+    if (lost.length > 0) return { events: [], completeThrough: after, gap: { channels: lost } satisfies Gap }
+
+    const found = channels.map((channel) => this.#channels.get(channel)?.between(after, through, limit) ?? [])
+    const events = mergeInOrder(found, limit)
+    const last = events.at(-1)
+    return { events, completeThrough: last && events.length === limit ? last.position : through }
+  }
+
+  async windows(channels: readonly string[]): Promise<readonly Window[]> {
+    this.#assertOpen()
+    const now = this.#environment.now()
+    return channels.map((channel) => {
+      const trimmedThrough = this.#trimmedThrough(channel, now)
+      const held = this.#channels.get(channel)?.held() ?? { events: 0, bytes: 0 }
+      return { channel, trimmedThrough, ...held }
+    })
+  }
+
+  async tail(after: Position, onBatch: (batch: TailBatch) => void): Promise<Tail> {
+    this.#assertOpen()
+    if (isAfter(this.#announced, after)) onBatch(this.#everythingAfter(after))
+    this.#tails.add(onBatch)
+    return { close: () => void this.#tails.delete(onBatch) }
+  }
+
+  async head(): Promise<Position> {
+    this.#assertOpen()
+    return this.#clock.last
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#cancelSweep()
+    this.#tails.clear()
+    this.#channels.clear()
+    this.#unannounced = []
+  }
+
+  #announce(events: readonly LogEvent[]): void {
+    if (this.#unannounced.length === 0) queueMicrotask(() => this.#announceAll())
+    this.#unannounced.push(...events)
+  }
+
+  #announceAll(): void {
+    const batch = { after: this.#announced, events: this.#unannounced }
+    this.#unannounced = []
+    this.#announced = batch.events.at(-1)?.position ?? batch.after
+    for (const onBatch of this.#tails) onBatch(batch)
+  }
+
+  #ring(channel: string): ChannelRing {
+    let ring = this.#channels.get(channel)
+    if (!ring) {
+      // A channel that comes back after it was forgotten must not look as if it had never lost anything.
+      ring = createChannelRing(this.#forgottenThrough)
+      this.#channels.set(channel, ring)
+    }
+    return ring
+  }
+
+  #trimmedThrough(channel: string, now: number): Position {
+    const ring = this.#channels.get(channel)
+    if (!ring) return this.#forgottenThrough
+    ring.trim(this.window, now)
+    return ring.trimmedThrough
+  }
+
+  /** A tail opened in the past: whatever is still held, behind the newest place where something is missing. */
+  #everythingAfter(after: Position): TailBatch {
+    const rings = [...this.#channels.values()]
+    const from = rings.reduce(
+      (place, ring) => latest(place, ring.trimmedThrough),
+      latest(after, this.#forgottenThrough),
+    )
+    const events = mergeInOrder(
+      rings.map((ring) => ring.between(from, this.#announced, Number.POSITIVE_INFINITY)),
+      Number.POSITIVE_INFINITY,
+    )
+    return { after: from, events }
+  }
+
+  #sweep(): void {
+    const now = this.#environment.now()
+    for (const [channel, ring] of this.#channels) {
+      ring.trim(this.window, now)
+      if (ring.idleSince !== undefined && now - ring.idleSince > this.#forgetAfterMs) {
+        this.#forgottenThrough = latest(this.#forgottenThrough, ring.trimmedThrough)
+        this.#channels.delete(channel)
+      }
+    }
+    this.#cancelSweep = this.#environment.after(sweepEveryMs, () => this.#sweep())
+  }
+
+  #assertOpen(): void {
+    if (this.#closed)
+      throw new RejoinError('The log is closed. Publish and subscribe before closing the hub.', { code: 'closed' })
+  }
+}

@@ -1,0 +1,395 @@
+import assert from 'node:assert/strict'
+import { comparePositions, isAfter, judgeCursor, origin, type Position, renderId } from '@rejoin/protocol'
+import type { Log, LogEvent, LogSource, NewEvent, TailBatch, WindowOptions } from '../log/contract.ts'
+import { createRandom, createVirtualEnvironment, type VirtualEnvironment } from './virtual-environment.ts'
+
+export interface LogContractOptions {
+  /** The test function of your runner: vitest's, node:test's, Jest's. */
+  test(name: string, run: () => Promise<void>): void
+  /** A log with this window that nobody else uses. Called twice with the same `place`, it opens what it left there. */
+  source(options: { window?: WindowOptions; place: string }): LogSource
+  /** Duties this log cannot have, each with the reason; they are left out. An unknown name is an error. */
+  differs?: readonly { readonly reason: string; readonly tests: readonly string[] }[]
+}
+
+/**
+ * The duties of a log as tests. Run it on every log you write: what it checks is what the hub relies on.
+ *
+ * ```ts
+ * describe('my log', () => logContract({ test, source: ({ window }) => myLog({ window }) }))
+ * ```
+ */
+export function logContract({ test, source, differs = [] }: LogContractOptions): void {
+  const leftOut = differs.flatMap((difference) => difference.tests)
+  const unknown = leftOut.filter((name) => !(name in duties))
+  if (unknown.length > 0) throw new Error(`differs names no duty of the contract: ${unknown.join('; ')}`)
+
+  for (const [name, run] of Object.entries(duties)) {
+    if (leftOut.includes(name)) continue
+    test(name, async () => {
+      const environment = createVirtualEnvironment()
+      const opened: Log[] = []
+      const place = `${name}-${process.pid}-${environment.random()}`
+      const open: Bench['open'] = async (window) => {
+        const log = await source({ place, ...(window ? { window } : {}) }).open(environment)
+        opened.push(log)
+        return log
+      }
+      try {
+        await run({ environment, open })
+      } finally {
+        await Promise.all(opened.map((log) => log.close()))
+      }
+    })
+  }
+}
+
+interface Bench {
+  readonly environment: VirtualEnvironment
+  open(window?: WindowOptions): Promise<Log>
+}
+
+const duties: Record<string, (bench: Bench) => Promise<void>> = {
+  async 'positions rise strictly, and the newest is the head'({ open }) {
+    const log = await open()
+    const before = await log.head()
+    const events = await appendAll(log, ['a', 'b', 'a', 'c'])
+    assertRising([before, ...events.map((event) => event.position)])
+    assert.deepEqual(await log.head(), events.at(-1)?.position)
+  },
+
+  async 'positions rise while the wall clock steps back and forth'({ open, environment }) {
+    const log = await open()
+    const events: LogEvent[] = []
+    for (const step of [0, -60_000, 3_600_000, -3_600_000, 1, 0]) {
+      environment.stepClock(step)
+      events.push(...(await appendAll(log, ['a', 'b'])))
+    }
+    assertRising(events.map((event) => event.position))
+  },
+
+  async 'a batch stands together, in the order given'({ open }) {
+    const log = await open()
+    const [first, , batch] = await Promise.all([
+      log.append([entry('a', '1')]),
+      log.append([entry('a', '2')]),
+      log.append([entry('b', '3'), entry('a', '4'), entry('b', '5')]),
+      log.append([entry('a', '6')]),
+    ])
+    assert.equal(first.length, 1)
+    assert.deepEqual(batch.map(dataOf), ['3', '4', '5'])
+    const all = await readAll(log, ['a', 'b'], origin)
+    const order = all.map(dataOf).join('')
+    assert.ok(order.includes('345'), `other events stand inside the batch: ${order}`)
+  },
+
+  async 'an event reads back as it was appended'({ open }) {
+    const log = await open()
+    const texts = ['', '\n', 'two\nlines', '{"a":1}', '\ufeffBOM', 'nul\0nul', '🂡 é 漢', 'x'.repeat(100_000)]
+    const after = await log.head()
+    await log.append(texts.map((data) => ({ channel: 'räume/1', type: 'größe', data })))
+    const { events } = await log.read(['räume/1'], after, await log.head(), 100)
+    assert.deepEqual(events.map(dataOf), texts)
+    assert.deepEqual(new Set(events.map((event) => `${event.channel} ${event.type}`)), new Set(['räume/1 größe']))
+  },
+
+  async 'a read gives what stands after the cursor, over all channels asked for, in position order'({ open }) {
+    const log = await open()
+    const events = await appendAll(log, ['a', 'b', 'x', 'a', 'c', 'b', 'x', 'a'])
+    const after = events[1] as LogEvent
+    const page = await log.read(['a', 'b', 'unknown'], after.position, await log.head(), 100)
+    assert.deepEqual(
+      page.events.map((event) => event.position),
+      events.filter((event, index) => index > 1 && 'ab'.includes(event.channel)).map((event) => event.position),
+    )
+    assert.equal(page.gap, undefined)
+  },
+
+  async 'a read stops at `through`, and is complete up to there'({ open }) {
+    const log = await open()
+    const events = await appendAll(log, ['a', 'a', 'b', 'a'])
+    const through = (events[2] as LogEvent).position
+    const page = await log.read(['a'], origin, through, 100)
+    assert.deepEqual(page.events.map(dataOf), ['0', '1'])
+    assert.deepEqual(page.completeThrough, through)
+  },
+
+  async 'a page cut short by its limit is complete only up to its last event'({ open }) {
+    const log = await open()
+    const events = await appendAll(log, ['a', 'b', 'a', 'b', 'a'])
+    const page = await log.read(['a', 'b'], origin, await log.head(), 3)
+    assert.deepEqual(page.events.map(dataOf), ['0', '1', '2'])
+    assert.deepEqual(page.completeThrough, (events[2] as LogEvent).position)
+  },
+
+  async 'pages read from one `completeThrough` to the next give every event once'({ open, environment }) {
+    const log = await open()
+    const random = createRandom(7)
+    const channels = ['a', 'b', 'c', 'd']
+    const appended: LogEvent[] = []
+    for (let round = 0; round < 60; round += 1) {
+      const picked = Array.from(
+        { length: 1 + Math.floor(random() * 4) },
+        () => channels[Math.floor(random() * 4)] as string,
+      )
+      appended.push(...(await log.append(picked.map((channel) => entry(channel, `${round}`)))))
+      environment.stepClock(Math.floor(random() * 3))
+    }
+    for (const limit of [1, 2, 7, 1000]) {
+      const read = await readAll(log, ['a', 'c', 'd'], origin, limit)
+      assert.deepEqual(
+        read.map((event) => event.position),
+        appended.filter((event) => event.channel !== 'b').map((event) => event.position),
+      )
+    }
+  },
+
+  async 'each event names its predecessor in its channel'({ open }) {
+    const log = await open()
+    const events = await appendAll(log, ['a', 'b', 'a', 'a', 'b'])
+    const previous = events.map((event) => event.previous)
+    const at = (index: number) => (events[index] as LogEvent).position
+    assert.deepEqual(previous, [origin, origin, at(0), at(2), at(1)])
+    assert.deepEqual(
+      (await readAll(log, ['a', 'b'], origin)).map((event) => event.previous),
+      previous,
+    )
+  },
+
+  async 'a channel keeps no more events than its window'({ open }) {
+    const log = await open({ maxEvents: 3 })
+    const events = await appendAll(log, ['a', 'a', 'b', 'a', 'a', 'a'])
+    const [a, b] = await log.windows(['a', 'b'])
+    assert.equal(a?.events, 3)
+    assert.deepEqual(a?.oldest, (events[3] as LogEvent).position)
+    assert.deepEqual(a?.newest, (events[5] as LogEvent).position)
+    assert.deepEqual(a?.trimmedThrough, (events[1] as LogEvent).position)
+    assert.deepEqual([b?.events, b?.trimmedThrough], [1, origin])
+  },
+
+  async 'a channel keeps no more bytes than its window'({ open }) {
+    const log = await open({ maxBytes: 1000 })
+    await log.append(Array.from({ length: 5 }, () => entry('a', 'x'.repeat(400))))
+    const [a] = await log.windows(['a'])
+    assert.equal(a?.events, 2)
+  },
+
+  async 'an event older than the window is gone, also from a channel nobody publishes to'({ open, environment }) {
+    const log = await open({ maxAgeMs: 1000 })
+    const after = await log.head()
+    const [old] = await log.append([entry('a', 'old')])
+    await environment.advance(900)
+    await log.append([entry('a', 'young')])
+    await environment.advance(200)
+    assert.ok((await log.read(['a'], after, await log.head(), 10)).gap)
+    const page = await log.read(['a'], (old as LogEvent).position, await log.head(), 10)
+    assert.deepEqual([page.gap, page.events.map(dataOf)], [undefined, ['young']])
+  },
+
+  async 'a cursor on the last trimmed event has lost nothing; one before it has'({ open }) {
+    const log = await open({ maxEvents: 2 })
+    const events = await appendAll(log, ['a', 'a', 'a', 'a'])
+    const at = (index: number) => (events[index] as LogEvent).position
+    const whole = await log.read(['a'], at(1), await log.head(), 10)
+    assert.deepEqual([whole.gap, whole.events.map(dataOf)], [undefined, ['2', '3']])
+    const torn = await log.read(['a'], at(0), await log.head(), 10)
+    assert.deepEqual([torn.gap, torn.events], [{ channels: ['a'] }, []])
+  },
+
+  async 'a gap names the channels that lost something, and no others'({ open }) {
+    const log = await open({ maxEvents: 2 })
+    const after = await log.head()
+    await appendAll(log, ['a', 'a', 'a', 'b', 'b', 'c', 'c', 'c'])
+    const page = await log.read(['a', 'b', 'c', 'unknown'], after, await log.head(), 10)
+    assert.deepEqual(page.gap?.channels, ['a', 'c'])
+  },
+
+  async 'the tail gives every event once, in order, each batch going on where the last one ended'({
+    open,
+    environment,
+  }) {
+    const log = await open()
+    const start = await log.head()
+    const tail = await follow(log, start)
+    const appended = (await Promise.all(Array.from({ length: 50 }, (_, n) => log.append([entry('a', `${n}`)])))).flat()
+    await environment.settle()
+    assert.deepEqual(
+      tail.events().map((event) => event.position),
+      appended.map((event) => event.position).sort(comparePositions),
+    )
+    tail.assertLinked(start)
+  },
+
+  async 'a tail opened in the past starts with what came since'({ open, environment }) {
+    const log = await open()
+    const events = await appendAll(log, ['a', 'b', 'a'])
+    await environment.settle()
+    const start = (events[0] as LogEvent).position
+    const tail = await follow(log, start)
+    await appendAll(log, ['c'])
+    await environment.settle()
+    assert.deepEqual(
+      tail.events().map((event) => event.channel),
+      ['b', 'a', 'c'],
+    )
+    tail.assertLinked(start)
+  },
+
+  async 'a tail that can no longer start where it was asked to says from where it goes on'({ open, environment }) {
+    const log = await open({ maxEvents: 1 })
+    const start = await log.head()
+    const events = await appendAll(log, ['a', 'a', 'a'])
+    await environment.settle()
+    const tail = await follow(log, start)
+    await environment.settle()
+    const first = tail.batches[0] as TailBatch
+    assert.ok(isAfter(first.after, start), 'the first batch claims to follow a place whose events are gone')
+    assert.deepEqual(tail.events().map(dataOf), [(events[2] as LogEvent).data])
+  },
+
+  async 'the tail is not called from inside an append'({ open }) {
+    const log = await open()
+    let inside = false
+    let calledInside = false
+    await log.tail(await log.head(), () => {
+      calledInside ||= inside
+    })
+    inside = true
+    const appended = log.append([entry('a', '1')])
+    inside = false
+    await appended
+    assert.equal(calledInside, false)
+  },
+
+  async 'a closed tail is silent'({ open, environment }) {
+    const log = await open()
+    const tail = await follow(log, await log.head())
+    tail.close()
+    await appendAll(log, ['a'])
+    await environment.settle()
+    assert.deepEqual(tail.batches, [])
+  },
+
+  async 'what is in the tail can be read'({ open, environment }) {
+    const log = await open()
+    const start = await log.head()
+    const reads: Promise<unknown>[] = []
+    await log.tail(start, ({ events }) => {
+      for (const event of events) {
+        reads.push(
+          log.read([event.channel], start, event.position, 1000).then((page) => {
+            assert.deepEqual(page.events.at(-1)?.position, event.position)
+          }),
+        )
+      }
+    })
+    await appendAll(log, ['a', 'b', 'a', 'c'])
+    await environment.settle()
+    assert.equal((await Promise.all(reads)).length, 4)
+  },
+
+  async 'the id of every position it gave out is a cursor it accepts'({ open }) {
+    const log = await open()
+    const { formats, history } = log
+    const places = [await log.head(), ...(await appendAll(log, ['a', 'b'])).map((event) => event.position)]
+    const head = await log.head()
+    for (const position of places) {
+      const id = renderId(position, { formats, history })
+      assert.deepEqual(judgeCursor(id, { formats, history, head }), { ok: true, position })
+    }
+  },
+
+  async 'events, ids and order survive a close and an open'({ open }) {
+    const before = await open()
+    const events = await appendAll(before, ['a', 'b', 'a'])
+    const ids = events.map((event) => renderId(event.position, before))
+    await before.close()
+    const log = await open()
+    assert.deepEqual(await readAll(log, ['a', 'b'], origin), events)
+    assert.deepEqual(
+      events.map((event) => renderId(event.position, log)),
+      ids,
+    )
+    const later = await appendAll(log, ['a'])
+    assertRising([...events, ...later].map((event) => event.position))
+  },
+
+  async 'an id from before everything was lost is told from one of today'({ open, environment }) {
+    const before = await open()
+    const [event] = await appendAll(before, ['a'])
+    const id = renderId((event as LogEvent).position, before)
+    await before.close()
+    await environment.advance(1)
+    const log = await open()
+    await appendAll(log, ['a', 'a', 'a'])
+    const verdict = judgeCursor(id, { formats: log.formats, history: log.history, head: await log.head() })
+    assert.deepEqual(verdict, { ok: false, reason: 'epoch' })
+  },
+
+  async 'an empty append is no event'({ open }) {
+    const log = await open()
+    const head = await log.head()
+    assert.deepEqual(await log.append([]), [])
+    assert.deepEqual(await log.head(), head)
+  },
+
+  async 'a closed log refuses with the code `closed`'({ open }) {
+    const log = await open()
+    await log.close()
+    await assert.rejects(log.append([entry('a', '1')]), { code: 'closed' })
+    await assert.rejects(log.read(['a'], origin, origin, 1), { code: 'closed' })
+    await assert.rejects(log.head(), { code: 'closed' })
+  },
+}
+
+function entry(channel: string, data: string): NewEvent {
+  return { channel, type: 'message', data }
+}
+
+function dataOf(event: LogEvent): string {
+  return event.data
+}
+
+/** One append each, the data being its number. */
+async function appendAll(log: Log, channels: readonly string[]): Promise<LogEvent[]> {
+  const events: LogEvent[] = []
+  for (const [index, channel] of channels.entries()) events.push(...(await log.append([entry(channel, `${index}`)])))
+  return events
+}
+
+async function readAll(log: Log, channels: readonly string[], after: Position, limit = 1000): Promise<LogEvent[]> {
+  const events: LogEvent[] = []
+  const through = await log.head()
+  for (let cursor = after; isAfter(through, cursor); ) {
+    const page = await log.read(channels, cursor, through, limit)
+    assert.equal(page.gap, undefined)
+    assert.ok(isAfter(page.completeThrough, cursor), 'a page must lead on')
+    events.push(...page.events)
+    cursor = page.completeThrough
+  }
+  return events
+}
+
+function assertRising(positions: readonly Position[]): void {
+  for (let index = 1; index < positions.length; index += 1) {
+    const [before, after] = [positions[index - 1], positions[index]] as [Position, Position]
+    assert.ok(isAfter(after, before), `${JSON.stringify(after)} does not stand after ${JSON.stringify(before)}`)
+  }
+}
+
+async function follow(log: Log, start: Position) {
+  const batches: TailBatch[] = []
+  const tail = await log.tail(start, (batch) => void batches.push(batch))
+  return {
+    batches,
+    close: tail.close,
+    events: () => batches.flatMap((batch) => batch.events),
+    assertLinked(from: Position) {
+      let place = from
+      for (const batch of batches) {
+        assert.deepEqual(batch.after, place)
+        place = batch.events.at(-1)?.position ?? batch.after
+      }
+    },
+  }
+}

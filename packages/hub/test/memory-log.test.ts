@@ -1,0 +1,39 @@
+import { memoryLog } from '@rejoin/hub/memory'
+import { createVirtualEnvironment, logContract } from '@rejoin/hub/testing'
+import { origin, snowflake } from '@rejoin/protocol'
+import { describe, expect, test } from 'vitest'
+
+describe('memory log', () => {
+  logContract({
+    test,
+    source: ({ window }) => memoryLog(window ? { window } : {}),
+    differs: [
+      {
+        reason: 'history ends with the process',
+        tests: ['events, ids and order survive a close and an open'],
+      },
+    ],
+  })
+
+  test('a codec that needs a lasting log is refused with advice', () => {
+    expect(() => memoryLog({ codec: snowflake() })).toThrow(/survives restarts/)
+  })
+
+  test('a window that holds nothing is refused with advice', async () => {
+    await expect(memoryLog({ window: { maxEvents: 0 } }).open(createVirtualEnvironment())).rejects.toThrow(/1 or more/)
+  })
+
+  test('a channel idle for long is forgotten, and a reader older than that is told of a gap', async () => {
+    const environment = createVirtualEnvironment()
+    const log = await memoryLog({ window: { maxAgeMs: 1000 }, forgetAfterMs: 60_000 }).open(environment)
+    const start = await log.head()
+    const [event] = await log.append([{ channel: 'a', type: 'message', data: '1' }])
+    await environment.advance(120_000)
+    expect((await log.windows(['a']))[0]?.trimmedThrough).toEqual(event?.position)
+    expect((await log.read(['a'], start, await log.head(), 10)).gap).toEqual({ channels: ['a'] })
+    expect((await log.read(['a'], event?.position ?? origin, await log.head(), 10)).gap).toBeUndefined()
+    await log.append([{ channel: 'a', type: 'message', data: '2' }])
+    expect((await log.read(['a'], start, await log.head(), 10)).gap).toEqual({ channels: ['a'] })
+    await log.close()
+  })
+})

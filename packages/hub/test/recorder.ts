@@ -1,0 +1,89 @@
+import { createHub, createSubscription, type Hub, type HubOptions, type Session, type Sink } from '@rejoin/hub'
+import { memoryLog } from '@rejoin/hub/memory'
+import { createVirtualEnvironment, type VirtualEnvironment } from '@rejoin/hub/testing'
+import { createParser } from '@rejoin/protocol'
+
+export interface TestHub {
+  readonly hub: Hub
+  readonly environment: VirtualEnvironment
+  connect(channels: string | string[], options?: { cursor?: string; types?: string[]; fullAfter?: number }): Recorder
+}
+
+/** A hub on virtual time, and readers that write down what they get. */
+export async function openHub(options: Partial<HubOptions> = {}, seed = 1): Promise<TestHub> {
+  const environment = createVirtualEnvironment({ seed })
+  const hub = await createHub({ log: memoryLog(), environment, ...options })
+  return {
+    hub,
+    environment,
+    connect(channels, { cursor, types, fullAfter } = {}) {
+      const recorder = createRecorder(fullAfter ?? Number.POSITIVE_INFINITY)
+      const subscription = createSubscription([channels].flat(), types)
+      recorder.session = hub.subscribe({ subscription, cursor: cursor ?? null }, recorder)
+      return recorder
+    },
+  }
+}
+
+export interface Received {
+  readonly type: string
+  readonly data: string
+  readonly id: string
+}
+
+export interface Recorder extends Sink {
+  session: Session
+  readonly writes: string[]
+  readonly text: string
+  /** All events, those of the protocol included. */
+  readonly events: Received[]
+  /** The data of published events. */
+  readonly data: string[]
+  readonly lastId: string
+  ended: boolean
+  /** What waited has been read; up to `fullAfter` more bytes are welcome. */
+  drain(): void
+}
+
+function createRecorder(fullAfter: number): Recorder {
+  let waiting = 0
+  const recorder = {
+    session: undefined as unknown as Session,
+    writes: [] as string[],
+    ended: false,
+    write({ plain }: { plain: Uint8Array }) {
+      recorder.writes.push(new TextDecoder().decode(plain))
+      waiting += plain.length
+      return waiting <= fullAfter
+    },
+    end() {
+      recorder.ended = true
+    },
+    drain() {
+      waiting = 0
+      recorder.session.drained()
+    },
+    get text() {
+      return recorder.writes.join('')
+    },
+    get events() {
+      return parse(recorder.text).events
+    },
+    get data() {
+      const own = ['hello', 'sync-required', 'close']
+      return recorder.events.filter((event) => !own.includes(event.type)).map((event) => event.data)
+    },
+    get lastId() {
+      return parse(recorder.text).lastId
+    },
+  }
+  return recorder
+}
+
+/** What a reader that holds `lastId` makes of a piece of a stream. */
+export function parse(text: string, lastId = ''): { events: Received[]; lastId: string } {
+  const events: Received[] = []
+  const parser = createParser({ lastEventId: lastId, onEvent: (event) => void events.push(event) })
+  parser.feed(text)
+  return { events, lastId: parser.lastEventId }
+}

@@ -1,0 +1,75 @@
+import { encodeComment, encodeEvent, encodeRetry } from './encode.ts'
+import type { GapReason } from './gap-reason.ts'
+
+/** The first frame of a stream (§4.4). */
+export interface Hello {
+  /** A cursor was sent, and everything after it follows. */
+  readonly resumed: boolean
+  /** The cursor the hub saw, null for none: a client that sent one then knows that a proxy took it away. */
+  readonly requested: string | null
+  /** The longest silence to expect; a line quiet for much longer is dead. */
+  readonly heartbeatMs: number
+  /** Names this connection in the hub's own reports. */
+  readonly connection: string
+}
+
+/** Something after the cursor is gone; the frame's id is where the stream goes on (§4.6). */
+export interface SyncRequired {
+  readonly reason: GapReason
+  /** The channels that lost something. */
+  readonly channels: readonly string[]
+  /** The cursor that could not be served. */
+  readonly requested: string
+  /** The id of the oldest event still held, null when there is none. */
+  readonly oldest: string | null
+  /** The id from which the stream goes on. */
+  readonly latest: string
+  /** The state at that place or after it, when the hub has a hook that gives it. */
+  readonly snapshot?: unknown
+}
+
+/** An end that is meant (§4.9). */
+export interface Close {
+  readonly reason: CloseReason
+}
+
+export const closeReasons = [
+  'drain',
+  'maintenance',
+  'token-expired',
+  'finished',
+  'replaced',
+  'overloaded',
+  'log-unavailable',
+  'admin',
+] as const
+
+export type CloseReason = (typeof closeReasons)[number]
+
+/** `id` is left out when the cursor was not accepted: `hello` must never move a cursor over a gap. */
+export function encodeHello(hello: Hello, { id, retryMs }: { id?: string; retryMs: number }): string {
+  return encodeRetry(retryMs) + encodeControl('hello', hello, id)
+}
+
+export function encodeSyncRequired(sync: SyncRequired, { id }: { id: string }): string {
+  return encodeControl('sync-required', sync, id)
+}
+
+/** Moves the cursor of a reader whose channels are quiet. It has data because some browsers drop the id of a block without. */
+export function encodeCheckpoint({ id }: { id: string }): string {
+  return encodeControl('checkpoint', {}, id)
+}
+
+/** `retryMs` is when the reader should be back; left out, what it was told before holds. */
+export function encodeClose(close: Close, { retryMs }: { retryMs?: number } = {}): string {
+  return (retryMs === undefined ? '' : encodeRetry(retryMs)) + encodeControl('close', close)
+}
+
+/** A sign of life that moves nothing. */
+export function encodeHeartbeat(): string {
+  return encodeComment('hb')
+}
+
+function encodeControl(type: string, data: unknown, id?: string): string {
+  return encodeEvent({ type, data: JSON.stringify(data), ...(id === undefined ? {} : { id }) })
+}

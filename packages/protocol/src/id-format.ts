@@ -1,0 +1,111 @@
+import type { ClockRange } from './clock.ts'
+import type { DecodedId, IdCodec } from './codecs/codec.ts'
+import { hlc } from './codecs/hlc.ts'
+import { sequence } from './codecs/sequence.ts'
+import { snowflake } from './codecs/snowflake.ts'
+import { ulid } from './codecs/ulid.ts'
+import { uuidv7 } from './codecs/uuidv7.ts'
+import { RejoinError } from './errors.ts'
+import type { Branch } from './history.ts'
+import { isIdText } from './id-text.ts'
+import { comparePositions, isAfter, origin, type Position } from './position.ts'
+
+/** How the ids of one log look, from one place on (§2.5). */
+export interface IdFormat {
+  readonly codec: IdCodec
+  /**
+   * Stands in front of every id as `v<n>_`, 1 to 999. Needed to tell two settings of one codec apart.
+   * @defaultValue none: ids have no prefix
+   */
+  readonly version?: number | undefined
+  /**
+   * The place from which this format holds, up to that of the next. Choose one past the head: an event that was already
+   * sent under another id would be sent again under a new one, and no client could tell that it is the same.
+   * @defaultValue the beginning; only the first of a list may leave it out
+   */
+  readonly since?: Position | undefined
+}
+
+export interface IdFormats {
+  /** In the last format that holds at this position, so that one event has one id for ever. */
+  encode(position: Position, branch: Branch): string
+  /** `version`: an id, but of no format of this log. `unknown-id`: not an id at all. Never throws. */
+  decode(text: string): (DecodedId & { readonly codec: IdCodec }) | 'version' | 'unknown-id'
+  /** What the log's clock must keep to, so that every format of the list can name every new place. */
+  readonly range: Required<ClockRange>
+  /** Whether a format of the list needs a log that remembers its branches across restarts. */
+  readonly lasting: boolean
+}
+
+/**
+ * @param list - the formats of one log, oldest first. Keep the old ones in it for as long as clients may come back with
+ *   their ids; an id of a format that is not in it is answered with a gap.
+ */
+export function createIdFormats(list: readonly IdFormat[]): IdFormats {
+  checkList(list)
+  const formats = list.map(({ codec, version, since = origin }) => ({ codec, since, prefix: prefixOf(version) }))
+  const codecs = list.map((format) => format.codec)
+  const newest = formats.at(-1)!
+
+  return {
+    encode(position, branch) {
+      const holds = comparePositions(position, newest.since) >= 0
+      const format = holds ? newest : (formats.findLast(({ since }) => !isAfter(since, position)) ?? formats[0]!)
+      return format.prefix + format.codec.encode(position, branch)
+    },
+
+    decode(text) {
+      const prefix = versionPrefix.exec(text)?.[0] ?? ''
+      const body = text.slice(prefix.length)
+      for (const { codec, prefix: own } of formats) {
+        const decoded = own === prefix ? codec.decode(body) : undefined
+        if (decoded) return { position: decoded.position, mark: decoded.mark, codec }
+      }
+      // What stands behind a version we do not have may be of a codec made after us, so any text of an id will do there.
+      const foreign =
+        prefix !== '' && body !== '' && !formats.some((format) => format.prefix === prefix) && isIdText(text)
+      return foreign || knownCodecs.some((codec) => codec.decode(body)) ? 'version' : 'unknown-id'
+    },
+
+    range: {
+      kind: newest.codec.clock,
+      maxSeq: Math.min(...codecs.map((codec) => codec.maxSeq)),
+      minMs: Math.max(...codecs.map((codec) => codec.minMs ?? 0)),
+    },
+    lasting: codecs.some((codec) => codec.lasting === true),
+  }
+}
+
+function checkList(list: readonly IdFormat[]): void {
+  const [first] = list
+  if (!first) refuse('the list is empty; name at least one codec')
+  const names = new Set<string>()
+  for (const [at, { codec, version, since }] of list.entries()) {
+    if (version !== undefined && !(Number.isInteger(version) && version >= 1 && version <= 999)) {
+      refuse(`version ${version} is not a whole number from 1 to 999`)
+    }
+    const name = prefixOf(version) + codec.name
+    if (names.has(name)) refuse(`two of them write ${name} ids, which nobody could tell apart; give one a version`)
+    names.add(name)
+    // Positions of a counter all lie before those of a hybrid clock, so a log that changed would break its order.
+    if (codec.clock !== first.codec.clock) {
+      refuse(`${codec.name} has a ${codec.clock} clock and ${first.codec.name} has not; a log keeps the clock it has`)
+    }
+    if (at > 0 && !(since && isAfter(since, list[at - 1]!.since ?? origin))) {
+      refuse(`number ${at + 1} does not say since when it holds, or not after the one before it; set since`)
+    }
+  }
+}
+
+function prefixOf(version: number | undefined): string {
+  return version === undefined ? '' : `v${version}_`
+}
+
+function refuse(reason: string): never {
+  throw new RejoinError(`The log cannot use these id formats: ${reason}.`, { code: 'invalid-option' })
+}
+
+const versionPrefix = /^v[1-9][0-9]{0,2}_/
+
+/** Asked only whether a text is an id at all, never for the place it names: their settings are the default ones. */
+const knownCodecs = [ulid(), uuidv7(), snowflake(), sequence(), hlc()]

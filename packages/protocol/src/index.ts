@@ -1,0 +1,31 @@
+export { type Clock, type ClockKind, type ClockOptions, type ClockRange, createClock } from './clock.ts'
+export type { DecodedId, IdCodec } from './codecs/codec.ts'
+export { type HlcOptions, hlc } from './codecs/hlc.ts'
+export { sequence } from './codecs/sequence.ts'
+export { type SnowflakeOptions, snowflake } from './codecs/snowflake.ts'
+export { ulid } from './codecs/ulid.ts'
+export { uuidv7 } from './codecs/uuidv7.ts'
+export {
+  type Close,
+  type CloseReason,
+  closeReasons,
+  encodeCheckpoint,
+  encodeClose,
+  encodeHeartbeat,
+  encodeHello,
+  encodeSyncRequired,
+  type Hello,
+  type SyncRequired,
+} from './control.ts'
+export { type CursorVerdict, type IdContext, judgeCursor, renderId } from './cursor.ts'
+export { normaliseData } from './data.ts'
+export { encodeComment, encodeEvent, encodeRetry, type OutgoingEvent } from './encode.ts'
+export { createEpoch, type Epoch, isEpoch } from './epoch.ts'
+export { type ErrorCode, errorCodes, RejoinError } from './errors.ts'
+export { type GapReason, gapReasons } from './gap-reason.ts'
+export { type Branch, branchAt, type History, type NewBranch, openBranch } from './history.ts'
+export { createIdFormats, type IdFormat, type IdFormats } from './id-format.ts'
+export { isIdText } from './id-text.ts'
+export { checkChannel, checkType, isReservedType, reservedTypes } from './names.ts'
+export { createParser, type ParsedEvent, type Parser, type ParserOptions } from './parse.ts'
+export { comparePositions, isAfter, isSame, latest, origin, type Position } from './position.ts'

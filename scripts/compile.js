@@ -1,0 +1,28 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const root = fileURLToPath(new URL('..', import.meta.url))
+
+const packages = ['protocol', 'hub', 'client', 'server']
+
+/**
+ * Brings the given projects, and what they refer to, up to date. Nothing is printed and little is done when they are;
+ * errors go to the terminal.
+ * @param {string} project a folder with a tsconfig.json; '.' stands for everything
+ * @returns {boolean} whether the code compiles
+ */
+export function compile(project) {
+  forgetRemovedOutput()
+  const tsc = join(root, 'node_modules/typescript/bin/tsc')
+  return spawnSync(process.execPath, [tsc, '-b', project], { cwd: root, stdio: 'inherit' }).status === 0
+}
+
+/** tsc asks its .tsbuildinfo alone what is stale, so a package whose dist/ was deleted would count as built. */
+function forgetRemovedOutput() {
+  for (const name of packages) {
+    const folder = join(root, 'packages', name)
+    if (!existsSync(join(folder, 'dist'))) rmSync(join(folder, 'tsconfig.tsbuildinfo'), { force: true })
+  }
+}

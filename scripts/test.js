@@ -1,0 +1,96 @@
+// `npm test`: first the core, which needs npm alone; then the tests that use real services, as far as those are there.
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { compile, root } from './compile.js'
+import { install, mayInstall } from './debian.js'
+import { debianPackages, installCommand, isNeededBy, isPresent, services } from './services.js'
+import { vitest } from './vitest.js'
+
+/** @typedef {import('./vitest.js').Tally} Tally */
+/** @typedef {import('./services.js').Service} Service */
+
+const started = performance.now()
+const total = { passed: 0, failed: 0 }
+/** @type {string[]} */
+const skips = []
+
+step('lint', () => single(lint()))
+step('types and build', () => single(compile('.')))
+step('unit tests', () => vitest('unit'))
+step('tests across packages', () => vitest('whole'))
+
+const files = serviceTests()
+const missing = provideServices(services.filter((service) => files.some((file) => isNeededBy(service, file))))
+const runnable = files.filter((file) => !missing.some((service) => isNeededBy(service, file)))
+if (runnable.length > 0) step('service tests', () => vitest('services', ['--no-file-parallelism', ...runnable]))
+for (const file of files.filter((file) => !runnable.includes(file))) {
+  const names = missing.filter((service) => isNeededBy(service, file)).map((service) => service.name)
+  skips.push(`${file} (needs ${names.join(' and ')})`)
+}
+
+report()
+
+/**
+ * @param {string} name
+ * @param {() => Tally} run
+ */
+function step(name, run) {
+  console.log(`\n── ${name}`)
+  const before = performance.now()
+  const tally = run()
+  total.passed += tally.passed
+  total.failed += tally.failed
+  skips.push(...tally.skipped)
+  console.log(`── ${name}: ${tally.passed} passed, ${tally.failed} failed, ${seconds(before)}`)
+}
+
+/**
+ * @param {boolean} passed
+ * @returns {Tally}
+ */
+function single(passed) {
+  return { passed: passed ? 1 : 0, failed: passed ? 0 : 1, skipped: [] }
+}
+
+function lint() {
+  return spawnSync('npm', ['run', '--silent', 'lint'], { cwd: root, stdio: 'inherit' }).status === 0
+}
+
+function serviceTests() {
+  const folders = ['test/services', 'test/browser'].filter((folder) => existsSync(join(root, folder)))
+  return folders.flatMap((folder) => {
+    const entries = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    return entries.filter((entry) => entry.endsWith('.test.ts')).map((entry) => `${folder}/${entry}`)
+  })
+}
+
+/**
+ * @param {Service[]} needed
+ * @returns {Service[]} those that are still missing
+ */
+function provideServices(needed) {
+  const absent = needed.filter((service) => !isPresent(service))
+  if (absent.length === 0 || !mayInstall()) return absent
+  const before = performance.now()
+  const installed = install(debianPackages(absent))
+  console.log(`── install: ${installed ? 'done' : 'failed'}, ${seconds(before)}`)
+  return absent.filter((service) => !isPresent(service))
+}
+
+function report() {
+  const skipIsFailure = process.env.CI === 'true'
+  console.log(`\nAll of it took ${seconds(started)}.`)
+  if (skips.length > 0) console.log(skipIsFailure ? 'Skipped, which is a failure with CI=true:' : 'Skipped:')
+  for (const name of skips) console.log(`  ${name}`)
+  if (missing.length > 0) console.log(`To add what is missing: ${installCommand(missing)}`)
+  const failed = total.failed + (skipIsFailure ? skips.length : 0)
+  const skipped = skipIsFailure ? 0 : skips.length
+  console.log(`${total.passed} passed, ${failed} failed, ${skipped} skipped`)
+  process.exitCode = failed > 0 ? 1 : 0
+}
+
+/** @param {number} since */
+function seconds(since) {
+  return `${((performance.now() - since) / 1000).toFixed(1)} s`
+}

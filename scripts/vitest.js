@@ -1,0 +1,85 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { root } from './compile.js'
+
+/**
+ * @typedef {object} Tally
+ * @property {number} passed
+ * @property {number} failed
+ * @property {string[]} skipped the tests that did not run, with their files
+ */
+
+/**
+ * The part of vitest's JSON report that is read here.
+ * @typedef {{ testResults: FileReport[] }} Report
+ * @typedef {{ name: string, status: string, assertionResults: { status: string, fullName: string }[] }} FileReport
+ */
+
+/**
+ * Runs one project of vitest.config.ts on the terminal and adds up its report.
+ * @param {string} project
+ * @param {string[]} args files, or options of vitest
+ * @returns {Tally}
+ */
+export function vitest(project, args = []) {
+  const folder = mkdtempSync(join(tmpdir(), 'rejoin-report-'))
+  const report = join(folder, 'report.json')
+  try {
+    const status = runVitest([
+      `--project=${project}`,
+      '--reporter=default',
+      '--reporter=json',
+      `--outputFile.json=${report}`,
+      ...args,
+    ])
+    return addUp(readReport(report), status)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/**
+ * @param {string[]} args
+ * @param {{ node?: string, env?: NodeJS.ProcessEnv }} [runtime] another Node than this one
+ */
+export function runVitest(args, { node = process.execPath, env = process.env } = {}) {
+  const program = join(root, 'node_modules/vitest/vitest.mjs')
+  return spawnSync(node, [program, 'run', ...args], { cwd: root, env, stdio: 'inherit' }).status
+}
+
+/**
+ * @param {string} file
+ * @returns {Report | undefined}
+ */
+function readReport(file) {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch {
+    // A run that crashed leaves no report, or half of one; its exit status tells the rest.
+    return undefined
+  }
+}
+
+/**
+ * @param {Report | undefined} report
+ * @param {number | null} status
+ */
+function addUp(report, status) {
+  /** @type {Tally} */
+  const tally = { passed: 0, failed: 0, skipped: [] }
+  for (const file of report?.testResults ?? []) {
+    const before = tally.failed
+    for (const { status, fullName } of file.assertionResults) {
+      if (status === 'passed') tally.passed += 1
+      else if (status === 'failed') tally.failed += 1
+      else tally.skipped.push(`${fullName} (${relative(root, file.name)})`)
+    }
+    // A file that cannot be loaded, or whose hooks throw, has failed without a failed test.
+    if (file.status === 'failed' && tally.failed === before) tally.failed += 1
+  }
+  // So has a run that crashed, or that met an unhandled error.
+  if (tally.failed === 0 && (status !== 0 || report === undefined)) tally.failed = 1
+  return tally
+}

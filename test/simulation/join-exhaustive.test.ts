@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest'
+import { type Move, moves, openStage, type StageOptions } from './stage.ts'
+
+// §4.5, §4.6: whatever the order in which appends, trims, reads, deliveries, turns and cuts fall, a reader gets every later
+// event once and in order, or is told first. All orders of up to this many moves that do something, from a hub that a
+// reader is connected to and one that it is not.
+const depth = 5
+
+const stages: StageOptions[] = [
+  { reads: 'when asked', hotBytes: 1 },
+  { reads: 'when answering', hotBytes: 1 },
+  { reads: 'when asked', hotBytes: 1_000_000 },
+]
+const openings: Move[][] = [[], ['connect', 'append a', 'deliver', 'flush', 'cut', 'append b']]
+
+for (const options of stages) {
+  for (const opening of openings) {
+    test(`every order of ${depth} moves after [${opening.join(', ')}] loses nothing (${JSON.stringify(options)})`, async () => {
+      let checked = 0
+      const failures: string[] = []
+
+      async function explore(path: readonly Move[]): Promise<void> {
+        for (const move of moves) {
+          const next = [...path, move]
+          const stage = await openStage(options)
+          let effective = true
+          for (const step of [...opening, ...next]) effective = (await stage.moves[step]()) && effective
+          const verdict = await stage.finishAndCheck().then(
+            () => undefined,
+            (error: Error) => error.message,
+          )
+          // A move that found nothing to do leads nowhere that a shorter path does not.
+          if (!effective) continue
+          checked += 1
+          if (verdict) failures.push(`${[...opening, ...next].join(', ')}: ${verdict}`)
+          if (next.length < depth) await explore(next)
+        }
+      }
+
+      await explore([])
+      expect(failures).toEqual([])
+      expect(checked).toBeGreaterThan(1000)
+    }, 120_000)
+  }
+}

@@ -1,0 +1,71 @@
+import type { IncomingMessage } from 'node:http'
+import type { Middleware } from '../middleware.ts'
+import { refuse } from '../refusal.ts'
+
+/**
+ * Lets in this machine only (§7). Binding to a loopback address is not enough: the browser of this machine would carry
+ * the requests of any page its user visits. `Origin` gives such a page away; `Host` gives away the page whose own name
+ * was pointed at 127.0.0.1 after it had been loaded.
+ *
+ * A page of another server on this machine is welcome, so its origin is answered as CORS asks.
+ */
+export function loopbackOnly(): Middleware {
+  return (request, response, next) => {
+    const { host, origin } = request.headers
+    const forbid = (message: string) => refuse(response, 403, 'forbidden', message)
+    // Also on answers to requests without an origin: a cache must not give those to a page that needs the header.
+    response.setHeader('Vary', 'Origin')
+    if (!isLoopbackHost(host)) {
+      forbid(`This hub is open to its own machine only. ${addressAdvice(host)}`)
+    } else if (origin === undefined) {
+      next()
+    } else if (!isLoopbackOrigin(origin)) {
+      forbid(`Pages of ${quoted(origin)} may not use this hub, only those of localhost.`)
+    } else {
+      response.setHeader('Access-Control-Allow-Origin', origin)
+      if (isPreflight(request)) response.writeHead(204, preflightHeaders).end()
+      else next()
+    }
+  }
+}
+
+/** Whether a `Host` header, with or without a port, names this machine, whatever a DNS says. */
+export function isLoopbackHost(host: string | undefined): boolean {
+  const name = /^(.+?)(?::\d{1,5})?$/.exec(host ?? '')?.[1]?.toLowerCase()
+  return (
+    name !== undefined && (/^(?:[a-z0-9-]+\.)*localhost$/.test(name) || name === '[::1]' || ipv4Loopback.test(name))
+  )
+}
+
+/** Whether an `Origin` header is that of a page of this machine. `null`, which a sandboxed page sends, is nobody's. */
+export function isLoopbackOrigin(origin: string): boolean {
+  return isLoopbackHost(/^https?:\/\/([^/?#@\\\s]+)$/.exec(origin)?.[1])
+}
+
+/** Whether an address, as a resolver gives it, can be reached from this machine only. */
+export function isLoopbackAddress(address: string): boolean {
+  return address === '::1' || ipv4Loopback.test(address)
+}
+
+const ipv4Loopback = /^127(?:\.(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])){3}$/
+
+function addressAdvice(host: string | undefined): string {
+  return host === undefined
+    ? 'The request names no host; address it as localhost or 127.0.0.1.'
+    : `Address it as localhost or 127.0.0.1, not as ${quoted(host)}.`
+}
+
+function isPreflight(request: IncomingMessage): boolean {
+  return request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined
+}
+
+function quoted(value: string): string {
+  return JSON.stringify(value.slice(0, 100))
+}
+
+const preflightHeaders = {
+  'Access-Control-Allow-Methods': 'GET, POST',
+  'Access-Control-Allow-Headers': 'Last-Event-ID, Content-Type, Authorization, Cache-Control, Idempotency-Key',
+  // Chromium keeps a preflight no longer than two hours; ten minutes spares the reconnects and forgets a changed rule.
+  'Access-Control-Max-Age': '600',
+}

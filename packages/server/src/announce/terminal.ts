@@ -1,0 +1,84 @@
+import { inspect } from 'node:util'
+import type { GapReason } from '@rejoin/protocol'
+import { type Announcer, insecureWarning } from './announcer.ts'
+import { windowWords } from './window-words.ts'
+
+/** Announces to a person: how to begin, then a line for every reader that came back. */
+export function terminal({ write, colour, now }: Terminal): Announcer {
+  return {
+    ready({ version, url, log, loopbackOnly }) {
+      const lines = [
+        '',
+        `  ${style('bold', `Rejoin ${version}`)}  ${style('cyan', url)}`,
+        '',
+        row('log', [log.name, windowWords(log.window)].join(', ')),
+        row('open to', loopbackOnly ? 'this machine only' : style('red', 'everyone who can reach this address')),
+        '',
+        row('look', `${url}/`),
+        row('watch', `curl -N ${url}/events/demo`),
+        row('publish', `curl -d hello ${url}/publish/demo`),
+        row('return', `curl -N -H 'Last-Event-ID: <id you saw>' ${url}/events/demo`),
+        '',
+      ]
+      if (!loopbackOnly) lines.push(style('red', `  ${insecureWarning}`), '')
+      write(`${lines.join('\n')}\n`)
+    },
+
+    watch(hub) {
+      hub.on('replay', ({ connection, channels, replayed, elapsedMs }) => {
+        const reader = `${some(channels)} ${connection}`
+        say(`${style('green', 'rejoined')} ${reader}, ${replayed} replayed in ${Math.round(elapsedMs)} ms`)
+      })
+      hub.on('gap', ({ connection, channels, reason }) => {
+        say(`${style('yellow', 'gap')} ${some(channels)} ${connection}, told to reload: ${gapWords[reason]}`)
+      })
+      hub.on('close', ({ connection, channels, reason, cause }) => {
+        if (cause) say(`${style('red', 'failed')} ${some(channels)} ${connection}, ${reason}: ${String(cause)}`)
+      })
+    },
+
+    stopping(signal) {
+      say(`${signal}, letting readers go. Once more ends at once.`)
+    },
+  }
+
+  function say(text: string): void {
+    write(`${style('dim', new Date(now()).toTimeString().slice(0, 8))} ${text}\n`)
+  }
+
+  function row(name: string, text: string): string {
+    return `  ${style('dim', name.padEnd(9))} ${text}`
+  }
+
+  // Not `styleText`: depending on the Node version it asks `process.stdout` whether colour is wanted.
+  function style(format: Style, text: string): string {
+    const [on, off] = inspect.colors[format] ?? []
+    return colour ? `\u001b[${on}m${text}\u001b[${off}m` : text
+  }
+}
+
+export interface Terminal {
+  write(text: string): unknown
+  /** Whether to use ANSI colours. */
+  colour: boolean
+  now(): number
+}
+
+type Style = 'bold' | 'cyan' | 'dim' | 'green' | 'red' | 'yellow'
+
+const gapWords: Record<GapReason, string> = {
+  expired: 'what it missed is out of the window',
+  'unknown-id': 'its last id is not an id',
+  version: 'its last id is of another format',
+  epoch: 'its last id is of an earlier log',
+  ahead: 'its last id is past the end of the log',
+  'replay-limit': 'it missed more than is replayed',
+  forced: 'the past of the channel was declared void',
+  added: 'the channel is new to its subscription',
+}
+
+/** A reader may follow any number of channels, and a line has only so much room. */
+function some(channels: readonly string[]): string {
+  const shown = channels.slice(0, 3).join(', ')
+  return channels.length > 3 ? `${shown} and ${channels.length - 3} more` : shown
+}

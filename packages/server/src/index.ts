@@ -1,0 +1,2 @@
+export type { Announcer, Readiness } from './announce/announcer.ts'
+export { type ServeOptions, type Serving, serve } from './serve.ts'

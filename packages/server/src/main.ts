@@ -1,0 +1,4 @@
+import process from 'node:process'
+import { runProgram } from './program.ts'
+
+await runProgram(process.argv.slice(2), process)

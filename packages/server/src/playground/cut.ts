@@ -1,0 +1,42 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+/**
+ * A line that can be cut, for the streams of one tab of the playground: its open sockets are reset, and so is every new
+ * one until the time is over, as when a proxy dies or a train enters a tunnel. Nothing is simulated in the page: its
+ * clients see the same errors as anywhere else.
+ */
+export function createCut(): Cut {
+  const streams = new Map<string, Set<Socket>>()
+  const healing = new Map<string, NodeJS.Timeout>()
+
+  return {
+    begin(tab, ms) {
+      clearTimeout(healing.get(tab))
+      healing.set(tab, setTimeout(() => healing.delete(tab), ms).unref())
+      for (const socket of streams.get(tab) ?? []) socket.resetAndDestroy()
+    },
+
+    admit(tab, request, response) {
+      const { socket } = request
+      if (healing.has(tab)) {
+        socket.resetAndDestroy()
+        return false
+      }
+      const open = streams.get(tab) ?? new Set()
+      streams.set(tab, open.add(socket))
+      response.once('close', () => {
+        open.delete(socket)
+        if (open.size === 0) streams.delete(tab)
+      })
+      return true
+    },
+  }
+}
+
+export interface Cut {
+  /** Resets the open streams of a tab, and those it opens in the next `ms` milliseconds. */
+  begin(tab: string, ms: number): void
+  /** Takes in a new stream. When it returns false the line is cut and the socket is gone: do not answer. */
+  admit(tab: string, request: IncomingMessage, response: ServerResponse): boolean
+}

@@ -1,0 +1,48 @@
+import type { ServerResponse } from 'node:http'
+
+/**
+ * Server-Sent Events as most samples show them: a set of responses, and a loop that writes to each. No ids and no
+ * memory, so what is sent while a reader is away is gone for that reader, and nobody learns of it. The playground runs
+ * it beside Rejoin.
+ */
+export function createPlainStream(): PlainStream {
+  const topics = new Map<string, Set<ServerResponse>>()
+
+  return {
+    subscribe(topic, response) {
+      const readers = topics.get(topic) ?? new Set()
+      topics.set(topic, readers.add(response))
+      response.once('close', () => {
+        readers.delete(response)
+        if (readers.size === 0) topics.delete(topic)
+      })
+      response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' })
+      response.write('retry: 1000\n\n')
+    },
+
+    broadcast(topic, line) {
+      for (const reader of topics.get(topic) ?? []) {
+        // The one thing samples leave out that a server cannot: a reader that never reads must not fill our memory.
+        if (reader.writableLength > maxPendingBytes) reader.destroy()
+        else reader.write(`data: ${line}\n\n`)
+      }
+    },
+
+    close() {
+      for (const readers of topics.values()) for (const reader of readers) reader.end()
+      // What has been ended must not be written to, and takes a moment to close.
+      topics.clear()
+    },
+  }
+}
+
+const maxPendingBytes = 64 * 1024
+
+export interface PlainStream {
+  /** Answers with a stream of what is broadcast to the topic from now on. */
+  subscribe(topic: string, response: ServerResponse): void
+  /** Sends one line of text to whoever is connected at this moment. */
+  broadcast(topic: string, line: string): void
+  /** Ends every open stream. */
+  close(): void
+}

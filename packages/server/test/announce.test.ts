@@ -1,0 +1,171 @@
+import type { Hub, HubObservations } from '@rejoin/hub'
+import { describe, expect, test } from 'vitest'
+import type { Announcer, Readiness } from '../src/announce/announcer.ts'
+import { terminal } from '../src/announce/terminal.ts'
+import { windowWords } from '../src/announce/window-words.ts'
+import { createAnnouncer } from '../src/announce.ts'
+
+const ready: Readiness = {
+  version: '1.2.3',
+  url: 'http://127.0.0.1:4747',
+  log: { name: 'memory', window: { maxEvents: 1000, maxAgeMs: 300_000, maxBytes: Number.POSITIVE_INFINITY } },
+  loopbackOnly: true,
+}
+const reader = { connection: 'c_8f2a', channels: ['demo'] }
+const replay = { ...reader, requested: 'X', replayed: 11, elapsedMs: 2.8 }
+
+describe('at a terminal', () => {
+  test('the program says where it is, what it keeps, who may come, and what to try', () => {
+    expect(onTerminal(({ ready: announce }) => announce(ready))).toMatchInlineSnapshot(`
+      "
+        Rejoin 1.2.3  http://127.0.0.1:4747
+
+        log       memory, the last 1,000 events or 5 minutes of each channel
+        open to   this machine only
+
+        look      http://127.0.0.1:4747/
+        watch     curl -N http://127.0.0.1:4747/events/demo
+        publish   curl -d hello http://127.0.0.1:4747/publish/demo
+        return    curl -N -H 'Last-Event-ID: <id you saw>' http://127.0.0.1:4747/events/demo
+
+      "
+    `)
+  })
+
+  test('it warns aloud when others may come', () => {
+    const text = onTerminal((announcer) =>
+      announcer.ready({ ...ready, url: 'http://0.0.0.0:4747', loopbackOnly: false }),
+    )
+    expect(text).toContain('everyone who can reach this address')
+    expect(text).toContain('WARNING: no access rules are set.')
+  })
+
+  test('each reader that comes back is a line', () => {
+    expect(onTerminal((announcer) => observe(announcer, 'replay', replay))).toBe(
+      '12:04:31 rejoined demo c_8f2a, 11 replayed in 3 ms\n',
+    )
+  })
+
+  test('a reader of many channels takes no more than a line', () => {
+    const channels = ['a', 'b', 'c', 'd', 'e']
+    expect(onTerminal((announcer) => observe(announcer, 'replay', { ...replay, channels }))).toBe(
+      '12:04:31 rejoined a, b, c and 2 more c_8f2a, 11 replayed in 3 ms\n',
+    )
+  })
+
+  test('a reader that was told of a gap is a line with the reason', () => {
+    expect(onTerminal((announcer) => observe(announcer, 'gap', { ...reader, reason: 'epoch', requested: 'X' }))).toBe(
+      '12:04:31 gap demo c_8f2a, told to reload: its last id is of an earlier log\n',
+    )
+  })
+
+  test('a stream that ends by itself is not worth a line, one that failed is', () => {
+    const end = { ...reader, reason: 'log-unavailable', durationMs: 5, cause: undefined }
+    expect(onTerminal((announcer) => observe(announcer, 'close', end))).toBe('')
+    expect(onTerminal((announcer) => observe(announcer, 'close', { ...end, cause: new Error('disk full') }))).toBe(
+      '12:04:31 failed demo c_8f2a, log-unavailable: Error: disk full\n',
+    )
+  })
+
+  test.each([
+    [{}, true],
+    [{ NO_COLOR: '' }, true],
+    [{ NO_COLOR: '1' }, false],
+    [{ TERM: 'dumb' }, false],
+  ])('with %j there is colour: %s', async (env, coloured) => {
+    const written: string[] = []
+    const stdout = { isTTY: true, write: (text: string) => written.push(text) }
+    const announcer = await createAnnouncer({ stdout, env })
+    announcer.ready(ready)
+    expect(written.join('').includes('\u001b[')).toBe(coloured)
+  })
+})
+
+describe('in a pipe', () => {
+  test('the program says where it is in one JSON line', async () => {
+    const [line] = await inPipe((announcer) => announcer.ready(ready))
+    expect(line).toEqual({
+      level: 'info',
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+      event: 'server_ready',
+      version: '1.2.3',
+      url: 'http://127.0.0.1:4747',
+      log: 'memory',
+      max_events: 1000,
+      max_age_ms: 300_000,
+      max_bytes: null,
+      loopback_only: true,
+    })
+  })
+
+  test('it warns when others may come', async () => {
+    const lines = await inPipe((announcer) => announcer.ready({ ...ready, loopbackOnly: false }))
+    expect(lines[1]).toMatchObject({ level: 'warn', event: 'server_insecure', msg: expect.stringContaining('WARNING') })
+  })
+
+  test('a connection, a replay, a gap and an end are lines of their own', async () => {
+    const known = { connection_id: 'c_8f2a', channels: ['demo'] }
+    const lines = await inPipe((announcer) => {
+      observe(announcer, 'connect', { ...reader, requested: null })
+      observe(announcer, 'replay', replay)
+      observe(announcer, 'gap', { ...reader, reason: 'expired', requested: 'X' })
+      observe(announcer, 'close', { ...reader, reason: 'left', durationMs: 5, cause: undefined })
+      observe(announcer, 'close', { ...reader, reason: 'failed', durationMs: 5, cause: new Error('disk full') })
+      announcer.stopping('SIGTERM')
+    })
+    expect(lines).toMatchObject([
+      { ...known, level: 'info', event: 'sse_connect', requested_id: null },
+      { ...known, level: 'info', event: 'sse_replay', requested_id: 'X', replayed_count: 11, elapsed_ms: 2.8 },
+      { ...known, level: 'warn', event: 'sse_gap', requested_id: 'X', reason: 'expired' },
+      { ...known, level: 'info', event: 'sse_close', reason: 'left', duration_ms: 5 },
+      { ...known, level: 'error', event: 'sse_close', reason: 'failed', cause: 'Error: disk full' },
+      { level: 'info', event: 'server_stopping', signal: 'SIGTERM' },
+    ])
+  })
+
+  test('whatever a reader sends stays within its line', async () => {
+    const lines = await inPipe((announcer) => {
+      observe(announcer, 'gap', { ...reader, reason: 'unknown-id', requested: 'x"\r\n{"level":"fatal"}\u2028' })
+    })
+    expect(lines).toHaveLength(1)
+  })
+})
+
+test.each([
+  [{ maxEvents: 5, maxAgeMs: 7_200_000, maxBytes: 2048 }, 'the last 5 events, 2 hours or 2 KiB of each channel'],
+  [{ maxEvents: 1000, maxAgeMs: 300_000 }, 'the last 1,000 events or 5 minutes of each channel'],
+  [{ maxEvents: 1 }, 'the last 1 event of each channel'],
+  [{ maxAgeMs: 86_400_000 }, 'the last 1 day of each channel'],
+  [{ maxAgeMs: 90_000, maxBytes: 64 * 1024 * 1024 }, 'the last 90 seconds or 64 MiB of each channel'],
+  [{ maxAgeMs: 1, maxBytes: 1000 }, 'the last 1 millisecond or 1,000 bytes of each channel'],
+  [{ maxEvents: Number.POSITIVE_INFINITY }, 'everything'],
+])('the window %j is %s', (window, words) => {
+  expect(windowWords(window)).toBe(words)
+})
+
+function onTerminal(act: (announcer: Announcer) => void): string {
+  const written: string[] = []
+  const now = () => new Date(2026, 0, 1, 12, 4, 31).getTime()
+  act(terminal({ write: (text) => written.push(text), colour: false, now }))
+  return written.join('')
+}
+
+async function inPipe(act: (announcer: Announcer) => void): Promise<unknown[]> {
+  const written: string[] = []
+  act(await createAnnouncer({ stdout: { write: (text) => written.push(text) }, env: {} }))
+  const lines = written.join('').split('\n')
+  expect(lines.pop()).toBe('')
+  return lines.map((line) => JSON.parse(line))
+}
+
+function observe<Kind extends keyof HubObservations>(
+  announcer: Announcer,
+  kind: Kind,
+  observation: HubObservations[Kind],
+): void {
+  const on = (watched: string, tell: (observation: never) => void) => {
+    if (watched === kind) tell(observation as never)
+    return () => undefined
+  }
+  announcer.watch({ on } as unknown as Pick<Hub, 'on'>)
+}

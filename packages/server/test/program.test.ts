@@ -1,0 +1,109 @@
+import { describe, expect, test } from 'vitest'
+import { type ProgramHost, runProgram } from '../src/program.ts'
+import { open, send, serving } from './http.ts'
+
+describe('a taken port', () => {
+  test('is named, with the command that takes the next one', async () => {
+    const port = await takenPort()
+    const { exitCode, stderr } = await run(['serve', '--port', String(port)], { npm_lifecycle_event: 'start' })
+    expect(exitCode).toBe(1)
+    expect(stderr).toBe(
+      `rejoin: Port ${port} of 127.0.0.1 is taken, perhaps by another Rejoin. Choose another port.\n\n` +
+        `  npm start -- --port ${port + 1}\n\n`,
+    )
+  })
+
+  test('is answered in the words of the installed program when that was started', async () => {
+    const port = await takenPort()
+    const { stderr } = await run(['serve', '--port', String(port)])
+    expect(stderr).toContain(`  rejoin serve --port ${port + 1}\n`)
+  })
+})
+
+describe('what cannot work is refused, with advice', () => {
+  test.each([
+    [['--host', '0.0.0.0'], 'pass --insecure if that is what you want'],
+    [['--data', 'events'], 'The memory log keeps nothing on disk, so it has no use for events. Leave out --data.'],
+    [['--log', 'redis'], 'Allowed choices are memory'],
+    [['--port', '65536'], 'Give a number from 0 to 65535'],
+    [['--port', '80x'], 'Give a number from 0 to 65535'],
+    [['--colour'], 'unknown option'],
+    [['extra'], 'too many arguments'],
+  ])('%j', async (args, advice) => {
+    const { exitCode, stderr, stdout } = await run(['serve', ...args])
+    expect(stderr).toContain(advice)
+    expect([exitCode, stdout]).toEqual([1, ''])
+  })
+})
+
+test('the help names every option that does something', async () => {
+  const { exitCode, stdout } = await run(['serve', '--help'])
+  expect(exitCode).toBe(0)
+  expect([...stdout.matchAll(/--[a-z]+/g)].map(([option]) => option)).toEqual([
+    '--port',
+    '--host',
+    '--log',
+    '--insecure',
+    '--help',
+  ])
+})
+
+test('to serve is what it does when nothing else is said', async () => {
+  const { url, signal } = await started(['--port', '0'])
+  expect((await send(url, '/healthz')).status).toBe(200)
+  signal('SIGINT')
+})
+
+test('the first signal lets readers go, and nothing answers any more', async () => {
+  const { url, signal, exits } = await started(['serve', '--port', '0', '--log', 'memory'])
+  const stream = await open(url, '/events/demo')
+  const ended = new Promise((resolve) => stream.resume().once('end', resolve))
+  signal('SIGTERM')
+  await ended
+  await expect(send(url, '/healthz')).rejects.toThrow()
+  expect(exits).toEqual([])
+})
+
+test('the second signal ends at once', async () => {
+  const { signal, exits } = await started(['serve', '--port', '0'])
+  signal('SIGINT')
+  expect(exits).toEqual([])
+  signal('SIGTERM')
+  expect(exits).toEqual([1])
+})
+
+async function takenPort(): Promise<number> {
+  const { url } = await serving()
+  return Number(new URL(url).port)
+}
+
+async function run(args: string[], env: Record<string, string> = {}) {
+  const { host, stdout, stderr } = createHost(env)
+  await runProgram(args, host)
+  return { exitCode: host.exitCode, stdout: stdout.join(''), stderr: stderr.join('') }
+}
+
+/** The program with a server that listens, to be ended by a signal. */
+async function started(args: string[]) {
+  const { host, stdout, exits, signal } = createHost({})
+  await runProgram(args, host)
+  const { url } = JSON.parse(stdout[0] ?? '') as { url: string }
+  return { url, exits, signal }
+}
+
+/** A process that the program can end without ending ours. */
+function createHost(env: Record<string, string>) {
+  const stdout: string[] = []
+  const stderr: string[] = []
+  const exits: number[] = []
+  const listeners = new Map<string, () => void>()
+  const host: ProgramHost = {
+    stdout: { write: (text) => stdout.push(text) },
+    stderr: { write: (text) => stderr.push(text) },
+    env,
+    exitCode: undefined,
+    on: (signal, listener) => listeners.set(signal, listener),
+    exit: (code) => exits.push(code),
+  }
+  return { host, stdout, stderr, exits, signal: (name: 'SIGINT' | 'SIGTERM') => listeners.get(name)?.() }
+}

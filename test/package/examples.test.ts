@@ -1,0 +1,18 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { root } from './repository.ts'
+
+const run = promisify(execFile)
+
+async function example(name: string): Promise<string> {
+  const { stdout } = await run(process.execPath, [`examples/${name}/main.js`], { cwd: root })
+  return stdout
+}
+
+test('cut-and-return prints every number once, in order, across its cut', async () => {
+  const printed = await example('cut-and-return')
+  const numbers = [...printed.matchAll(/got (\d+)/g)].map(([, number]) => Number(number))
+  expect(numbers).toEqual(Array.from({ length: 12 }, (_, index) => index + 1))
+  expect(printed).toContain('cut\nbackoff\n')
+})

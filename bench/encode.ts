@@ -10,7 +10,7 @@
  */
 import { createHub, createSubscription } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
-import { machine, median, printTable } from './measure.js'
+import { machine, median, printTable } from './measure.ts'
 
 const readers = 1000
 const turns = 2000
@@ -26,9 +26,11 @@ for (let index = 0; index < readers; index += 1) {
       delivered += 1
       return true
     },
+    pending: 0,
     end() {},
+    destroy() {},
   }
-  hub.subscribe({ subscription, cursor: null }, sink)
+  hub.subscribe({ subscription, start: { from: 'now' } }, sink)
 }
 
 const text = JSON.stringify({ payload: 'x'.repeat(150) })

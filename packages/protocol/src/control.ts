@@ -28,7 +28,10 @@ export interface SyncRequired {
   readonly snapshot?: unknown
 }
 
-/** An end that is meant (§4.9). */
+/** Moves a cursor and says nothing else: its id is all it has (§4.9). */
+export type Checkpoint = Readonly<Record<string, never>>
+
+/** An end that is meant (§4.10). It has no id, so the reader comes back with the cursor it holds. */
 export interface Close {
   readonly reason: CloseReason
 }
@@ -55,9 +58,10 @@ export function encodeSyncRequired(sync: SyncRequired, { id }: { id: string }): 
   return encodeControl('sync-required', sync, id)
 }
 
-/** Moves the cursor of a reader whose channels are quiet. It has data because some browsers drop the id of a block without. */
+/** For a reader whose channels are quiet. It has data because some browsers drop the id of a block without. */
 export function encodeCheckpoint({ id }: { id: string }): string {
-  return encodeControl('checkpoint', {}, id)
+  const nothing: Checkpoint = {}
+  return encodeControl('checkpoint', nothing, id)
 }
 
 /** `retryMs` is when the reader should be back; left out, what it was told before holds. */

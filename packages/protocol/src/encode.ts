@@ -1,5 +1,6 @@
 import { RejoinError } from './errors.ts'
 import { isIdText } from './id-text.ts'
+import { longestTimerMs } from './longest-timer.ts'
 
 /** An event on its way out. */
 export interface OutgoingEvent {
@@ -18,7 +19,7 @@ export function encodeEvent({ id, type, data }: OutgoingEvent): string {
     frame = `id: ${id}\n`
   }
   if (type !== 'message') {
-    if (type === '' || lineBreaker.test(type)) throw brokenField('event', type)
+    if (type === '' || lineBreaker.test(type)) throw brokenField('type', type)
     frame += `event: ${type}\n`
   }
   return `${frame}data: ${onDataLines(data)}\n\n`
@@ -32,8 +33,10 @@ export function encodeComment(text: string): string {
 
 /** What a reader is to wait before it comes back. As a field of its own it takes effect without an event. */
 export function encodeRetry(ms: number): string {
-  if (!Number.isSafeInteger(ms) || ms < 0) {
-    throw new RejoinError(`A retry of ${ms} is no whole number of milliseconds from 0 up.`, { code: 'invalid-event' })
+  if (!Number.isInteger(ms) || ms < 0 || ms > longestTimerMs) {
+    throw new RejoinError(`A retry of ${ms} ms cannot be sent. Give a whole number from 0 to ${longestTimerMs}.`, {
+      code: 'invalid-event',
+    })
   }
   return `retry: ${ms}\n`
 }
@@ -46,12 +49,14 @@ function onDataLines(data: string): string {
 
 const lineBreaker = /[\r\n\0]/
 
-function brokenField(field: string, value: string): RejoinError {
-  const shown = JSON.stringify(value.slice(0, 60))
-  return new RejoinError(
-    field === 'id'
-      ? `${shown} cannot be an event id. Ids are 1 to 128 printable ASCII characters without spaces; encode it first.`
-      : `${shown} cannot stand in ${field === 'event' ? 'an event type' : 'a comment'}: it is empty or breaks its line.`,
-    { code: 'invalid-event' },
-  )
+function brokenField(field: 'id' | 'type' | 'comment', value: string): RejoinError {
+  return new RejoinError(`${JSON.stringify(value.slice(0, 60))} cannot be sent as ${advice[field]}`, {
+    code: 'invalid-event',
+  })
+}
+
+const advice = {
+  id: 'an id. Ids are 1 to 128 printable ASCII characters, no spaces, none of "():<>?@[\\]{}, among them: encode it first.',
+  type: 'a type: it is empty or holds a CR, LF or NUL, which would break out of its line. Put such text into the data.',
+  comment: 'a comment: it holds a CR, LF or NUL, which would break out of its line. Send one comment per line.',
 }

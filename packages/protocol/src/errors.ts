@@ -26,10 +26,12 @@ export const errorCodes = [
   'invalid-event',
   'invalid-option',
   'invalid-type',
+  'key-reused',
   'log-mismatch',
   'log-unavailable',
   'not-found',
   'too-large',
+  'unauthorized',
 ] as const
 
 export type ErrorCode = (typeof errorCodes)[number]

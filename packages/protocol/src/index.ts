@@ -6,6 +6,7 @@ export { type SnowflakeOptions, snowflake } from './codecs/snowflake.ts'
 export { ulid } from './codecs/ulid.ts'
 export { uuidv7 } from './codecs/uuidv7.ts'
 export {
+  type Checkpoint,
   type Close,
   type CloseReason,
   closeReasons,

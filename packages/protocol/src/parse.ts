@@ -1,4 +1,5 @@
 import { RejoinError } from './errors.ts'
+import { longestTimerMs } from './longest-timer.ts'
 
 /**
  * Reads an event stream by the WHATWG rules (https://html.spec.whatwg.org/multipage/server-sent-events.html, "Parsing an
@@ -24,10 +25,12 @@ export function createParser(options: ParserOptions): Parser {
   // In the piece being read, no CR stands before this index.
   let crFreeTo = 0
 
-  // The line whose end has not arrived. Long pieces wait in a list, to be joined once; short ones in a string that the
-  // engine keeps as a tree. A list alone costs 1.5 times as much for pieces of one character, a string alone 5 % more
-  // for pieces of 1 KB (bench/parse, Node 20). Either way an event in n pieces costs n, not n².
+  // The line whose end has not arrived. Long pieces wait in a list, short ones in a string that the engine keeps as a
+  // tree; an event in n pieces costs n, not n². A list alone costs 1.4 times as much for pieces of one character, a string
+  // alone 1.1 times as much for pieces of 1 KB. The list keeps its storage from line to line, which is 4 % of the latter
+  // (bench/parse, Node 20).
   const heldPieces: string[] = []
+  let heldCount = 0
   let heldTail = ''
   let heldLength = 0
 
@@ -63,7 +66,9 @@ export function createParser(options: ParserOptions): Parser {
     crFreeTo = at
     let lfAt = -1
     while (at < length) {
-      if (!blockOpen && heldLength === 0 && length <= maxEventLength) {
+      // Not while the next LF is known: it may be far, and to search for it again at every block of a stream that ends
+      // its lines in CR would make the work quadratic.
+      if (lfAt < at && !blockOpen && heldLength === 0 && length <= maxEventLength) {
         at = readFrames(text, at)
         if (stopped || at === length) return
       }
@@ -202,25 +207,28 @@ export function createParser(options: ParserOptions): Parser {
       return
     }
     if (heldTail.length !== 0) {
-      heldPieces.push(heldTail)
+      heldPieces[heldCount++] = heldTail
       heldTail = ''
     }
-    heldPieces.push(text)
+    heldPieces[heldCount++] = text
   }
 
   function release(rest: string): string {
-    const tail = heldTail + rest
+    // From the last piece to the first: of such a tree the engine copies the pieces in their order when it makes it flat.
+    // 20 % faster than from the first to the last, 4 % faster than `join` (64 pieces of 1 KB, Node 20).
+    let line = heldTail + rest
+    while (heldCount > 0) {
+      line = heldPieces[--heldCount]! + line
+      heldPieces[heldCount] = ''
+    }
     heldTail = ''
     heldLength = 0
-    if (heldPieces.length === 0) return tail
-    heldPieces.push(tail)
-    const line = heldPieces.join('')
-    heldPieces.length = 0
     return line
   }
 
   function clearHeld(): void {
     heldPieces.length = 0
+    heldCount = 0
     heldTail = ''
     heldLength = 0
   }
@@ -260,8 +268,8 @@ export interface ParserOptions {
   /** Called at the blank line of every block that has data. */
   onEvent: (event: ParsedEvent) => void
   /**
-   * Called when a `retry` line is complete, without waiting for its blank line. What is above 2^31 − 1 arrives as that: a
-   * timer set for longer fires at once, and a long wait would become a reconnect storm.
+   * Called when a `retry` line is complete, without waiting for its blank line. What no timer can wait for (2^31 ms and
+   * more) arrives as the longest it can.
    */
   onRetry?: (ms: number) => void
   /** Called with every comment, without its colon and one leading space. Heartbeats are comments: a sign of life. */
@@ -298,7 +306,10 @@ export interface Parser {
    * would pass over events.
    */
   feed(text: string): void
-  /** The stream has ended. An unfinished block is dropped with its id; the next piece opens the next stream. */
+  /**
+   * The stream has ended. An unfinished block is dropped with its id; the next piece opens the next stream. Not to be
+   * called from a callback.
+   */
   end(): void
   /** Silences the parser for good, from inside a callback too: what follows in the same piece is not reported. */
   stop(): void
@@ -312,17 +323,15 @@ const space = 32
 const bom = 0xfeff
 
 const asciiDigits = /^[0-9]+$/
-const longestTimerMs = 2 ** 31 - 1
 
 // From this length on a piece is dearer in a tree of strings than in a list.
 const longPiece = 64
 
-// How far ahead one search for a CR looks: half of a small second-level cache, so that the search for the LF, which goes
-// over the same characters, finds them there. 20 % faster on a text of 16 MB than one search through all of it.
+// How far ahead one search for a CR looks: short enough that the search for the LF, which goes over the same characters,
+// finds them in the processor's cache. 20 % faster on a text of 16 MB than one search through all of it.
 const crSpan = 65_536
 
-// How far ahead one search for a NUL in an id looks. Some twenty small events share one search; events of 64 KB are
-// hardly touched by it.
+// How far ahead one search for a NUL in an id looks. A dozen small events share one; one of 64 KB hardly notices it.
 const nulSpan = 1024
 
 /** Where the first CR at or after `from` stands; when none is before `to`, a place up to which there is none. */

@@ -4,11 +4,11 @@ import { RejoinError } from '@rejoin/protocol'
 export function resolveAddress(url: string | URL): URL {
   const base = globalThis.document?.baseURI ?? globalThis.location?.href
   const address = URL.canParse(url, base) ? new URL(url, base) : undefined
-  if (address && /^https?:$/.test(address.protocol) && !address.username && !address.password) return address
-  const advice = address
-    ? 'Use http: or https:, and send credentials in the option headers.'
-    : 'Outside of a page there is nothing to complete a relative URL with: give the whole of it, with https://.'
-  throw new RejoinError(`Cannot connect to ${JSON.stringify(String(url))}. ${advice}`, { code: 'invalid-option' })
+  // A name or a password in it would make every fetch fail, which looks like a network that never comes back.
+  if (address && /^https?:/.test(address.href) && !address.username && !address.password) return address
+  throw new RejoinError(`Cannot connect to ${url}. Give a whole http(s) URL, without credentials.`, {
+    code: 'invalid-option',
+  })
 }
 
 /** The address that carries a cursor where headers cannot, or do not arrive (§3.1). */

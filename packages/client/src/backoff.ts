@@ -30,4 +30,4 @@ export interface RetryWait {
 const firstJitterMs = 200
 
 /** `setTimeout` takes 2^31 ms and more as 1 ms, which would turn the longest wait into a reconnect storm. */
-const maxTimerMs = 2 ** 31 - 1
+export const maxTimerMs = 2 ** 31 - 1

@@ -1,4 +1,4 @@
-import { isIdText } from '@rejoin/protocol'
+import { type Hello, isIdText } from '@rejoin/protocol'
 import { retryDelay } from './backoff.ts'
 import type { CloseReason, StreamState } from './stream-state.ts'
 
@@ -10,36 +10,41 @@ import type { CloseReason, StreamState } from './stream-state.ts'
  * current one is ignored: an aborted request may still deliver a chunk, an error or a refusal.
  */
 export function step(connection: Connection, input: Input, moment: Moment): Step {
-  // A timer that has fired is gone; one that was replaced meanwhile says nothing.
-  if (input.type === 'timer' && input.at !== connection.timerAt) return { connection, effects: [] }
-  const before = input.type === 'timer' ? { ...connection, timerAt: null } : connection
+  // A timer that has fired is gone, also when it is to be set for the same time again.
+  const before = input.type === 'timer' ? { ...connection, timerAt: never } : connection
   const changed = react(before, input, moment)
-  const timerAt = timerFor(before, changed)
-  const next = timerAt === changed.timerAt ? changed : { ...changed, timerAt }
+  const next = { ...changed, timerAt: timerFor(before, changed) }
   return { connection: next, effects: effectsOf(before, next) }
 }
 
-/** Where a stream stands before its `start`. */
+/** Where a stream stands before its first `connect`. */
 export function newConnection(cursor: string | null): Connection {
   return {
-    state: 'connecting',
+    ...unread(0),
+    state: 'backoff',
     generation: 0,
     attempt: 0,
     cursor,
-    sent: null,
+    sent: cursor,
     cursorIn: 'header',
-    openedAt: 0,
-    lastByteAt: 0,
-    silenceMs: null,
-    proved: false,
-    paused: false,
     retryMs: 0,
-    nextRetryAt: null,
     notBefore: 0,
     lastEventAt: null,
     closeReason: null,
-    gap: null,
-    timerAt: null,
+    timerAt: never,
+  }
+}
+
+/** What is known of a connection of which nothing has been read. */
+function unread(now: number) {
+  return {
+    openedAt: now,
+    lastByteAt: now,
+    silenceMs: openTimeoutMs,
+    proved: false,
+    paused: false,
+    nextRetryAt: null,
+    astray: false,
   }
 }
 
@@ -49,18 +54,16 @@ function react(is: Connection, input: Input, moment: Moment): Connection {
     return input.type === 'event' && input.generation === is.generation ? moveCursor(is, input.id) : is
   }
   switch (input.type) {
-    case 'start':
-      return is.generation === 0 ? open(is, moment) : is
+    case 'connect':
+      return open(is, moment)
     case 'timer':
       return due(is, moment)
     case 'wake':
       return wake(is, moment)
-    case 'reconnect':
-      return open(is, moment)
     case 'close':
       return close(is, 'closed')
     default:
-      return input.generation === is.generation && is.state !== 'backoff' ? hear(is, input, moment) : is
+      return input.generation === is.generation && isOpen(is) ? hear(is, input, moment) : is
   }
 }
 
@@ -77,41 +80,37 @@ function hear(is: Connection, report: Report, moment: Moment): Connection {
     case 'event': {
       // On a hub `hello` comes first and announces the heartbeat. A server that starts with an event announces none, so
       // its silence proves nothing.
-      const silenceMs = is.proved ? is.silenceMs : null
+      const silenceMs = is.proved ? is.silenceMs : never
       return alive({ ...moveCursor(is, report.id), lastEventAt: moment.now, proved: true, silenceMs }, moment)
     }
     case 'id':
       return moveCursor(is, report.id)
     case 'paused':
-      return { ...is, paused: true }
-    case 'resumed':
-      return { ...is, paused: false, lastByteAt: moment.now }
+      return { ...is, paused: report.paused, lastByteAt: moment.now }
     case 'ended':
-      return lose(alive(is, moment), moment)
-    case 'failed':
       return report.final ? close(is, report.final) : lose(alive(is, moment), moment)
   }
 }
 
-function answered(is: Connection, answer: Answer, moment: Moment): Connection {
-  const { status } = answer
-  if (status === 200 && answer.isEventStream) {
+function answered(is: Connection, { status, isEventStream, retryAfterMs }: Answer, moment: Moment): Connection {
+  if (status === 200 && isEventStream) {
     return { ...is, state: 'connected', openedAt: moment.now, lastByteAt: moment.now }
   }
-  if (status === 408 || status === 425 || status === 429 || status >= 500) return lose(is, moment, answer.retryAfterMs)
-  return close(is, status === 200 ? 'wrong-content-type' : (finalStatuses[status] ?? `http-${status}`))
+  if (status === 408 || status === 425 || status === 429 || status >= 500) return lose(is, moment, retryAfterMs)
+  return close(is, finalAnswers[status] ?? `http-${status}`)
 }
 
-function greeted(is: Connection, { id, requested, heartbeatMs }: Greeting, moment: Moment): Connection {
+function greeted(is: Connection, { id, hello }: Greeting, moment: Moment): Connection {
+  const { requested, heartbeatMs = 0 } = hello
   // Two heartbeats may be late, not lost; five seconds are for a slow network.
-  const silenceMs = heartbeatMs === null ? null : 2 * heartbeatMs + 5_000
+  const silenceMs = heartbeatMs > 0 ? 2 * heartbeatMs + 5_000 : never
   const known = alive({ ...is, proved: true, silenceMs }, moment)
   if (is.sent === null || requested === is.sent) return moveCursor(known, id)
   if (requested === undefined) return known
   // Something between us and the hub took the cursor away, or answered with another reader's stream. This one starts at
   // a place of its own, and taking its id would pass over what we have not seen (§4.4).
   if (is.cursorIn === 'header') return open({ ...is, cursorIn: 'query' }, moment)
-  return { ...known, gap: { requested: is.sent, latest: id } }
+  return { ...known, astray: true }
 }
 
 /** A sign of life, which may also be the one that makes this a good stream. */
@@ -124,47 +123,29 @@ function due(is: Connection, moment: Moment): Connection {
   // Believed without a look at the clock: had it been put back, the wait would grow by as much.
   if (is.state === 'backoff') return open(is, moment)
   const bounded = { ...is, lastByteAt: Math.min(is.lastByteAt, moment.now) }
-  if (!isOverdue(bounded, moment)) return bounded
-  // The silence of a good stream was wait enough.
-  return is.state === 'connected' && is.attempt === 0 ? lose(is, moment, 0, 0) : lose(is, moment)
+  if (deadlineOf(bounded) > moment.now) return bounded
+  // The first time, the silence was wait enough.
+  return is.attempt === 0 ? lose(is, moment, 0, 0) : lose(is, moment)
 }
 
 /** The network, the page or the tab is back, which is worth an attempt now; unless the server has said when to come. */
 function wake(is: Connection, moment: Moment): Connection {
-  const worthwhile = is.state === 'backoff' ? is.notBefore <= moment.now : isOverdue(is, moment)
-  return worthwhile ? open(is, moment) : is
-}
-
-function isOverdue(is: Connection, { now }: Moment): boolean {
-  const deadline = deadlineOf(is)
-  return deadline !== null && deadline <= now
+  const worthwhileAt = is.state === 'backoff' ? is.notBefore : deadlineOf(is)
+  return worthwhileAt <= moment.now ? open(is, moment) : is
 }
 
 function open(is: Connection, { now }: Moment): Connection {
-  return {
-    ...is,
-    state: 'connecting',
-    generation: is.generation + 1,
-    sent: is.cursor,
-    openedAt: now,
-    lastByteAt: now,
-    silenceMs: openTimeoutMs,
-    proved: false,
-    paused: false,
-    nextRetryAt: null,
-    notBefore: 0,
-    gap: null,
-  }
+  return { ...is, ...unread(now), state: 'connecting', generation: is.generation + 1, sent: is.cursor }
 }
 
 function lose(
   is: Connection,
-  moment: Moment,
+  { now, random, ...policy }: Moment,
   retryAfterMs = 0,
-  baseMs = Math.max(moment.retryMs, is.retryMs),
+  baseMs = Math.max(policy.retryMs, is.retryMs),
 ): Connection {
-  const { now, random, maxRetryMs: maxMs } = moment
-  if (is.attempt >= moment.maxRetries) return close(is, 'too-many-retries')
+  if (is.attempt >= policy.maxRetries) return close(is, 'too-many-retries')
+  const maxMs = policy.maxRetryMs
   const floorMs = Math.max(baseMs, retryAfterMs)
   return {
     ...is,
@@ -179,24 +160,25 @@ function close(is: Connection, closeReason: CloseReason): Connection {
   return { ...is, state: 'closed', nextRetryAt: null, closeReason }
 }
 
-/** An id that could not be sent back is passed over: a little too much is replayed then, and nothing is missed (§2.6). */
+/**
+ * An empty id is a server's way to say that there is no place to come back to. One that could not be sent back is passed
+ * over: a little too much is replayed then, and nothing is missed (§2.6).
+ */
 function moveCursor(is: Connection, id: string | null): Connection {
   if (id === '') return { ...is, cursor: null }
   return id !== null && isIdText(id) ? { ...is, cursor: id } : is
 }
 
 /** A timer that is early is left alone: when it fires, it is set again. So a stream full of events sets none. */
-function timerFor(before: Connection, next: Connection): number | null {
+function timerFor(before: Connection, next: Connection): number {
   const deadline = deadlineOf(next)
-  const { timerAt } = next
-  const keep = timerAt !== null && deadline !== null && timerAt <= deadline && next.state === before.state
-  return keep ? timerAt : deadline
+  return next.state === before.state ? Math.min(deadline, next.timerAt) : deadline
 }
 
-function deadlineOf(is: Connection): number | null {
-  if (is.state === 'backoff') return is.nextRetryAt
+function deadlineOf(is: Connection): number {
+  if (is.state === 'backoff') return is.nextRetryAt ?? never
   // While an `onSync` handler is awaited nothing is read, so that silence says nothing about the line.
-  return is.state === 'closed' || is.paused || is.silenceMs === null ? null : is.lastByteAt + is.silenceMs
+  return isOpen(is) && !is.paused ? is.lastByteAt + is.silenceMs : never
 }
 
 /**
@@ -205,29 +187,29 @@ function deadlineOf(is: Connection): number | null {
  */
 function effectsOf(before: Connection, next: Connection): Effect[] {
   const effects: Effect[] = []
-  const { generation, cursor, cursorIn, attempt } = next
-  const isNew = generation !== before.generation
+  const isNew = next.generation !== before.generation
   if (isOpen(before) && (isNew || !isOpen(next))) effects.push({ type: 'abort' })
   if (next.timerAt !== before.timerAt) effects.push({ type: 'timer', at: next.timerAt })
-  if (isNew) effects.push({ type: 'open', generation, cursor, cursorIn, attempt })
+  if (isNew) effects.push({ type: 'open' })
   if (announced.some((field) => next[field] !== before[field])) effects.push({ type: 'notify' })
   return effects
 }
 
-function isOpen(is: Connection): boolean {
-  return is.generation > 0 && (is.state === 'connecting' || is.state === 'connected')
+/** Whether there is a connection, made or in the making. */
+export function isOpen({ state }: Connection): boolean {
+  return state === 'connecting' || state === 'connected'
 }
 
 /** Shown to the user on change. A cursor moves with every event, and a handler called that often would be a burden. */
 const announced = ['state', 'attempt', 'nextRetryAt', 'closeReason'] as const
 
-const finalStatuses: Partial<Record<number, CloseReason>> = {
+const finalAnswers: Partial<Record<number, CloseReason>> = {
+  200: 'wrong-content-type',
   204: 'finished',
   401: 'unauthorized',
-  403: 'forbidden',
-  404: 'not-found',
-  410: 'gone',
 }
+
+const never = Infinity
 
 /**
  * A connection on which nothing has been read for this long is given up while the server's heartbeat is unknown: before
@@ -241,17 +223,13 @@ const openTimeoutMs = 30_000
  */
 const goodAfterMs = 5_000
 
-export interface Connection extends StreamState {
-  /** Counts connections. 0: not started. */
-  readonly generation: number
+export interface Connection extends StreamState, OpenRequest {
   /** The cursor that the current connection asked for. */
   readonly sent: string | null
-  /** Where the cursor travels. Once a proxy was seen to strip the header, the query takes its place for good. */
-  readonly cursorIn: 'header' | 'query'
   readonly openedAt: number
   readonly lastByteAt: number
-  /** Silence after which the connection counts as dead. `null`: it never does. */
-  readonly silenceMs: number | null
+  /** Silence after which the connection counts as dead. */
+  readonly silenceMs: number
   /** `hello` or an event has arrived on this connection. */
   readonly proved: boolean
   readonly paused: boolean
@@ -260,36 +238,49 @@ export interface Connection extends StreamState {
   /** Before this a server has asked us not to come back. */
   readonly notBefore: number
   /** The hub did not see our cursor in the query either: this connection leaves something out, and the user must know. */
-  readonly gap: { readonly requested: string; readonly latest: string | null } | null
-  /** What the one timer is set for. */
-  readonly timerAt: number | null
+  readonly astray: boolean
+  /** What the one timer is set for; infinite when it is not. */
+  readonly timerAt: number
+}
+
+/** What a transport has to know of a connection that it is to make. */
+export interface OpenRequest {
+  /** Counts the connections of a stream. */
+  readonly generation: number
+  readonly cursor: string | null
+  /** Where the cursor travels. Once a proxy was seen to strip the header, the query takes its place for good. */
+  readonly cursorIn: 'header' | 'query'
 }
 
 export type Input = Command | ({ readonly generation: number } & Report)
 
 type Command =
-  | { readonly type: 'start' | 'reconnect' | 'close' }
-  | { readonly type: 'timer'; readonly at: number }
+  /** Now, whatever there is or was. */
+  | { readonly type: 'connect' }
+  | { readonly type: 'timer' }
   /** The machine or the page was away and is back. */
   | { readonly type: 'wake' }
+  | { readonly type: 'close' }
 
-/** What a transport has to tell about its connection. */
+/** What there is to tell about a connection. */
 export type Report =
   | ({ readonly type: 'answered' } & Answer)
+  /** Anything at all arrived, a comment too: the line is alive. */
   | { readonly type: 'bytes' }
+  /** The server's `retry:`. */
   | { readonly type: 'retry'; readonly ms: number }
   | ({ readonly type: 'hello' } & Greeting)
-  /** An event, after its handlers were called; before, a reload in between would lose it. */
+  /** An event, after its handlers were called; before, a page that is left in between would lose it. */
   | { readonly type: 'event'; readonly id: string | null }
   /** An id that came without an event for the user, which moves the cursor all the same. */
   | { readonly type: 'id'; readonly id: string | null }
-  /** Nothing is read until `resumed`. */
-  | { readonly type: 'paused' | 'resumed' }
-  | { readonly type: 'ended' }
-  /** `final`: trying again would meet the same failure. */
-  | { readonly type: 'failed'; readonly final: CloseReason | null }
+  /** Whether reading has to wait. */
+  | { readonly type: 'paused'; readonly paused: boolean }
+  /** The connection is over. `final`: the next one would meet the same end. */
+  | { readonly type: 'ended'; readonly final?: CloseReason | undefined }
 
-export interface Answer {
+/** The head of a response. */
+interface Answer {
   readonly status: number
   readonly isEventStream: boolean
   readonly retryAfterMs: number
@@ -297,24 +288,16 @@ export interface Answer {
 
 interface Greeting {
   readonly id: string | null
-  /** `undefined`: the server does not tell. */
-  readonly requested: string | null | undefined
-  readonly heartbeatMs: number | null
+  readonly hello: Partial<Hello>
 }
 
 export type Effect =
   | { readonly type: 'abort' }
-  | ({ readonly type: 'open' } & OpenRequest)
-  /** Replaces the timer that was set; `null` clears it. */
-  | { readonly type: 'timer'; readonly at: number | null }
+  /** Replaces the timer that was set; infinite: by none. */
+  | { readonly type: 'timer'; readonly at: number }
+  /** Make the connection that the new state describes. */
+  | { readonly type: 'open' }
   | { readonly type: 'notify' }
-
-export interface OpenRequest {
-  readonly generation: number
-  readonly attempt: number
-  readonly cursor: string | null
-  readonly cursorIn: 'header' | 'query'
-}
 
 export interface Step {
   readonly connection: Connection

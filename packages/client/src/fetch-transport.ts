@@ -6,8 +6,8 @@ import { readRetryAfter } from './retry-after.ts'
 import type { Block, Sink, Transport } from './transport.ts'
 
 /** Reads a stream through `fetch`, which shows what `EventSource` hides: status, headers, comments. */
-export function fetchTransport(options: FetchTransportOptions): Transport {
-  const { address, fetch, credentials, now } = options
+export function fetchTransport(address: URL, options: FetchOptions, now: () => number): Transport {
+  const { fetch = globalThis.fetch, credentials = 'same-origin' } = options
 
   return async (request, sink, signal) => {
     const { cursor, cursorIn } = request
@@ -17,26 +17,38 @@ export function fetchTransport(options: FetchTransportOptions): Transport {
       credentials,
       signal,
     })
-    sink.answered({
+    sink.tell({
+      type: 'answered',
       status: response.status,
       isEventStream: /^text\/event-stream\s*(;|$)/i.test(response.headers.get('content-type') ?? ''),
       retryAfterMs: readRetryAfter(response.headers.get('retry-after'), now()),
     })
-    if (!signal.aborted && response.body) await readBody(response.body, sink, signal)
+    if (response.body) await readBody(response.body, sink, signal)
   }
 }
 
-export interface FetchTransportOptions {
-  address: URL
-  fetch: typeof globalThis.fetch
-  headers: RequestHeaders
-  credentials: RequestCredentials
-  now(): number
+export interface FetchOptions {
+  /**
+   * Sent with every request. A function is asked before each attempt and may be async, so that a token is never older
+   * than its connection. When it throws or rejects, that is reported and the attempt counts as failed.
+   * @defaultValue none. With any, a browser asks a foreign origin for permission first (CORS preflight).
+   */
+  headers?: RequestHeaders
+  /**
+   * Whether cookies go along, as for `fetch`.
+   * @defaultValue 'same-origin'. A foreign origin gets cookies only with 'include'.
+   */
+  credentials?: RequestCredentials
+  /**
+   * Makes the requests, for instance through a proxy or with a log.
+   * @defaultValue the global `fetch`, looked up when `connect` is called
+   */
+  fetch?: typeof globalThis.fetch
 }
 
 export type RequestHeaders = HeadersInit | (() => HeadersInit | Promise<HeadersInit>)
 
-async function headersFor({ cursor, cursorIn }: OpenRequest, given: RequestHeaders): Promise<Headers> {
+async function headersFor({ cursor, cursorIn }: OpenRequest, given?: RequestHeaders): Promise<Headers> {
   let headers: Headers
   try {
     headers = new Headers(typeof given === 'function' ? await given() : given)
@@ -61,29 +73,23 @@ async function readBody(body: ReadableStream<Uint8Array>, sink: Sink, signal: Ab
   const parser = createParser({
     onEvent: (event) => blocks.push(event),
     onId: (id) => blocks.push({ id }),
-    onRetry: sink.retry,
+    onRetry: (ms) => sink.tell({ type: 'retry', ms }),
   })
 
   for (;;) {
     const { done, value } = await reader.read()
     if (done || signal.aborted) return
-    sink.bytes()
+    sink.tell({ type: 'bytes' })
     try {
       parser.feed(decoder.decode(value, { stream: true }))
     } finally {
       // Also when an event was too large: those before it are whole.
       const complete = blocks
       blocks = []
-      await pass(complete, sink, signal)
+      for (const block of complete) {
+        const wait = sink.receive(block)
+        if (wait) await wait
+      }
     }
-  }
-}
-
-async function pass(blocks: Block[], sink: Sink, signal: AbortSignal): Promise<void> {
-  for (const block of blocks) {
-    // A handler has closed the stream, which silences the rest of the chunk.
-    if (signal.aborted) return
-    const wait = sink.block(block)
-    if (wait) await wait
   }
 }

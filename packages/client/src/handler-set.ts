@@ -13,16 +13,16 @@ export function createHandlerSet<Value>(): HandlerSet<Value> {
 
     call(value, isWanted) {
       const pending: Promise<unknown>[] = []
-      let called = 0
       // Over a copy: a handler that a handler adds is for what comes next.
       for (const handler of [...handlers]) {
         if (!handlers.has(handler) || !isWanted()) continue
-        called++
         const settled = callHandler(handler, value)
         if (settled) pending.push(settled)
       }
-      return { called, settled: pending.length > 0 ? Promise.all(pending) : undefined }
+      return pending.length > 0 ? Promise.all(pending) : undefined
     },
+
+    isEmpty: () => handlers.size === 0,
   }
 }
 
@@ -52,7 +52,8 @@ export interface HandlerSet<Value> {
   add(handler: Handler<Value>): Off
   /**
    * @param isWanted - asked before each handler, as an earlier one may have made the news void
-   * @returns how many were called, and a promise for those that returned one. It never rejects.
+   * @returns a promise for those that returned one. It never rejects.
    */
-  call(value: Value, isWanted: () => boolean): { called: number; settled: Promise<unknown> | undefined }
+  call(value: Value, isWanted: () => boolean): Promise<unknown> | undefined
+  isEmpty(): boolean
 }

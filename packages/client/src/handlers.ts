@@ -27,22 +27,21 @@ export function createHandlers(parse: 'json' | 'text', isWanted: () => boolean):
       try {
         if (parse === 'json') data = JSON.parse(event.data)
       } catch (error) {
-        const { called } = invalidHandlers.call({ ...event, error }, isWanted)
-        if (called === 0) warnOnce("An event's data is not JSON. Set parse: 'text', or see it with stream.onInvalid().")
+        if (invalidHandlers.isEmpty()) warnOnce("Data that is not JSON: set parse to 'text', or add onInvalid.")
+        void invalidHandlers.call({ ...event, error }, isWanted)
         return
       }
-      for (const type of new Set([event.type, '*'])) eventHandlers.get(type)?.call({ ...event, data }, isWanted)
+      for (const type of new Set([event.type, '*'])) void eventHandlers.get(type)?.call({ ...event, data }, isWanted)
     },
 
     sync(gap) {
-      const { called, settled } = syncHandlers.call(gap, isWanted)
-      if (called === 0) warnOnce('Events are gone that this stream should have had. Reload in stream.onSync().')
-      return settled
+      if (syncHandlers.isEmpty()) warnOnce('Events are gone, and nothing reloads what they changed: add onSync.')
+      return syncHandlers.call(gap, isWanted)
     },
   }
 
   function warnOnce(message: string): void {
-    if (!warned.has(message)) console.warn(`[rejoin] ${message}`)
+    if (!warned.has(message)) console.warn('Rejoin:', message)
     warned.add(message)
   }
 }

@@ -1,18 +1,7 @@
 import type { Clock } from './clock.ts'
-import type { RequestHeaders } from './fetch-transport.ts'
+import type { FetchOptions } from './fetch-transport.ts'
 
-export interface ConnectOptions {
-  /**
-   * Sent with every request. A function is asked before each attempt and may be async, so that a token is never older
-   * than its connection. When it throws or rejects, that is reported and the attempt counts as failed.
-   * @defaultValue none. With any, a browser asks a foreign origin for permission first (CORS preflight).
-   */
-  headers?: RequestHeaders
-  /**
-   * Whether cookies go along, as for `fetch`.
-   * @defaultValue 'same-origin'. A foreign origin gets cookies only with 'include'.
-   */
-  credentials?: RequestCredentials
+export interface ConnectOptions extends FetchOptions {
   /**
    * How `data` is read. What is not JSON goes to `onInvalid`; with 'text', nothing is read and every `data` is a string.
    * @defaultValue 'json'
@@ -41,11 +30,6 @@ export interface ConnectOptions {
    * @defaultValue Infinity: a laptop that was shut for a weekend continues where it was
    */
   maxRetries?: number
-  /**
-   * Makes the requests, for instance through a proxy or with a log.
-   * @defaultValue the global `fetch`, looked up when `connect` is called
-   */
-  fetch?: typeof globalThis.fetch
   /**
    * Time and chance, for tests.
    * @defaultValue those of the platform

@@ -1,5 +1,5 @@
-import { isReservedType, type SyncRequired } from '@rejoin/protocol'
-import type { Connection, Input, Report } from './connection.ts'
+import { type Hello, isReservedType, type SyncRequired } from '@rejoin/protocol'
+import { type Connection, type Input, isOpen, type Report } from './connection.ts'
 import type { Handlers } from './handlers.ts'
 import { createRecentIds } from './recent-ids.ts'
 import type { Block } from './transport.ts'
@@ -12,6 +12,11 @@ export function createReceivers({ current, dispatch, handlers }: ReceiverOptions
   const recentIds = createRecentIds()
   // An `onSync` handler that is still at work. Nothing is delivered meanwhile, on whichever connection it arrives.
   let syncing: Promise<void> | undefined
+
+  /** A gap of which the hub has not told, or not legibly. */
+  function unknownGap(id: string | null): SyncRequired {
+    return { reason: 'unknown-id', channels: [], requested: current().sent ?? '', oldest: null, latest: id ?? '' }
+  }
 
   return (generation) => {
     // The id that the last block of this connection left.
@@ -28,7 +33,7 @@ export function createReceivers({ current, dispatch, handlers }: ReceiverOptions
       lastId = block.id
       if (type === undefined || data === undefined) return tell({ type: 'id', id: lastId })
       if (type === 'hello') return greet(data, id)
-      if (type === 'sync-required') return sync(readObject<SyncRequired>(data) ?? unknownGap(current().sent, id), id)
+      if (type === 'sync-required') return sync(readObject<SyncRequired>(data) ?? unknownGap(id), id)
       if (isReservedType(type)) return tell({ type: 'id', id })
       // On a hub every event names its id (§4.3), so that the same id again is the same event again. Elsewhere it may be
       // another event, which names none.
@@ -40,16 +45,9 @@ export function createReceivers({ current, dispatch, handlers }: ReceiverOptions
     }
 
     function greet(data: string, id: string | null): Promise<void> | undefined {
-      const { requested, heartbeatMs } = readObject<{ requested?: unknown; heartbeatMs?: unknown }>(data) ?? {}
       greeted = true
-      tell({
-        type: 'hello',
-        id,
-        requested: typeof requested === 'string' || requested === null ? requested : undefined,
-        heartbeatMs: typeof heartbeatMs === 'number' && heartbeatMs > 0 ? heartbeatMs : null,
-      })
-      const { gap } = current()
-      if (gap && isCurrent()) return sync(unknownGap(gap.requested, id), id)
+      tell({ type: 'hello', id, hello: readObject<Partial<Hello>>(data) ?? {} })
+      if (current().astray) return sync(unknownGap(id), id)
     }
 
     function sync(gap: SyncRequired, id: string | null): Promise<void> | undefined {
@@ -64,8 +62,8 @@ export function createReceivers({ current, dispatch, handlers }: ReceiverOptions
     }
 
     function hold(until: Promise<void>): Promise<void> {
-      tell({ type: 'paused' })
-      return until.then(() => tell({ type: 'resumed' }))
+      tell({ type: 'paused', paused: true })
+      return until.then(() => tell({ type: 'paused', paused: false }))
     }
 
     function tell(report: Report): undefined {
@@ -73,8 +71,7 @@ export function createReceivers({ current, dispatch, handlers }: ReceiverOptions
     }
 
     function isCurrent(): boolean {
-      const is = current()
-      return is.generation === generation && (is.state === 'connecting' || is.state === 'connected')
+      return current().generation === generation && isOpen(current())
     }
   }
 }
@@ -87,11 +84,6 @@ export interface ReceiverOptions {
 
 /** When a promise comes back, the next block must wait for it. */
 export type Receiver = (block: Block) => Promise<void> | undefined
-
-/** A gap of which the hub has not told, or not legibly. */
-function unknownGap(requested: string | null, latest: string | null): SyncRequired {
-  return { reason: 'unknown-id', channels: [], requested: requested ?? '', oldest: null, latest: latest ?? '' }
-}
 
 function readObject<Shape extends object>(text: string): Shape | undefined {
   try {

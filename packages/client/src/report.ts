@@ -3,6 +3,6 @@
  * report without throwing, which error trackers see, and on the console in Node, where an uncaught one ends the process.
  */
 export function report(error: unknown): void {
-  if (typeof globalThis.reportError === 'function') globalThis.reportError(error)
-  else console.error(error)
+  const show = globalThis.reportError ?? console.error
+  show(error)
 }

@@ -17,17 +17,14 @@ export interface StreamState {
 }
 
 /**
- * Why a stream is closed. `closed`: by `close()`. `finished`: the server has nothing more to send (204). `unauthorized`,
- * `forbidden`, `not-found`, `gone` and `http-…`: its status, with which no retry would help. `too-large`: an event is
+ * Why a stream is closed. `closed`: by `close()`. `finished`: the server has nothing more to send (204). `unauthorized`:
+ * it wants other credentials (401). `http-…`: another status with which no retry would help. `too-large`: an event is
  * larger than a client takes. `too-many-retries`: see `maxRetries`.
  */
 export type CloseReason =
   | 'closed'
   | 'finished'
   | 'unauthorized'
-  | 'forbidden'
-  | 'not-found'
-  | 'gone'
   | `http-${number}`
   | 'wrong-content-type'
   | 'too-large'

@@ -1,7 +1,8 @@
 import { isIdText, RejoinError } from '@rejoin/protocol'
 import { resolveAddress } from './address.ts'
+import { maxTimerMs } from './backoff.ts'
 import { systemClock } from './clock.ts'
-import { type Answer, type Input, newConnection, type OpenRequest, type Report, step } from './connection.ts'
+import { type Input, newConnection, type OpenRequest, type Report, step } from './connection.ts'
 import type { EventStream } from './event-stream.ts'
 import { fetchTransport } from './fetch-transport.ts'
 import { callHandler, createHandlerSet, type Handler } from './handler-set.ts'
@@ -23,13 +24,7 @@ export function connect<Events extends object = Record<string, unknown>>(
 ): EventStream<Events> {
   const { retryMs = 500, maxRetryMs = 30_000, maxRetries = Infinity, clock = systemClock } = options
   const policy = checkNumbers({ retryMs, maxRetryMs, maxRetries })
-  const transport = fetchTransport({
-    address: resolveAddress(url),
-    fetch: options.fetch ?? globalThis.fetch,
-    headers: options.headers ?? {},
-    credentials: options.credentials ?? 'same-origin',
-    now: () => clock.now(),
-  })
+  const transport = fetchTransport(resolveAddress(url), options, () => clock.now())
 
   let connection = newConnection(readCursor(options.from))
   let shown: StreamState | undefined
@@ -41,7 +36,7 @@ export function connect<Events extends object = Record<string, unknown>>(
   const receiverFor = createReceivers({ current: () => connection, dispatch, handlers })
 
   const stopWaking = onWake(() => dispatch({ type: 'wake' }))
-  dispatch({ type: 'start' })
+  dispatch({ type: 'connect' })
 
   return {
     get state() {
@@ -58,7 +53,7 @@ export function connect<Events extends object = Record<string, unknown>>(
       void callHandler(handler, show())
       return off
     },
-    reconnect: () => dispatch({ type: 'reconnect' }),
+    reconnect: () => dispatch({ type: 'connect' }),
     close: () => dispatch({ type: 'close' }),
   }
 
@@ -68,36 +63,35 @@ export function connect<Events extends object = Record<string, unknown>>(
     for (const effect of taken.effects) {
       if (effect.type === 'abort') controller?.abort()
       else if (effect.type === 'timer') setTimer(effect.at)
-      else if (effect.type === 'open') open(effect)
+      else if (effect.type === 'open') open(connection)
       else notify()
     }
   }
 
-  function setTimer(at: number | null): void {
+  function setTimer(at: number): void {
     clock.clearTimeout(timer)
-    if (at === null) return
-    timer = clock.setTimeout(() => dispatch({ type: 'timer', at }), Math.min(at - clock.now(), maxTimerMs))
+    if (at === Infinity) return
+    // One that is early is set again.
+    timer = clock.setTimeout(() => dispatch({ type: 'timer' }), Math.min(at - clock.now(), maxTimerMs))
   }
 
   function open(request: OpenRequest): void {
     const { generation } = request
-    const tell = (report: Report) => dispatch({ ...report, generation })
     controller = new AbortController()
     const { signal } = controller
-    const sink = {
-      answered: (answer: Answer) => tell({ type: 'answered', ...answer }),
-      bytes: () => tell({ type: 'bytes' }),
-      retry: (ms: number) => tell({ type: 'retry', ms }),
-      block: receiverFor(generation),
-    }
+    const sink = { tell, receive: receiverFor(generation) }
     // Not in this turn: a transport asks the user's code for headers, which may speak of the stream that `connect` has
     // yet to return.
-    Promise.resolve()
+    void Promise.resolve()
       .then(() => transport(request, sink, signal))
       .then(
         () => tell({ type: 'ended' }),
-        (error: unknown) => tell({ type: 'failed', final: isTooLarge(error) ? 'too-large' : null }),
+        (error: unknown) => tell({ type: 'ended', final: isTooLarge(error) ? 'too-large' : undefined }),
       )
+
+    function tell(report: Report): void {
+      dispatch({ ...report, generation })
+    }
   }
 
   function notify(): void {
@@ -105,7 +99,7 @@ export function connect<Events extends object = Record<string, unknown>>(
     const state = show()
     notified = state
     // A handler that closes or reconnects has everybody told of that first; the older news is void then.
-    stateHandlers.call(state, () => notified === state)
+    void stateHandlers.call(state, () => notified === state)
   }
 
   function show(): StreamState {
@@ -128,7 +122,7 @@ function checkNumbers<Numbers extends Record<string, number>>(numbers: Numbers):
 function readCursor(from: string | null = null): string | null {
   if (from === null || isIdText(from)) return from
   throw new RejoinError(
-    `Cannot start from ${JSON.stringify(from)}, which no server can have sent as an id. Leave out from, and load the state.`,
+    `Cannot start from ${JSON.stringify(from)}, which is no id. Leave out from, and load the state.`,
     { code: 'invalid-option' },
   )
 }
@@ -136,6 +130,3 @@ function readCursor(from: string | null = null): string | null {
 function isTooLarge(error: unknown): boolean {
   return error instanceof RejoinError && error.code === 'too-large'
 }
-
-/** `setTimeout` takes 2^31 ms and more as 1 ms. A timer that is early is set again. */
-const maxTimerMs = 2 ** 31 - 1

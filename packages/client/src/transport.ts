@@ -1,4 +1,4 @@
-import type { Answer, OpenRequest } from './connection.ts'
+import type { OpenRequest, Report } from './connection.ts'
 
 /**
  * One way to reach a hub. Opens one connection and tells the sink what arrives on it. Resolves when the server has ended
@@ -8,17 +8,16 @@ import type { Answer, OpenRequest } from './connection.ts'
 export type Transport = (request: OpenRequest, sink: Sink, signal: AbortSignal) => Promise<void>
 
 export interface Sink {
-  /** The response has begun. When it is not a stream to read, the signal is aborted on return. */
-  answered(answer: Answer): void
-  /** Anything at all arrived, a comment too: the line is alive. */
-  bytes(): void
-  /** The server's `retry:`. */
-  retry(ms: number): void
+  /**
+   * What is not in a block: the head of the response, signs of life, `retry:`. When the response is not a stream to read,
+   * the signal is aborted on return.
+   */
+  tell(report: Report): void
   /**
    * A block that is complete, in the order of the stream. When a promise comes back, the next block must wait for it, and
    * reading too: that is what keeps a slow reader's memory small.
    */
-  block(block: Block): Promise<void> | undefined
+  receive(block: Block): Promise<void> | undefined
 }
 
 /** A block with data is an event of its type; one without only moves the cursor. */

@@ -15,7 +15,7 @@ test('a relative URL is completed by the location of a worker', () => {
 
 test('a relative URL outside of a page is refused with advice', () => {
   expect(() => resolveAddress('/events/orders')).toThrow(
-    expect.objectContaining({ code: 'invalid-option', message: expect.stringContaining('https://') }),
+    expect.objectContaining({ code: 'invalid-option', message: expect.stringContaining('Give a whole http(s) URL') }),
   )
 })
 

@@ -3,7 +3,7 @@ import { type Connection, type Effect, type Input, newConnection, type Report, s
 
 describe('opening', () => {
   test('a first connection asks for no place', () => {
-    expect(machine().opens).toEqual([{ type: 'open', generation: 1, attempt: 0, cursor: null, cursorIn: 'header' }])
+    expect(machine().opens).toMatchObject([{ generation: 1, cursor: null, cursorIn: 'header' }])
   })
 
   test('a stream that is given a cursor asks for it from the start', () => {
@@ -34,16 +34,15 @@ describe('a status', () => {
   test.each([
     [204, 'finished'],
     [401, 'unauthorized'],
-    [403, 'forbidden'],
-    [404, 'not-found'],
-    [410, 'gone'],
     [400, 'http-400'],
-    [422, 'http-422'],
+    [403, 'http-403'],
+    [404, 'http-404'],
+    [410, 'http-410'],
   ])('%i ends the stream: %s', (status, closeReason) => {
     const { is, tell, timer } = machine()
     tell({ type: 'answered', status, isEventStream: false, retryAfterMs: 0 })
     expect(is()).toMatchObject({ state: 'closed', closeReason })
-    expect(timer()).toBeNull()
+    expect(timer()).toBe(Infinity)
   })
 
   test('200 with another content type ends the stream', () => {
@@ -74,7 +73,7 @@ describe('a status', () => {
     const { is, tell, at } = machine()
     tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 20_000 })
     at(20_100)
-    tell({ type: 'failed', final: null })
+    tell({ type: 'ended' })
     expect(is().nextRetryAt).toBe(20_100 + 500 + 500)
   })
 })
@@ -97,9 +96,9 @@ describe('retrying', () => {
 
   test('failures are counted until a stream has been good for five seconds', () => {
     const { is, tell, at, elapse, connected, greet } = machine()
-    tell({ type: 'failed', final: null })
+    tell({ type: 'ended' })
     at(is().nextRetryAt!)
-    tell({ type: 'failed', final: null })
+    tell({ type: 'ended' })
     at(is().nextRetryAt!)
     expect(is().attempt).toBe(2)
     connected()
@@ -128,7 +127,7 @@ describe('retrying', () => {
 
   test('a stream without hello or an event was not good, however long it lasted', () => {
     const { is, tell, elapse, connected } = machine()
-    tell({ type: 'failed', final: null })
+    tell({ type: 'ended' })
     elapse(600)
     connected()
     for (let beat = 0; beat < 9; beat++) {
@@ -139,34 +138,47 @@ describe('retrying', () => {
     expect(is().attempt).toBe(2)
   })
 
+  test('a good stream does not vouch for the next one', () => {
+    const { is, tell, elapse, connected, greet } = machine()
+    connected()
+    greet()
+    elapse(5000)
+    tell({ type: 'ended' })
+    elapse(600)
+    connected()
+    elapse(5000)
+    tell({ type: 'ended' })
+    expect(is().attempt).toBe(2)
+  })
+
   test('as often as the user allows, and then no more', () => {
     const { is, tell, at, timer } = machine({ maxRetries: 2 })
     for (let retry = 1; retry <= 2; retry++) {
-      tell({ type: 'failed', final: null })
+      tell({ type: 'ended' })
       expect(is()).toMatchObject({ state: 'backoff', attempt: retry })
       at(is().nextRetryAt!)
     }
-    tell({ type: 'failed', final: null })
+    tell({ type: 'ended' })
     expect(is()).toMatchObject({ state: 'closed', closeReason: 'too-many-retries' })
-    expect(timer()).toBeNull()
+    expect(timer()).toBe(Infinity)
   })
 
   test('a failure that would only repeat itself ends the stream', () => {
     const { is, tell } = machine()
-    tell({ type: 'failed', final: 'too-large' })
+    tell({ type: 'ended', final: 'too-large' })
     expect(is()).toMatchObject({ state: 'closed', closeReason: 'too-large' })
   })
 
   test('a network that comes back ends the wait', () => {
     const { is, tell, input } = machine()
-    tell({ type: 'failed', final: null })
+    tell({ type: 'ended' })
     input({ type: 'wake' })
     expect(is()).toMatchObject({ state: 'connecting', attempt: 1, nextRetryAt: null })
   })
 
   test('a clock that was put back by an hour does not lengthen the wait', () => {
     const { tell, is, setClock, fire } = machine()
-    tell({ type: 'failed', final: null })
+    tell({ type: 'ended' })
     setClock(-3_600_000)
     fire()
     expect(is().state).toBe('connecting')
@@ -225,23 +237,41 @@ describe('a silent line', () => {
     const { is, tell, elapse, connected, timer } = machine()
     connected()
     tell({ type: 'event', id: '1' })
-    expect(timer()).toBeNull()
     elapse(86_400_000)
     expect(is().state).toBe('connected')
+    expect(timer()).toBe(Infinity)
   })
 
   test('proves nothing while a handler keeps us from reading', () => {
     const { is, tell, elapse, connected, greet } = machine()
     connected()
     greet({ heartbeatMs: 1000 })
-    tell({ type: 'paused' })
+    tell({ type: 'paused', paused: true })
     elapse(60_000)
     expect(is().state).toBe('connected')
-    tell({ type: 'resumed' })
+    tell({ type: 'paused', paused: false })
     elapse(6999)
     expect(is().state).toBe('connected')
     elapse(1)
     expect(is().state).toBe('backoff')
+  })
+
+  test('is noticed again on the next connection, also when a handler had kept us from reading the last', () => {
+    const { is, tell, input, elapse, connected } = machine()
+    connected()
+    tell({ type: 'paused', paused: true })
+    input({ type: 'connect' })
+    elapse(30_000)
+    expect(is().state).toBe('backoff')
+  })
+
+  test('of a heartbeat that no timer can wait for is waited for all the same', () => {
+    const { is, fire, connected, greet, timer } = machine()
+    connected()
+    greet({ heartbeatMs: 2 ** 40 })
+    fire()
+    expect(is().state).toBe('connected')
+    expect(timer()).toBeGreaterThan(2 ** 40)
   })
 
   test('is noticed on waking from sleep, before its timer', () => {
@@ -303,7 +333,7 @@ describe('the cursor', () => {
     expect(effects.filter(({ type }) => type === 'abort')).toHaveLength(1)
     connected()
     greet({ id: 'mine', requested: 'mine' })
-    expect(is()).toMatchObject({ cursor: 'mine', gap: null })
+    expect(is()).toMatchObject({ cursor: 'mine', astray: false })
   })
 
   test("is not moved by another reader's stream, such as a cache may hand out", () => {
@@ -319,13 +349,13 @@ describe('the cursor', () => {
     greet({ id: 'theirs', requested: null })
     connected()
     greet({ id: 'theirs', requested: null })
-    expect(is()).toMatchObject({ state: 'connected', cursor: 'mine', gap: { requested: 'mine', latest: 'theirs' } })
+    expect(is()).toMatchObject({ state: 'connected', cursor: 'mine', astray: true })
   })
 
   test('is not moved by a hello that does not say what it was asked for', () => {
-    const { connected, greet, is } = machine({ cursor: 'mine' })
+    const { connected, tell, is } = machine({ cursor: 'mine' })
     connected()
-    greet({ id: 'theirs', requested: undefined })
+    tell({ type: 'hello', id: 'theirs', hello: {} })
     expect(is()).toMatchObject({ state: 'connected', cursor: 'mine' })
   })
 
@@ -338,6 +368,13 @@ describe('the cursor', () => {
       expect(is().cursor).toBe('mine')
     },
   )
+
+  test('is given up when the server clears its id', () => {
+    const { connected, tell, is } = machine({ cursor: 'mine' })
+    connected()
+    tell({ type: 'id', id: '' })
+    expect(is().cursor).toBeNull()
+  })
 
   test('counts the event whose handler closed the stream', () => {
     const { connected, tell, input, is } = machine()
@@ -353,16 +390,16 @@ describe('a connection that was given up', () => {
   test('can report what it likes: nobody listens', () => {
     const { is, input, connected, effects } = machine()
     connected()
-    input({ type: 'reconnect' })
+    input({ type: 'connect' })
     const before = is()
     const done = effects.length
     const late: Report[] = [
       { type: 'answered', status: 401, isEventStream: false, retryAfterMs: 0 },
       { type: 'bytes' },
       { type: 'event', id: 'late' },
-      { type: 'hello', id: 'late', requested: null, heartbeatMs: 1 },
+      { type: 'hello', id: 'late', hello: { requested: null, heartbeatMs: 1 } },
       { type: 'ended' },
-      { type: 'failed', final: 'too-large' },
+      { type: 'ended', final: 'too-large' },
     ]
     for (const report of late) input({ ...report, generation: 1 })
     expect(is()).toEqual(before)
@@ -371,8 +408,7 @@ describe('a connection that was given up', () => {
 
   test('is let go before the next one is opened', () => {
     const { input, effects } = machine()
-    effects.length = 0
-    input({ type: 'reconnect' })
+    input({ type: 'connect' })
     expect(effects.map(({ type }) => type)).toEqual(['abort', 'open'])
   })
 })
@@ -384,18 +420,18 @@ describe('closing', () => {
     greet()
     input({ type: 'close' })
     expect(is()).toMatchObject({ state: 'closed', closeReason: 'closed' })
-    expect(timer()).toBeNull()
+    expect(timer()).toBe(Infinity)
     effects.length = 0
-    for (const type of ['wake', 'reconnect', 'start', 'close'] as const) input({ type })
+    for (const type of ['wake', 'connect', 'timer', 'close'] as const) input({ type })
     expect(effects).toEqual([])
   })
 
   test('while waiting ends the wait', () => {
     const { is, input, tell, timer } = machine()
-    tell({ type: 'failed', final: null })
+    tell({ type: 'ended' })
     input({ type: 'close' })
     expect(is()).toMatchObject({ state: 'closed', nextRetryAt: null })
-    expect(timer()).toBeNull()
+    expect(timer()).toBe(Infinity)
   })
 })
 
@@ -415,10 +451,10 @@ test('the user is told of a change of state, and not of every event', () => {
 function machine({ cursor = null as string | null, maxRetries = Infinity } = {}) {
   let connection: Connection = newConnection(cursor)
   let now = 0
-  let timerAt: number | null = null
+  let timerAt = Infinity
   let timersSet = 0
   const effects: Effect[] = []
-  const opens: Effect[] = []
+  const opens: Connection[] = []
 
   function input(given: Input): void {
     const moment = { now, random: () => 0.5, retryMs: 500, maxRetryMs: 30_000, maxRetries }
@@ -426,7 +462,7 @@ function machine({ cursor = null as string | null, maxRetries = Infinity } = {})
     connection = taken.connection
     for (const effect of taken.effects) {
       effects.push(effect)
-      if (effect.type === 'open') opens.push(effect)
+      if (effect.type === 'open') opens.push(connection)
       if (effect.type !== 'timer') continue
       timerAt = effect.at
       timersSet++
@@ -434,12 +470,11 @@ function machine({ cursor = null as string | null, maxRetries = Infinity } = {})
   }
   const tell = (report: Report) => input({ ...report, generation: connection.generation })
   function fire(): void {
-    const at = timerAt!
-    timerAt = null
-    input({ type: 'timer', at })
+    timerAt = Infinity
+    input({ type: 'timer' })
   }
   function at(time = now): number {
-    while (timerAt !== null && timerAt <= time) {
+    while (timerAt <= time) {
       now = timerAt
       fire()
     }
@@ -447,7 +482,8 @@ function machine({ cursor = null as string | null, maxRetries = Infinity } = {})
     return now
   }
 
-  input({ type: 'start' })
+  input({ type: 'connect' })
+  effects.length = 0
   return {
     is: () => connection,
     effects,
@@ -456,8 +492,8 @@ function machine({ cursor = null as string | null, maxRetries = Infinity } = {})
     /** Reports something about the current connection. */
     tell,
     connected: () => tell({ type: 'answered', status: 200, isEventStream: true, retryAfterMs: 0 }),
-    greet: (fields: Partial<Extract<Report, { type: 'hello' }>> = {}) =>
-      tell({ type: 'hello', id: null, requested: null, heartbeatMs: 25_000, ...fields }),
+    greet: ({ id = null, ...fields }: { id?: string | null; requested?: string | null; heartbeatMs?: number } = {}) =>
+      tell({ type: 'hello', id, hello: { requested: null, heartbeatMs: 25_000, ...fields } }),
     /** Lets time pass up to a moment, timers included; without one, tells the time. */
     at,
     elapse: (ms: number) => at(now + ms),

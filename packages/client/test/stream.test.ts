@@ -233,6 +233,32 @@ describe('a gap', () => {
     expect(reloads).toEqual([])
   })
 
+  test('stops the reading, so that what arrives meanwhile does not pile up here', async () => {
+    const chunks = [`${syncRequired.join('\n')}\n\n`, ...Array.from({ length: 99 }, (_, n) => `id: x${n}\ndata: 1\n\n`)]
+    let read = 0
+    const body = new ReadableStream({
+      pull(controller) {
+        const chunk = chunks[read++]
+        if (chunk === undefined) controller.close()
+        else controller.enqueue(new TextEncoder().encode(chunk))
+      },
+    })
+    const response = new Response(body, { headers: { 'content-type': 'text/event-stream' } })
+    const { stream, events } = start({ fetch: async () => response })
+    const told = deferred()
+    const reload = deferred()
+    stream.onSync(() => {
+      told.resolve()
+      return reload.promise
+    })
+    await told.promise
+    // More turns than all chunks would take.
+    for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect(read).toBeLessThan(5)
+    reload.resolve()
+    await events.until(99)
+  })
+
   test('makes an id that was seen before a new one', async () => {
     const { stream, events } = start()
     stream.onSync(() => 'told')
@@ -265,7 +291,7 @@ describe('a gap', () => {
     first.send(...syncRequired)
     first.send(...message('e10'))
     await events.until(1)
-    expect(warn).toHaveBeenCalledExactlyOnceWith(expect.stringContaining('onSync'))
+    expect(warn).toHaveBeenCalledExactlyOnceWith('Rejoin:', expect.stringContaining('onSync'))
   })
 })
 
@@ -291,6 +317,14 @@ describe('handlers', () => {
     first.send('id: e3', 'event: shipped', 'data: {"at":3}')
     expect(await everything.until(3)).toEqual([{ at: 1 }, 'yes', { at: 3 }])
     expect(shipped).toEqual([1])
+  })
+
+  test('for all types get an event once, whatever its type', async () => {
+    const { events } = start()
+    const first = await server.stream()
+    first.send('id: e1', 'event: *', 'data: 1')
+    first.send(...message('e2'))
+    expect(await events.until(2)).toEqual([1, 'e2'])
   })
 
   test('get the text as it is, when asked to', async () => {
@@ -388,7 +422,7 @@ describe('handlers', () => {
     first.send('data: nor this')
     first.send(...message('e2'))
     await events.until(1)
-    expect(warn).toHaveBeenCalledExactlyOnceWith(expect.stringContaining('onInvalid'))
+    expect(warn).toHaveBeenCalledExactlyOnceWith('Rejoin:', expect.stringContaining('onInvalid'))
   })
 })
 
@@ -409,7 +443,7 @@ describe('a server that refuses', () => {
   test.each([
     [204, 'finished'],
     [401, 'unauthorized'],
-    [404, 'not-found'],
+    [404, 'http-404'],
   ])('with %i ends the stream: %s', async (status, closeReason) => {
     const { stream } = start()
     ;(await server.visit()).answer(status)
@@ -483,32 +517,47 @@ describe('a line', () => {
     expect(server.visits()).toBe(1)
   })
 
-  test('that the network gives back is used at once', async () => {
-    const listeners = new Map<string, () => void>()
-    vi.stubGlobal('addEventListener', (type: string, listener: () => void) => listeners.set(type, listener))
-    vi.stubGlobal('removeEventListener', (type: string) => listeners.delete(type))
+  test('whose heartbeat is longer than any timer is not taken for dead at once', async () => {
     const { stream } = start()
-    ;(await server.visit()).cut()
-    await stateOf(stream, 'backoff')
-    listeners.get('online')?.()
-    await server.visit()
-    stream.close()
-    expect([...listeners]).toEqual([])
+    const first = await server.stream()
+    first.send(...hello({ heartbeatMs: 2 ** 40 }, 'e0'))
+    await moved(stream, 'e0')
+    expect(Math.max(...clock.timers())).toBeLessThan(2 ** 31)
+    clock.advance(2 ** 31)
+    expect(stream.state.state).toBe('connected')
+    expect(Math.max(...clock.timers())).toBeLessThan(2 ** 31)
   })
 
-  test('is tried again at once when the tab is seen again', async () => {
-    const page = new EventTarget() as EventTarget & { visibilityState: string; baseURI: string }
-    Object.assign(page, { visibilityState: 'hidden', baseURI: server.url })
-    vi.stubGlobal('document', page)
+  test.each(['online', 'pageshow'])('is tried again at once on %s', async (type) => {
+    const { window } = page()
     const { stream } = start()
     ;(await server.visit()).cut()
     await stateOf(stream, 'backoff')
-    page.dispatchEvent(new Event('visibilitychange'))
-    expect(stream.state.state).toBe('backoff')
-    page.visibilityState = 'visible'
-    page.dispatchEvent(new Event('visibilitychange'))
+    window.dispatchEvent(new Event(type))
     expect(stream.state.state).toBe('connecting')
     await server.visit()
+  })
+
+  test('is tried again at once when the tab is seen again, and not when it is hidden', async () => {
+    const { window, document } = page()
+    const { stream } = start()
+    ;(await server.visit()).cut()
+    await stateOf(stream, 'backoff')
+    document.visibilityState = 'hidden'
+    window.dispatchEvent(new Event('visibilitychange'))
+    expect(stream.state.state).toBe('backoff')
+    document.visibilityState = 'visible'
+    window.dispatchEvent(new Event('visibilitychange'))
+    expect(stream.state.state).toBe('connecting')
+    await server.visit()
+  })
+
+  test('is not listened to once the stream is closed', () => {
+    const signals = vi.fn()
+    vi.stubGlobal('addEventListener', signals)
+    start().stream.close()
+    const options = signals.mock.calls.map(([, , given]) => given as AddEventListenerOptions)
+    expect(options.map(({ signal }) => signal?.aborted)).toEqual([true, true, true])
   })
 })
 
@@ -630,6 +679,15 @@ function start(options: ConnectOptions = {}) {
   const stream = connect(server.url, { clock, ...options })
   opened.push(stream)
   return { stream, events: recorder(stream) }
+}
+
+/** Lets the test be a browser, as far as events go. */
+function page() {
+  const window = new EventTarget()
+  const document = { visibilityState: 'visible', baseURI: server.url }
+  vi.stubGlobal('document', document)
+  vi.stubGlobal('addEventListener', window.addEventListener.bind(window))
+  return { window, document }
 }
 
 /** Keeps what arrives, and waits for the nth of it. */

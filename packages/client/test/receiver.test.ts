@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest'
+import { type Connection, type Input, newConnection } from '../src/connection.ts'
+import { createReceivers } from '../src/receiver.ts'
+
+test('a reload that outlasts its connection also holds what the next one receives', async () => {
+  const { receiver, events, finishReload, switchTo } = receiving()
+  const first = receiver(1)
+  const held = first({ type: 'sync-required', data: '{}', id: 'e5' })
+  switchTo(2)
+  const next = receiver(2)({ type: 'message', data: '1', id: 'e6' })
+  expect(events).toEqual([])
+  finishReload()
+  await Promise.all([held, next])
+  expect(events).toEqual(['e6'])
+})
+
+test('what a connection received is not delivered once another has taken its place', async () => {
+  const { receiver, events, finishReload, switchTo } = receiving()
+  const first = receiver(1)
+  void first({ type: 'sync-required', data: '{}', id: 'e5' })
+  const held = first({ type: 'message', data: '1', id: 'e6' })
+  switchTo(2)
+  finishReload()
+  await held
+  expect(events).toEqual([])
+  expect(first({ type: 'message', data: '2', id: 'e7' })).toBeUndefined()
+  expect(events).toEqual([])
+})
+
+test('reading is paused for a reload and goes on after it, and the place moves in between', async () => {
+  const { receiver, inputs, finishReload } = receiving()
+  const held = receiver(1)({ type: 'sync-required', data: '{}', id: 'e5' })
+  expect(inputs).toEqual([{ type: 'paused', paused: true, generation: 1 }])
+  finishReload()
+  await held
+  expect(inputs.slice(1)).toEqual([
+    { type: 'id', id: 'e5', generation: 1 },
+    { type: 'paused', paused: false, generation: 1 },
+  ])
+})
+
+test('a gap whose description cannot be read is told all the same', () => {
+  const { receiver, gaps } = receiving()
+  void receiver(1)({ type: 'sync-required', data: 'not JSON', id: 'e5' })
+  expect(gaps).toEqual([{ reason: 'unknown-id', channels: [], requested: 'e1', oldest: null, latest: 'e5' }])
+})
+
+/** Receivers of a stream that is connected for the first time, with a reload that the test ends. */
+function receiving() {
+  let connection: Connection = { ...newConnection('e1'), state: 'connected', generation: 1 }
+  let finishReload!: () => void
+  const reload = new Promise<void>((resolve) => {
+    finishReload = resolve
+  })
+  const events: string[] = []
+  const gaps: unknown[] = []
+  const inputs: Input[] = []
+  const refuse = () => {
+    throw new Error('Nobody registers here.')
+  }
+  const receiver = createReceivers({
+    current: () => connection,
+    dispatch: (input) => inputs.push(input),
+    handlers: {
+      on: refuse,
+      onSync: refuse,
+      onInvalid: refuse,
+      event: ({ id }) => events.push(id),
+      sync(gap) {
+        gaps.push(gap)
+        return reload
+      },
+    },
+  })
+  const switchTo = (generation: number) => {
+    connection = { ...connection, generation }
+  }
+  return { receiver, events, gaps, inputs, finishReload, switchTo }
+}

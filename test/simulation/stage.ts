@@ -58,18 +58,19 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     now: () => now,
     random,
     after: () => () => {},
+    heapUsed: () => 0,
     endOfTurn: (task: () => void) => void turnTasks.push(task),
   }
   const gates = createGates(memoryLog({ window: { maxAgeMs } }), options.reads)
   const hub = await createHub({ log: gates.source, environment, hotBytes: options.hotBytes })
   const reader = createReader(hub, gates)
-  const appended: Appended[] = []
+  const { appended } = gates
+  const publishing: Promise<unknown>[] = []
   const story: string[] = []
 
   async function append(channel: string): Promise<boolean> {
-    const n = appended.length + 1
-    const event = await hub.publish(channel, { data: n })
-    appended.push({ n, position: gates.positionOf(event.id) })
+    // Not awaited: it answers only when this hub has the event, and deliveries wait for their own move.
+    publishing.push(hub.publish(channel, { data: gates.appended.length + 1 }))
     return true
   }
 
@@ -117,6 +118,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
         moving = false
         for (const name of ['drain', 'deliver', 'read', 'flush'] as const) moving = (await actions[name]()) || moving
       }
+      await Promise.all(publishing)
       await reader.check(appended)
       await hub.close()
     },
@@ -135,6 +137,7 @@ async function settled(): Promise<void> {
 
 interface Gates {
   readonly source: LogSource
+  readonly appended: Appended[]
   deliver(): boolean
   answerRead(): boolean
   positionOf(id: string): Position
@@ -145,6 +148,7 @@ interface Gates {
 /** A log whose tail and reads wait behind gates. */
 function createGates(inner: LogSource, reads: StageOptions['reads']): Gates {
   let log: Log
+  const appended: Appended[] = []
   const batches: (() => void)[] = []
   const answers: (() => void)[] = []
   const source: LogSource = {
@@ -153,6 +157,11 @@ function createGates(inner: LogSource, reads: StageOptions['reads']): Gates {
       log = await inner.open(environment)
       return {
         ...bound(log),
+        async append(...given) {
+          const events = await log.append(...given)
+          appended.push(...events.map(({ data, position }) => ({ n: Number(data), position })))
+          return events
+        },
         async read(...question) {
           const early = reads === 'when asked' ? log.read(...question) : undefined
           await new Promise<void>((resolve) => void answers.push(resolve))
@@ -171,6 +180,7 @@ function createGates(inner: LogSource, reads: StageOptions['reads']): Gates {
   }
   return {
     source,
+    appended,
     deliver: () => pop(batches),
     answerRead: () => pop(answers),
     positionOf(id) {
@@ -190,6 +200,7 @@ function bound(log: Log): Log {
     ...{ name, durability, window, formats, history },
     append: (...given) => log.append(...given),
     read: (...given) => log.read(...given),
+    invalidate: (channel) => log.invalidate(channel),
     windows: (...given) => log.windows(...given),
     tail: (...given) => log.tail(...given),
     head: () => log.head(),
@@ -259,9 +270,14 @@ function createReader(hub: Hub, gates: Gates) {
           if (connection.stalled) connection.full = true
           return !connection.full
         },
+        pending: 0,
         end() {},
+        destroy() {},
       }
-      const session = hub.subscribe({ subscription, cursor: lastId === '' ? null : lastId }, sink)
+      const session = hub.subscribe(
+        { subscription, start: lastId === '' ? { from: 'now' } : { from: 'cursor', cursor: lastId } },
+        sink,
+      )
       current = Object.assign(connection, { session })
       return true
     },

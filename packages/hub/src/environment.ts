@@ -1,3 +1,5 @@
+import { getHeapStatistics } from 'node:v8'
+
 /**
  * Time, chance and scheduling, handed to the hub and its log instead of being taken from the air: with a seeded
  * environment one seed replays one history, and tests have no sleeps.
@@ -11,6 +13,8 @@ export interface Environment {
   after(delayMs: number, task: () => void): Cancel
   /** Runs `task` at the end of this turn of the event loop, after everything that is already due. */
   endOfTurn(task: () => void): void
+  /** The part of the heap's limit that is in use, from 0 to 1. Readers are asked to wait longer when it runs out. */
+  heapUsed(): number
 }
 
 export type Cancel = () => void
@@ -24,4 +28,8 @@ export const systemEnvironment: Environment = {
     return () => clearTimeout(timer)
   },
   endOfTurn: setImmediate,
+  heapUsed() {
+    const { used_heap_size, heap_size_limit } = getHeapStatistics()
+    return used_heap_size / heap_size_limit
+  },
 }

@@ -1,12 +1,27 @@
 export type { Cancel, Environment } from './environment.ts'
-export { createHub, type Hub, type HubOptions, type PublishedEvent, type SubscribeRequest } from './hub/hub.ts'
+export type { LimitOptions } from './hub/admission.ts'
+export type { Grant } from './hub/grant.ts'
+export {
+  createHub,
+  type DrainOptions,
+  type Hub,
+  type HubOptions,
+  type PublishedEvent,
+  type PublishOptions,
+  type Refusal,
+  type SubscribeRequest,
+} from './hub/hub.ts'
 export type { Message } from './hub/message.ts'
-export type { HubObservations } from './hub/observation.ts'
+export type { HubObservations, ReaderFacts, ReaderObservation } from './hub/observation.ts'
+export type { ReplayLimits, Start } from './hub/opening.ts'
+export type { Client, Rights } from './hub/presence.ts'
+export type { RetryOptions } from './hub/retry.ts'
 export type { Session } from './hub/session.ts'
 export type { SharedBytes, Sink } from './hub/sink.ts'
-export type { SnapshotHook } from './hub/snapshot.ts'
+export type { SnapshotHook, SnapshotOptions } from './hub/snapshot.ts'
 export { createSubscription, type Subscription } from './hub/subscription.ts'
 export type {
+  AppendOptions,
   Gap,
   Log,
   LogEvent,

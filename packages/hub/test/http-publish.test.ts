@@ -38,7 +38,7 @@ describe('POST /publish', () => {
     ])
   })
 
-  test('a batch is appended whole, and answered in its order (§5.5)', async () => {
+  test('a batch is appended whole, and answered in its order (§5.6)', async () => {
     const server = await serveHub()
     const stream = await listen(server, '/events?channel=a&channel=b')
     const { status, body } = await post(server, '/publish', '[{"channel":"b","data":1},{"channel":"a","data":2}]')
@@ -87,7 +87,7 @@ describe('what is refused', () => {
     ['a body over 256 KiB', '/publish/a', 'x'.repeat(256 * 1024 + 1), 413, 'too-large'],
     ['text that is no UTF-8', '/publish/a', Uint8Array.of(0x61, 0xff), 400, 'invalid-data'],
     ['a surrogate in UTF-8', '/publish/a', Uint8Array.of(0xed, 0xa0, 0x80), 400, 'invalid-data'],
-  ])('%s, with a code and advice, and nothing is appended (§5.6)', async (_what, path, body, status, code) => {
+  ])('%s, with a code and advice, and nothing is appended (§5.7)', async (_what, path, body, status, code) => {
     const server = await serveHub()
     const stream = await listen(server, '/events/a')
     const answer = await post(server, path, body)

@@ -1,12 +1,28 @@
-import { createHub, createSubscription, type Hub, type HubOptions, type Session, type Sink } from '@rejoin/hub'
+import {
+  createHub,
+  createSubscription,
+  type Hub,
+  type HubOptions,
+  type Session,
+  type Sink,
+  type SubscribeRequest,
+} from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { createVirtualEnvironment, type VirtualEnvironment } from '@rejoin/hub/testing'
 import { createParser } from '@rejoin/protocol'
 
+export interface ConnectOptions extends Partial<Omit<SubscribeRequest, 'subscription'>> {
+  /** Short for a start behind this id. */
+  cursor?: string
+  types?: string[]
+  /** Bytes the sink takes before it is full. */
+  fullAfter?: number
+}
+
 export interface TestHub {
   readonly hub: Hub
   readonly environment: VirtualEnvironment
-  connect(channels: string | string[], options?: { cursor?: string; types?: string[]; fullAfter?: number }): Recorder
+  connect(channels: string | string[], options?: ConnectOptions): Recorder
 }
 
 /** A hub on virtual time, and readers that write down what they get. */
@@ -16,10 +32,11 @@ export async function openHub(options: Partial<HubOptions> = {}, seed = 1): Prom
   return {
     hub,
     environment,
-    connect(channels, { cursor, types, fullAfter } = {}) {
+    connect(channels, { cursor, types, fullAfter, ...request } = {}) {
       const recorder = createRecorder(fullAfter ?? Number.POSITIVE_INFINITY)
       const subscription = createSubscription([channels].flat(), types)
-      recorder.session = hub.subscribe({ subscription, cursor: cursor ?? null }, recorder)
+      const start = cursor === undefined ? { from: 'now' as const } : { from: 'cursor' as const, cursor }
+      recorder.session = hub.subscribe({ subscription, start, ...request }, recorder)
       return recorder
     },
   }
@@ -41,6 +58,7 @@ export interface Recorder extends Sink {
   readonly data: string[]
   readonly lastId: string
   ended: boolean
+  destroyed: boolean
   /** What waited has been read; up to `fullAfter` more bytes are welcome. */
   drain(): void
 }
@@ -51,13 +69,20 @@ function createRecorder(fullAfter: number): Recorder {
     session: undefined as unknown as Session,
     writes: [] as string[],
     ended: false,
+    destroyed: false,
     write({ plain }: { plain: Uint8Array }) {
       recorder.writes.push(new TextDecoder().decode(plain))
       waiting += plain.length
       return waiting <= fullAfter
     },
+    get pending() {
+      return waiting
+    },
     end() {
       recorder.ended = true
+    },
+    destroy() {
+      recorder.destroyed = true
     },
     drain() {
       waiting = 0
@@ -70,7 +95,7 @@ function createRecorder(fullAfter: number): Recorder {
       return parse(recorder.text).events
     },
     get data() {
-      const own = ['hello', 'sync-required', 'close']
+      const own = ['hello', 'sync-required', 'checkpoint', 'close']
       return recorder.events.filter((event) => !own.includes(event.type)).map((event) => event.data)
     },
     get lastId() {

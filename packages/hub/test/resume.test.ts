@@ -1,16 +1,7 @@
 import { memoryLog } from '@rejoin/hub/memory'
 import { describe, expect, test } from 'vitest'
+import { publish } from './publishing.ts'
 import { openHub, parse } from './recorder.ts'
-
-async function publish(
-  hub: { publish(channel: string, message: { data: unknown }): Promise<{ id: string }> },
-  channel: string,
-  ...numbers: number[]
-) {
-  const ids: string[] = []
-  for (const data of numbers) ids.push((await hub.publish(channel, { data })).id)
-  return ids
-}
 
 describe('a reader that comes back', () => {
   test('with the fifth id of ten gets exactly six to ten', async () => {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { ErrorCode } from '@rejoin/protocol'
 
-/** Answers with the JSON object that every refusal of Rejoin is (§5.6), and ends the response. */
+/** Answers with the JSON object that every refusal of Rejoin is (§5.7), and ends the response. */
 export function refuse(response: ServerResponse, status: number, code: ErrorCode, message: string): void {
   response.writeHead(status, { 'Content-Type': 'application/json; charset=utf-8', 'X-Content-Type-Options': 'nosniff' })
   response.end(JSON.stringify({ error: { code, message } }))

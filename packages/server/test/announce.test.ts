@@ -11,7 +11,7 @@ const ready: Readiness = {
   log: { name: 'memory', window: { maxEvents: 1000, maxAgeMs: 300_000, maxBytes: Number.POSITIVE_INFINITY } },
   loopbackOnly: true,
 }
-const reader = { connection: 'c_8f2a', channels: ['demo'] }
+const reader = { ip: null, userAgent: null, subject: null, connection: 'c_8f2a', channels: ['demo'] }
 const replay = { ...reader, requested: 'X', replayed: 11, elapsedMs: 2.8 }
 
 describe('at a terminal', () => {
@@ -106,7 +106,7 @@ describe('in a pipe', () => {
   test('a connection, a replay, a gap and an end are lines of their own', async () => {
     const known = { connection_id: 'c_8f2a', channels: ['demo'] }
     const lines = await inPipe((announcer) => {
-      observe(announcer, 'connect', { ...reader, requested: null })
+      observe(announcer, 'connect', { ...reader, requested: null, resuming: false })
       observe(announcer, 'replay', replay)
       observe(announcer, 'gap', { ...reader, reason: 'expired', requested: 'X' })
       observe(announcer, 'close', { ...reader, reason: 'left', durationMs: 5, cause: undefined })

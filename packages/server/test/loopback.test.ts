@@ -72,7 +72,7 @@ test.each([
   expect(isLoopbackAddress(address)).toBe(expected)
 })
 
-describe('a hub on this machine (§7)', () => {
+describe('a hub on this machine (§8)', () => {
   test.each(['/', '/healthz', '/events/demo', '/publish/demo', '/playground/plain?tab=aaaaaaaa', '/nothing'])(
     'refuses %s under a foreign name, as a page would use that was pointed at 127.0.0.1 later',
     async (path) => {

@@ -15,7 +15,7 @@ export function jsonAnswer(status: number, value: unknown, headers: Record<strin
   }
 }
 
-/** The answer to a request that failed with `error` (§5.6). What is not ours to explain is a 500 without details. */
+/** The answer to a request that failed with `error` (§5.7). What is not ours to explain is a 500 without details. */
 export function refusal(error: unknown): Answer {
   if (!(error instanceof RejoinError)) {
     return jsonAnswer(500, {
@@ -25,10 +25,17 @@ export function refusal(error: unknown): Answer {
   return jsonAnswer(statusOf[error.code] ?? 400, { error: { code: error.code, message: error.message } })
 }
 
+/** The same words whether the channel exists or not: nobody learns which do. */
+export function forbidden(): RejoinError {
+  return new RejoinError('You have no right to this channel, or to one of these.', { code: 'forbidden' })
+}
+
 const statusOf: Partial<Record<ErrorCode, number>> = {
   closed: 503,
   forbidden: 403,
+  'key-reused': 422,
   'log-unavailable': 503,
   'not-found': 404,
   'too-large': 413,
+  unauthorized: 401,
 }

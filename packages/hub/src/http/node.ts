@@ -1,11 +1,23 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RejoinError } from '@rejoin/protocol'
+import type { Grant } from '../hub/grant.ts'
 import type { Hub } from '../hub/hub.ts'
 import { type Answer, jsonAnswer, refusal } from './answer.ts'
 import { createResponseSink } from './response-sink.ts'
 import { type Plan, type RequestHead, route } from './route.ts'
 
 export interface NodeHandlerOptions {
+  /**
+   * Says who sent a request and what they may do; null is answered with 401. Asked for every request, and again before a
+   * reader that has fallen behind reads on. Left out, everybody may do everything.
+   */
+  authorize?: (request: IncomingMessage) => Grant | null | Promise<Grant | null>
+  /**
+   * Whether requests come through a proxy of yours, so that `X-Forwarded-For` and `X-Forwarded-Last-Event-Id` can be
+   * believed. Set without such a proxy, any client can pretend to be another address.
+   * @defaultValue false
+   */
+  trustProxy?: boolean
   /**
    * Bytes that may wait for one reader before it is considered slow, and is served from the log when it reads again. Also
    * what each slow reader costs in memory.
@@ -23,14 +35,15 @@ export type NodeHandler = (request: IncomingMessage, response: ServerResponse, n
 export function nodeHandler(hub: Hub, options: NodeHandlerOptions = {}): NodeHandler {
   const budgetBytes = options.sinkBudgetBytes ?? 64 * 1024
   return (request, response, next) => {
-    const plan = route(hub, headOf(request))
+    const plan = route(hub, headOf(request, options))
     if (!plan && next) {
       next()
       return
     }
     // A reader that vanishes while it is written to is an everyday thing: 'close' follows and tells the session.
     response.on('error', () => response.destroy())
-    carryOut(plan ?? notFound, request, response)
+    if (plan) void plan.then((what) => carryOut(what, request, response))
+    else send(response, notFound)
   }
 
   function carryOut(plan: Plan, request: IncomingMessage, response: ServerResponse): void {
@@ -56,23 +69,25 @@ export function nodeHandler(hub: Hub, options: NodeHandlerOptions = {}): NodeHan
   }
 }
 
-function headOf(request: IncomingMessage): RequestHead {
+function headOf(request: IncomingMessage, { authorize, trustProxy = false }: NodeHandlerOptions): RequestHead {
+  const header = (name: string) => {
+    const value = request.headers[name]
+    return Array.isArray(value) ? value.join(', ') : value
+  }
+  const forwarded = trustProxy ? header('x-forwarded-for')?.split(',').at(-1)?.trim() : undefined
   return {
     method: request.method ?? 'GET',
     url: request.url ?? '/',
-    header(name) {
-      const value = request.headers[name]
-      return Array.isArray(value) ? value.join(', ') : value
-    },
+    header,
+    ip: forwarded ?? request.socket.remoteAddress ?? null,
+    trusted: trustProxy,
+    ...(authorize ? { authorize: () => authorize(request) } : {}),
   }
 }
 
-const notFound: Plan = {
-  kind: 'answer',
-  answer: jsonAnswer(404, {
-    error: { code: 'not-found', message: 'Nothing is here. Read /events/<channel>, or POST to /publish/<channel>.' },
-  }),
-}
+const notFound = jsonAnswer(404, {
+  error: { code: 'not-found', message: 'Nothing is here. Read /events/<channel>, or POST to /publish/<channel>.' },
+})
 
 function send(response: ServerResponse, { status, headers, body }: Answer): void {
   response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) })

@@ -1,7 +1,8 @@
 import { RejoinError } from '@rejoin/protocol'
-import type { Hub } from '../hub/hub.ts'
+import { type Grant, mayPublish } from '../hub/grant.ts'
+import type { Hub, PublishOptions } from '../hub/hub.ts'
 import type { Message } from '../hub/message.ts'
-import { type Answer, jsonAnswer } from './answer.ts'
+import { type Answer, forbidden, jsonAnswer } from './answer.ts'
 import type { Target } from './target.ts'
 
 /** The largest body of a publish, in bytes (§5.1). */
@@ -9,17 +10,29 @@ export const maxBodyBytes = 256 * 1024
 const maxBatch = 1000
 
 /** Publishes what a request's body says (§5.1). `channel` is what stood in the path, '' for an envelope or a batch. */
-export async function publishBody(hub: Hub, channel: string, { query }: Target, body: Uint8Array): Promise<Answer> {
+export async function publishBody(
+  hub: Hub,
+  channel: string,
+  { query }: Target,
+  body: Uint8Array,
+  grant: Grant | undefined,
+  options: PublishOptions,
+): Promise<Answer> {
+  const assertAllowed = (name: string) => {
+    if (grant && !mayPublish(grant, name)) throw forbidden()
+  }
   const text = decodeUtf8(body)
   if (channel !== '') {
+    assertAllowed(channel)
     const type = query.get('type')
-    const event = await hub.publish(channel, { text, ...(type === null ? {} : { type }) })
+    const event = await hub.publish(channel, { text, ...(type === null ? {} : { type }) }, options)
     return jsonAnswer(201, { id: event.id })
   }
   const value = parseJson(text)
   if (!Array.isArray(value)) {
     const envelope = readEnvelope(value, '')
-    const event = await hub.publish(envelope.channel, envelope)
+    assertAllowed(envelope.channel)
+    const event = await hub.publish(envelope.channel, envelope, options)
     return jsonAnswer(201, { id: event.id })
   }
   if (value.length > maxBatch) {
@@ -30,7 +43,9 @@ export async function publishBody(hub: Hub, channel: string, { query }: Target, 
   if (value.length === 0) {
     throw new RejoinError('The batch is empty. Send at least one event.', { code: 'invalid-event' })
   }
-  const events = await hub.publishBatch(value.map((item, index) => readEnvelope(item, `Event ${index} of the batch: `)))
+  const envelopes = value.map((item, index) => readEnvelope(item, `Event ${index} of the batch: `))
+  for (const envelope of envelopes) assertAllowed(envelope.channel)
+  const events = await hub.publishBatch(envelopes, options)
   return jsonAnswer(201, { events: events.map(({ id }) => ({ id })) })
 }
 

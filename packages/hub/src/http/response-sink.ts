@@ -24,7 +24,15 @@ export function createResponseSink(
       // Judged by what waits, not by the answer of write(): a healthy TLS socket says false at 16 KB and drains at once.
       return target.writableLength <= limit
     },
+    get pending() {
+      return target.writableLength
+    },
     end: () => void response.end(),
+    destroy() {
+      // A reset, because a FIN would queue behind what the peer does not read.
+      if (response.socket) response.socket.resetAndDestroy()
+      else response.destroy()
+    },
     onDrain(listener) {
       target.on('drain', listener)
       return () => void target.off('drain', listener)

@@ -1,8 +1,10 @@
+import { encodeClose, RejoinError } from '@rejoin/protocol'
+import { type Grant, maySubscribe } from '../hub/grant.ts'
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
-import { type Answer, jsonAnswer, refusal } from './answer.ts'
+import { type Answer, forbidden, jsonAnswer, refusal } from './answer.ts'
 import { maxBodyBytes, publishBody } from './publish.ts'
 import { readSubscription, streamHeaders } from './subscribe.ts'
-import { below, parseTarget } from './target.ts'
+import { below, parseTarget, type Target } from './target.ts'
 
 /** A request, as far as routing needs it: what every HTTP framework can tell. */
 export interface RequestHead {
@@ -11,6 +13,12 @@ export interface RequestHead {
   readonly url: string
   /** Value of the header with this lower-case name. */
   header(name: string): string | undefined
+  /** The peer's address, null when unknown. */
+  readonly ip: string | null
+  /** Whether the peer is a proxy of ours, whose forwarded headers may be believed. */
+  readonly trusted: boolean
+  /** Asks the program for the requester's rights. Left out, everybody may do everything. */
+  readonly authorize?: () => Grant | null | Promise<Grant | null>
 }
 
 /**
@@ -26,29 +34,70 @@ export type Plan =
     }
   | { readonly kind: 'body'; readonly maxBytes: number; accept(body: Uint8Array): Promise<Answer> }
 
-/** The plan for a request, undefined when its path is none of the hub's. */
-export function route(hub: Hub, request: RequestHead): Plan | undefined {
+/** The plan for a request, undefined when its path is none of the hub's. Never throws and never rejects. */
+export function route(hub: Hub, request: RequestHead): Promise<Plan> | undefined {
   const target = parseTarget(request.url)
   const stream = below('events', target.path) ?? below('stream', target.path)
-  if (stream !== undefined) {
-    if (request.method === 'HEAD') return { kind: 'answer', answer: { status: 200, headers: streamHeaders, body: '' } }
-    if (request.method !== 'GET') return wrongMethod('GET')
-    try {
-      return { kind: 'stream', headers: streamHeaders, subscribe: readSubscription(stream, target, request.header) }
-    } catch (error) {
-      return { kind: 'answer', answer: refusal(error) }
-    }
+  const publish = below('publish', target.path)
+  const plan =
+    (stream !== undefined && planStream(hub, stream, target, request)) ||
+    (publish !== undefined && planPublish(hub, publish, target, request))
+  return plan ? plan.catch((error) => answerWith(refusal(error))) : undefined
+}
+
+async function planStream(hub: Hub, channel: string, target: Target, request: RequestHead): Promise<Plan> {
+  if (request.method === 'HEAD') return answerWith({ status: 200, headers: streamHeaders(false), body: '' })
+  if (request.method !== 'GET') return wrongMethod('GET')
+  const asked = readSubscription(channel, target, request)
+  const grant = await grantOf(request)
+  if (grant && !maySubscribe(grant, asked.subscription)) throw forbidden()
+  const reader = { ip: request.ip, userAgent: request.header('user-agent') ?? null, subject: grant?.subject ?? null }
+  const headers = streamHeaders(grant !== undefined)
+  const turnedAway = hub.refuse(reader, asked.subscription)
+  if (turnedAway) return answerWith(rejection(turnedAway.retryMs, headers, target))
+  const renew = async () => (await request.authorize?.()) ?? null
+  return { kind: 'stream', headers, subscribe: { ...asked, reader, ...(grant ? { rights: { grant, renew } } : {}) } }
+}
+
+async function planPublish(hub: Hub, channel: string, target: Target, request: RequestHead): Promise<Plan> {
+  if (request.method !== 'POST') return wrongMethod('POST')
+  const grant = await grantOf(request)
+  const idempotencyKey = request.header('idempotency-key')
+  const options = {
+    ...(grant ? { subject: grant.subject } : {}),
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   }
-  const channel = below('publish', target.path)
-  if (channel !== undefined) {
-    if (request.method !== 'POST') return wrongMethod('POST')
-    const accept = (body: Uint8Array) => publishBody(hub, channel, target, body).catch(refusal)
-    return { kind: 'body', maxBytes: maxBodyBytes, accept }
+  const accept = (body: Uint8Array) => publishBody(hub, channel, target, body, grant, options).catch(refusal)
+  return { kind: 'body', maxBytes: maxBodyBytes, accept }
+}
+
+/** The requester's rights, undefined when this hub asks for none. */
+async function grantOf({ authorize }: RequestHead): Promise<Grant | undefined> {
+  if (!authorize) return undefined
+  const grant = await authorize()
+  if (grant) return grant
+  throw new RejoinError('This hub wants to know who you are. Send a valid token.', { code: 'unauthorized' })
+}
+
+/**
+ * A native EventSource never comes back from a status other than 200, so it gets a stream that says when to return. A
+ * client that asks for `?reject=status` gets one it can read.
+ */
+function rejection(retryMs: number, headers: Record<string, string>, { query }: Target): Answer {
+  if (query.get('reject') !== 'status')
+    return { status: 200, headers, body: encodeClose({ reason: 'overloaded' }, { retryMs }) }
+  const error = {
+    code: 'overloaded',
+    message: 'The hub has no room for this stream now. Retry-After says when to return.',
   }
-  return undefined
+  return jsonAnswer(503, { error }, { 'Retry-After': String(Math.ceil(retryMs / 1000)) })
+}
+
+function answerWith(answer: Answer): Plan {
+  return { kind: 'answer', answer }
 }
 
 function wrongMethod(allowed: string): Plan {
   const error = { code: 'not-found', message: `This path takes ${allowed} only.` }
-  return { kind: 'answer', answer: jsonAnswer(405, { error }, { Allow: allowed }) }
+  return answerWith(jsonAnswer(405, { error }, { Allow: allowed }))
 }

@@ -1,27 +1,49 @@
 import type { SubscribeRequest } from '../hub/hub.ts'
+import type { Start } from '../hub/opening.ts'
 import { createSubscription } from '../hub/subscription.ts'
+import type { RequestHead } from './route.ts'
 import type { Target } from './target.ts'
 
-export const streamHeaders: Readonly<Record<string, string>> = {
-  'Content-Type': 'text/event-stream; charset=utf-8',
-  'Cache-Control': 'no-cache, no-transform',
-  'X-Accel-Buffering': 'no',
-  Vary: 'Last-Event-ID, Authorization, Cookie, Origin',
+/** The headers of a stream (§4.2); what was made for one subject must not be kept for another. */
+export function streamHeaders(authenticated: boolean): Record<string, string> {
+  return {
+    'Content-Type': 'text/event-stream; charset=utf-8',
+    'Cache-Control': authenticated ? 'private, no-store, no-transform' : 'no-cache, no-transform',
+    'X-Accel-Buffering': 'no',
+    Vary: 'Last-Event-ID, Authorization, Cookie, Origin',
+  }
 }
 
-/** Reads a subscription and its cursor out of a request (§3.1, §4.1). Throws on a bad channel or type. `channel` is what stood in the path, '' for none. */
+/**
+ * Reads what a reader asks for (§3.1, §4.1). Throws on a bad channel or type. `channel` is what stood in the path, '' for
+ * none.
+ */
 export function readSubscription(
   channel: string,
   { query }: Target,
-  header: (name: string) => string | undefined,
-): SubscribeRequest {
+  request: RequestHead,
+): Pick<SubscribeRequest, 'subscription' | 'start' | 'client'> {
   const channels = channel === '' ? query.getAll('channel') : [channel, ...query.getAll('channel')]
   const subscription = createSubscription(channels, query.getAll('type'))
-  return { subscription, cursor: readCursor(query, header) }
+  const id = query.get('clientId')
+  const attempt = Number(query.get('attempt'))
+  return {
+    subscription,
+    start: readStart(query, request),
+    ...(id && id.length <= 128 && Number.isSafeInteger(attempt) ? { client: { id, attempt } } : {}),
+  }
 }
 
-function readCursor(query: URLSearchParams, header: (name: string) => string | undefined): string | null {
-  const inHeader = header('last-event-id')
+function readStart(query: URLSearchParams, request: RequestHead): Start {
+  const cursor = readCursor(query, request)
+  if (cursor === 'earliest') return { from: 'earliest' }
+  if (cursor !== null) return { from: 'cursor', cursor, added: query.getAll('added') }
+  const events = query.get('replay')
+  return events !== null && /^[0-9]{1,9}$/.test(events) ? { from: 'last', events: Number(events) } : { from: 'now' }
+}
+
+function readCursor(query: URLSearchParams, { header, trusted }: RequestHead): string | null {
+  const inHeader = header('last-event-id') || (trusted && header('x-forwarded-last-event-id'))
   if (inHeader) return inHeader
   for (const name of ['lastEventId', 'lastEventID', 'cursor']) {
     const values = query.getAll(name).filter((value) => value !== '')

@@ -9,28 +9,40 @@ export interface LiveReader {
   push(bytes: SharedBytes): boolean
 }
 
+/** A moment of the hub: the wall clock, and how many events it has seen. */
+export interface Moment {
+  readonly now: number
+  readonly count: number
+}
+
 /**
  * The live readers, grouped by identical subscription: each group's turn is joined and framed once, and its members get
  * the same buffer.
  */
 export interface Audiences<Reader extends LiveReader> {
-  add(reader: Reader): void
+  add(reader: Reader, moment: Moment): void
   remove(reader: Reader): void
-  /** All readers, for leaving them at once. */
   readers(): Reader[]
+  readersOf(channel: string): Reader[]
   /**
    * Gives every reader the frames it asked for, in one write each. Two writes would let a cut between them deliver a
    * later event of one channel without an earlier one of another, and the reader would remember the later.
    */
-  deliver(frames: readonly Frame[], onFull: (reader: Reader) => void): void
+  deliver(frames: readonly Frame[], moment: Moment, onFull: (reader: Reader) => void): void
+  /** Writes a checkpoint to the audiences that have not been sent an id for long. */
+  checkpoint(moment: Moment, encode: () => SharedBytes, onFull: (reader: Reader) => void): void
 }
+
+// A cursor that lags by more is in danger: of leaving the window by age, or of a long search on return.
+const maxLagMs = 60_000
+const maxLagEvents = 1000
 
 export function createAudiences<Reader extends LiveReader>(): Audiences<Reader> {
   const audiences = new Map<string, Audience<Reader>>()
   const byChannel = new Map<string, Set<Audience<Reader>>>()
 
-  function open(subscription: Subscription): Audience<Reader> {
-    const audience: Audience<Reader> = { subscription, readers: new Set(), turn: [] }
+  function open(subscription: Subscription, moment: Moment): Audience<Reader> {
+    const audience: Audience<Reader> = { subscription, readers: new Set(), turn: [], idWritten: moment }
     audiences.set(subscription.key, audience)
     for (const channel of subscription.channels) {
       const listeners = byChannel.get(channel)
@@ -49,9 +61,21 @@ export function createAudiences<Reader extends LiveReader>(): Audiences<Reader> 
     }
   }
 
+  function write(
+    audience: Audience<Reader>,
+    bytes: SharedBytes,
+    moment: Moment,
+    onFull: (reader: Reader) => void,
+  ): void {
+    audience.idWritten = moment
+    for (const reader of audience.readers) {
+      if (!reader.push(bytes)) onFull(reader)
+    }
+  }
+
   return {
-    add(reader) {
-      const audience = audiences.get(reader.subscription.key) ?? open(reader.subscription)
+    add(reader, moment) {
+      const audience = audiences.get(reader.subscription.key) ?? open(reader.subscription, moment)
       audience.readers.add(reader)
     },
     remove(reader) {
@@ -62,7 +86,10 @@ export function createAudiences<Reader extends LiveReader>(): Audiences<Reader> 
     readers() {
       return [...audiences.values()].flatMap((audience) => [...audience.readers])
     },
-    deliver(frames, onFull) {
+    readersOf(channel) {
+      return [...(byChannel.get(channel) ?? [])].flatMap((audience) => [...audience.readers])
+    },
+    deliver(frames, moment, onFull) {
       const touched: Audience<Reader>[] = []
       for (const frame of frames) {
         for (const audience of byChannel.get(frame.channel) ?? []) {
@@ -74,9 +101,17 @@ export function createAudiences<Reader extends LiveReader>(): Audiences<Reader> 
       for (const audience of touched) {
         const bytes = shareBytes(audience.turn)
         audience.turn = []
-        for (const reader of audience.readers) {
-          if (!reader.push(bytes)) onFull(reader)
-        }
+        write(audience, bytes, moment, onFull)
+      }
+    },
+    checkpoint(moment, encode, onFull) {
+      let bytes: SharedBytes | undefined
+      for (const audience of audiences.values()) {
+        const { now, count } = audience.idWritten
+        const lagging = moment.count - count > maxLagEvents || (moment.now - now > maxLagMs && moment.count > count)
+        if (!lagging) continue
+        bytes ??= encode()
+        write(audience, bytes, moment, onFull)
       }
     },
   }
@@ -87,4 +122,6 @@ interface Audience<Reader> {
   readonly readers: Set<Reader>
   /** The frames of the turn being delivered. */
   turn: Uint8Array[]
+  /** When its readers were last sent an id. One that joined later has a newer one from its own replay. */
+  idWritten: Moment
 }

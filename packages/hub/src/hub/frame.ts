@@ -7,9 +7,12 @@ export interface Frame {
   readonly channel: string
   readonly type: string
   readonly bytes: Uint8Array
+  /** As in the log: where the channel's previous event stands, and when this one was appended. */
+  readonly previous: Position
+  readonly at: number
 }
 
 export function encodeFrame(event: LogEvent, id: string): Frame {
-  const { position, channel, type, data } = event
-  return { position, channel, type, bytes: Buffer.from(encodeEvent({ id, type, data })) }
+  const { position, channel, type, data, previous, at } = event
+  return { position, channel, type, previous, at, bytes: Buffer.from(encodeEvent({ id, type, data })) }
 }

@@ -1,5 +1,6 @@
-import { encodeHeartbeat } from '@rejoin/protocol'
+import { encodeHeartbeat, encodeRetry } from '@rejoin/protocol'
 import type { Environment } from '../environment.ts'
+import type { RetryPolicy } from './retry.ts'
 import { type SharedBytes, shareBytes } from './sink.ts'
 
 /** A reader that is to hear something at least once per interval. */
@@ -19,29 +20,41 @@ export interface Heartbeat {
 // at a time.
 const slotCount = 25
 
-/** One timer for all readers, which are spread over the slots of the interval. */
-export function createHeartbeat(intervalMs: number, environment: Environment): Heartbeat {
+/** One timer for all readers, which are spread over the slots of the interval. A new retry time goes out with the beat. */
+export function createHeartbeat(intervalMs: number, environment: Environment, retry: RetryPolicy): Heartbeat {
   const beat = shareBytes([Buffer.from(encodeHeartbeat())])
-  const slots = Array.from({ length: slotCount }, () => new Set<Listener>())
+  const slots = Array.from({ length: slotCount }, () => ({ listeners: new Set<Listener>(), toldMs: retry.baseMs }))
   const slotOf = new Map<Listener, Set<Listener>>()
+  const slotMs = intervalMs / slotCount
   let next = 0
   let due = 0
+  let dueAt = environment.now() + slotMs
 
   function tick(): void {
-    for (const listener of slots[due] as Set<Listener>) {
-      if (!listener.full) listener.push(beat)
+    const now = environment.now()
+    retry.observe(now - dueAt)
+    dueAt = now + slotMs
+    const slot = slots[due] as (typeof slots)[number]
+    const news = slot.toldMs !== retry.baseMs
+    slot.toldMs = retry.baseMs
+    for (const listener of slot.listeners) {
+      if (!listener.full) listener.push(news ? beatWithRetry() : beat)
     }
     due = (due + 1) % slotCount
-    cancel = environment.after(intervalMs / slotCount, tick)
+    cancel = environment.after(slotMs, tick)
   }
-  let cancel = environment.after(intervalMs / slotCount, tick)
+  let cancel = environment.after(slotMs, tick)
+
+  function beatWithRetry(): SharedBytes {
+    return shareBytes([Buffer.from(encodeRetry(retry.forOne()) + encodeHeartbeat())])
+  }
 
   return {
     add(listener) {
-      const slot = slots[next] as Set<Listener>
+      const { listeners } = slots[next] as (typeof slots)[number]
       next = (next + 1) % slotCount
-      slot.add(listener)
-      slotOf.set(listener, slot)
+      listeners.add(listener)
+      slotOf.set(listener, listeners)
     },
     remove(listener) {
       slotOf.get(listener)?.delete(listener)

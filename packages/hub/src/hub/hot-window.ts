@@ -13,6 +13,8 @@ export interface HotWindow {
   covers(channels: readonly string[], cursor: Position): boolean
   /** The frames of `channels` after `after`, in order, cut after the one that reaches `maxBytes`. */
   slice(channels: readonly string[], after: Position, maxBytes: number): Slice
+  /** Nothing of this channel up to `position` is to be served any more. */
+  invalidate(channel: string, position: Position): void
   /** Forgets everything; from now on only what comes after `position` is covered. */
   restart(position: Position): void
 }
@@ -38,10 +40,10 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
     bytes -= frame.bytes.length
     const channel = channels.get(frame.channel) as HotChannel
     channel.start += 1
-    channel.coveredAfter = frame.position
+    channel.coveredAfter = latest(channel.coveredAfter, frame.position)
     if (channel.start === channel.frames.length) {
       channels.delete(frame.channel)
-      coveredAfter = latest(coveredAfter, frame.position)
+      coveredAfter = latest(coveredAfter, channel.coveredAfter)
     } else if (channel.start * 2 > channel.frames.length) {
       channel.frames = channel.frames.slice(channel.start)
       channel.start = 0
@@ -81,6 +83,12 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
       )
       const { frames, cut } = takeBytes(merged, 0, maxSliceBytes)
       return { frames, cut: cut || slices.some((slice) => slice.cut) }
+    },
+    invalidate(name, position) {
+      // Its frames stay where they are until their turn to be evicted comes: no cursor that is covered can reach them.
+      const channel = channels.get(name)
+      if (channel) channel.coveredAfter = position
+      else coveredAfter = latest(coveredAfter, position)
     },
     restart(position) {
       channels.clear()

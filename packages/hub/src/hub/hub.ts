@@ -1,17 +1,25 @@
-import { RejoinError, renderId } from '@rejoin/protocol'
+import { createHash } from 'node:crypto'
+import { type CloseReason, encodeCheckpoint, type Position, RejoinError, renderId } from '@rejoin/protocol'
 import { type Environment, systemEnvironment } from '../environment.ts'
-import type { Log, LogEvent, LogSource, NewEvent } from '../log/contract.ts'
+import type { AppendOptions, Log, LogEvent, LogSource, NewEvent } from '../log/contract.ts'
+import { createAdmission, type LimitOptions } from './admission.ts'
+import { createBlocks } from './blocks.ts'
+import { createCatchUpQueue } from './catch-up.ts'
 import { encodeFrame } from './frame.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createLive } from './live.ts'
 import { type Message, toNewEvent } from './message.ts'
-import { createObservers, type Observers } from './observation.ts'
+import { createObservers, type Observers, type ReaderFacts } from './observation.ts'
+import { findOpening, type ReplayLimits, type Start } from './opening.ts'
+import { createPresence, type Rights } from './presence.ts'
+import { createRetryPolicy, type RetryOptions } from './retry.ts'
 import { createSession, type Session } from './session.ts'
-import type { Sink } from './sink.ts'
-import type { SnapshotHook } from './snapshot.ts'
+import { type Sink, shareBytes } from './sink.ts'
+import { createSnapshots, type SnapshotOptions } from './snapshot.ts'
+import { createStallWatch } from './stall.ts'
 import type { Subscription } from './subscription.ts'
 
-export interface HubOptions {
+export interface HubOptions extends RetryOptions, ReplayLimits, SnapshotOptions {
   /** Where events are kept: `memoryLog()`. The hub opens it and closes it. */
   log: LogSource
   /**
@@ -21,41 +29,57 @@ export interface HubOptions {
    */
   heartbeatMs?: number
   /**
-   * What readers are told to wait before they come back, in milliseconds. Shorter resumes sooner and makes a restart of
-   * the hub a larger rush.
-   * @defaultValue 2000
-   */
-  retryMs?: number
-  /** Gives readers that lost something the current state along with the news. Without it they are only told. */
-  snapshot?: SnapshotHook
-  /**
-   * How long the snapshot hook may take, in milliseconds. After that the gap is announced without it.
-   * @defaultValue 5000
-   */
-  snapshotTimeoutMs?: number
-  /**
    * Memory for encoded events of all channels together, from which returning readers are served without asking the log.
    * Less means more reads of the log, never a loss.
    * @defaultValue 33554432
    */
   hotBytes?: number
+  /**
+   * How long a full reader may read nothing before it is given up, in milliseconds. Its place is its own: it comes back
+   * with its cursor and misses nothing.
+   * @defaultValue 60000
+   */
+  stallTimeoutMs?: number
+  /** How many readers may be here, in all and each. */
+  limits?: LimitOptions
   /** Time, chance and scheduling; for tests. */
   environment?: Environment
 }
 
 export interface Hub {
-  /** Appends one event. Resolves with its id once the log holds it as durably as it promises. */
-  publish(channel: string, message: Message): Promise<PublishedEvent>
+  /**
+   * Appends one event. Resolves with its id once the log holds it as durably as it promises, and this hub has it: a reader
+   * that connects here afterwards finds it.
+   */
+  publish(channel: string, message: Message, options?: PublishOptions): Promise<PublishedEvent>
   /** Appends all events, next to each other in the order given, or none. */
-  publishBatch(messages: readonly (Message & { readonly channel: string })[]): Promise<PublishedEvent[]>
+  publishBatch(
+    messages: readonly (Message & { readonly channel: string })[],
+    options?: PublishOptions,
+  ): Promise<PublishedEvent[]>
   /** Connects a reader; on a closed hub it is sent away at once. Adapters call this; `@rejoin/hub/node` is one. */
   subscribe(request: SubscribeRequest, sink: Sink): Session
+  /** Why a reader would be turned away now, and when it may try again; undefined when it is welcome. */
+  refuse(reader: ReaderFacts, subscription: Subscription): Refusal | undefined
+  /** Declares what a channel holds void. Its readers, here, elsewhere and absent, are told `sync-required`, `forced`. */
+  invalidate(channel: string): Promise<void>
+  /** Ends every stream of a subject whose rights are gone. Its next request is judged anew. */
+  revoke(subject: string): void
+  /** Ends all streams, spread over a while so that readers return spread; resolves when the last has ended. */
+  drain(options?: DrainOptions): Promise<void>
   /** Calls `observe` for each observation of that kind until the returned function is called. */
   readonly on: Observers['on']
   /** What the hub stands on, for a banner or a health check. */
   readonly log: Pick<Log, 'name' | 'durability' | 'window'>
   /** Ends every stream in order and closes the log. */
   close(): Promise<void>
+}
+
+export interface PublishOptions {
+  /** Publishes at most once under this key: the same key again gives the same ids. At most 255 characters. */
+  readonly idempotencyKey?: string
+  /** Whose key it is. Two subjects may use the same one. */
+  readonly subject?: string
 }
 
 export interface PublishedEvent extends NewEvent {
@@ -65,52 +89,106 @@ export interface PublishedEvent extends NewEvent {
 
 export interface SubscribeRequest {
   readonly subscription: Subscription
-  /** The cursor the reader brought, as it arrived; null for none. */
-  readonly cursor: string | null
+  readonly start: Start
+  /** Who reads; known to the adapter only. */
+  readonly reader?: ReaderFacts
+  /** Under which rights. The stream is closed when they expire, are revoked, or turn out to have shrunk. */
+  readonly rights?: Rights
+  /**
+   * Names the client over all its connections, and counts them: a higher attempt of the same subject ends the older
+   * connection, which may be a dead line that nobody has noticed.
+   */
+  readonly client?: { readonly id: string; readonly attempt: number }
 }
+
+export interface Refusal {
+  readonly reason: string
+  readonly retryMs: number
+}
+
+export interface DrainOptions {
+  /**
+   * Over how long the ends are spread, in milliseconds.
+   * @defaultValue 5000
+   */
+  withinMs?: number
+  /** @defaultValue 'drain' */
+  reason?: CloseReason
+}
+
+// Cursors of quiet readers are looked at this often; they may lag by a minute.
+const checkpointEveryMs = 10_000
+const anonymous: ReaderFacts = { ip: null, userAgent: null, subject: null }
 
 export async function createHub(options: HubOptions): Promise<Hub> {
   const environment = options.environment ?? systemEnvironment
   const heartbeatMs = positive('heartbeatMs', options.heartbeatMs ?? 25_000)
-  const retryMs = positive('retryMs', options.retryMs ?? 2000)
-  const snapshotTimeoutMs = positive('snapshotTimeoutMs', options.snapshotTimeoutMs ?? 5000)
+  const stallTimeoutMs = positive('stallTimeoutMs', options.stallTimeoutMs ?? 60_000)
   const hotBytes = positive('hotBytes', options.hotBytes ?? 32 * 1024 * 1024)
+  if (typeof options.retryMs === 'number') positive('retryMs', options.retryMs)
+  if (options.snapshotTimeoutMs !== undefined) positive('snapshotTimeoutMs', options.snapshotTimeoutMs)
 
   const log = await options.log.open(environment)
+  const idOf = (position: Position) => renderId(position, log)
+  const encode = (event: LogEvent) => encodeFrame(event, idOf(event.position))
   const observers = createObservers()
-  const idOf = (event: LogEvent) => renderId(event.position, { formats: log.formats, history: log.history })
-  const start = await log.head()
-  const live = createLive({ start, hotBytes, environment, encode: (event) => encodeFrame(event, idOf(event)) })
-  const tail = await log.tail(start, live.apply)
-  const heartbeat = createHeartbeat(heartbeatMs, environment)
   const sessions = new Set<Session>()
+  const presence = createPresence(environment)
+  const admission = createAdmission(options.limits ?? {})
+  const retry = createRetryPolicy(options, environment, () => sessions.size)
+  // Half for what is new, half for what returning readers make us read again.
+  const blocks = createBlocks({ log, maxBytes: hotBytes / 2, encode })
+  const start = await log.head()
+  const live = createLive({
+    start,
+    hotBytes: hotBytes / 2,
+    environment,
+    encode,
+    encodeCheckpoint: (position) => shareBytes([Buffer.from(encodeCheckpoint({ id: idOf(position) }))]),
+    onInvalidation: blocks.invalidate,
+  })
+  const tail = await log.tail(start, live.apply)
+  const heartbeat = createHeartbeat(heartbeatMs, environment, retry)
+  const stalls = createStallWatch(stallTimeoutMs, environment)
+  const stopCheckpoints = every(checkpointEveryMs, live.checkpoint, environment)
+  let draining = false
   let closed = false
 
-  const context = {
+  const opening = {
     log,
     live,
-    environment,
-    observers,
-    heartbeatMs,
-    retryMs,
-    snapshot: options.snapshot,
-    snapshotTimeoutMs,
+    now: environment.now,
+    maxReplayEvents: options.maxReplayEvents ?? Number.POSITIVE_INFINITY,
+    maxReplayAgeMs: options.maxReplayAgeMs ?? Number.POSITIVE_INFINITY,
+  }
+  const context = {
+    ...{ log, live, blocks, stalls, retry, environment, observers, heartbeatMs, idOf },
+    catchUp: createCatchUpQueue(environment),
+    snapshots: createSnapshots(options, environment, () => live.head),
+    findOpening: (subscription: Subscription, from: Start) => findOpening(opening, subscription, from),
+    stillAllowed: presence.stillAllowed,
     onEnd(session: Session) {
       sessions.delete(session)
       heartbeat.remove(session)
+      presence.remove(session)
+      admission.leave(session.reader)
     },
   }
 
-  function assertOpen(): void {
+  async function append(entries: readonly NewEvent[], publishing: PublishOptions): Promise<PublishedEvent[]> {
     if (closed) throw new RejoinError('The hub is closed.', { code: 'closed' })
-  }
-
-  async function append(entries: readonly NewEvent[]): Promise<PublishedEvent[]> {
-    const events = await log.append(entries)
-    return events.map((event) => {
-      const { channel, type, data, at } = event
-      const id = idOf(event)
-      observers.tell('publish', { channel, type, id, bytes: Buffer.byteLength(data) })
+    const events = await log.append(entries, onceOnly(entries, publishing))
+    const last = events.at(-1)
+    if (last) await live.reached(last.position)
+    return events.map(({ channel, type, data, at, position }) => {
+      const id = idOf(position)
+      observers.tell('publish', {
+        channel,
+        type,
+        id,
+        bytes: Buffer.byteLength(data),
+        subject: publishing.subject ?? null,
+      })
       return { id, channel, type, data, at }
     })
   }
@@ -118,35 +196,92 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   return {
     log,
     on: observers.on,
-    async publish(channel, message) {
-      assertOpen()
-      const [event] = await append([toNewEvent(channel, message)])
+    async publish(channel, message, publishing = {}) {
+      const [event] = await append([toNewEvent(channel, message)], publishing)
       return event as PublishedEvent
     },
-    async publishBatch(messages) {
-      assertOpen()
-      return append(messages.map((message) => toNewEvent(message.channel, message)))
+    async publishBatch(messages, publishing = {}) {
+      return append(
+        messages.map((message) => toNewEvent(message.channel, message)),
+        publishing,
+      )
     },
-    subscribe({ subscription, cursor }, sink) {
-      const session = createSession(context, subscription, cursor, sink)
-      if (closed) {
-        session.end('drain')
+    subscribe(request, sink) {
+      const { subscription, start: from, reader = anonymous, rights, client } = request
+      const connection = `c_${Math.floor(environment.random() * 2 ** 24)
+        .toString(16)
+        .padStart(6, '0')}`
+      const session = createSession(context, { connection, subscription, start: from, reader }, sink)
+      admission.enter(reader)
+      if (closed || draining) {
+        session.end('drain', { retryMs: retry.forGoodbye() })
         return session
       }
       sessions.add(session)
       heartbeat.add(session)
+      if (rights) presence.add(session, rights, client)
       session.start()
       return session
+    },
+    refuse(reader, { channels }) {
+      const reason = admission.refuse(reader, environment.now())
+      if (reason === undefined) return undefined
+      observers.tell('reject', { ...reader, channels, reason })
+      return { reason, retryMs: retry.forGoodbye() }
+    },
+    async invalidate(channel) {
+      const entry = await log.invalidate(toNewEvent(channel, { data: null }).channel)
+      await live.reached(entry.position)
+    },
+    revoke: presence.revoke,
+    async drain({ withinMs = 5000, reason = 'drain' } = {}) {
+      draining = true
+      const ends = [...sessions].map(
+        (session) =>
+          new Promise<void>((resolve) => {
+            environment.after(environment.random() * withinMs, () => {
+              session.end(reason, { retryMs: retry.forGoodbye() })
+              resolve()
+            })
+          }),
+      )
+      await Promise.all(ends)
     },
     async close() {
       if (closed) return
       closed = true
       heartbeat.stop()
+      stalls.stop()
+      stopCheckpoints()
       tail.close()
       for (const session of sessions) session.end('drain')
       await log.close()
     },
   }
+}
+
+function onceOnly(entries: readonly NewEvent[], { idempotencyKey, subject }: PublishOptions): AppendOptions {
+  if (idempotencyKey === undefined) return {}
+  if (idempotencyKey === '' || idempotencyKey.length > 255 || /[^\x20-\x7e]/.test(idempotencyKey)) {
+    throw new RejoinError('An Idempotency-Key is 1 to 255 printable ASCII characters. A random UUID is a good one.', {
+      code: 'invalid-option',
+    })
+  }
+  return { once: { scope: subject ?? '', key: idempotencyKey, hash: hashOf(entries) } }
+}
+
+function hashOf(entries: readonly NewEvent[]): string {
+  const said = JSON.stringify(entries.map(({ channel, type, data }) => [channel, type, data]))
+  return createHash('sha256').update(said).digest('base64')
+}
+
+function every(ms: number, task: () => void, environment: Environment): () => void {
+  let cancel = environment.after(ms, run)
+  function run(): void {
+    task()
+    cancel = environment.after(ms, run)
+  }
+  return () => cancel()
 }
 
 function positive(name: string, value: number): number {

@@ -4,6 +4,7 @@ import type { LogEvent, TailBatch } from '../log/contract.ts'
 import { type Audiences, createAudiences, type LiveReader } from './audience.ts'
 import type { Frame } from './frame.ts'
 import { createHotWindow, type HotWindow } from './hot-window.ts'
+import type { SharedBytes } from './sink.ts'
 
 /** A reader on the live side, and how it is sent back to reading from the log. */
 export interface Follower extends LiveReader {
@@ -30,6 +31,8 @@ export interface Live {
   leave(follower: Follower): void
   /** Resolves once `head` is at or past `position`. */
   reached(position: Position): Promise<void>
+  /** Moves the cursors of readers that got nothing for long, so that they do not fall out of the window or rescan it. */
+  checkpoint(): void
 }
 
 export interface LiveOptions {
@@ -37,37 +40,73 @@ export interface LiveOptions {
   readonly hotBytes: number
   readonly environment: Environment
   encode(event: LogEvent): Frame
+  encodeCheckpoint(position: Position): SharedBytes
+  onInvalidation(channel: string): void
 }
 
-export function createLive({ start, hotBytes, environment, encode }: LiveOptions): Live {
+export function createLive(options: LiveOptions): Live {
+  const { start, environment, encode, encodeCheckpoint, onInvalidation } = options
   const audiences: Audiences<Follower> = createAudiences()
-  const hot = createHotWindow(start, hotBytes)
+  const hot = createHotWindow(start, options.hotBytes)
   let head = start
   let turn: Frame[] = []
   let delivering = false
   let waiting: { position: Position; resolve: () => void }[] = []
+  /** Events since the hub opened, to tell how far behind a quiet reader's id is. */
+  let count = 0
 
   function flush(): void {
     if (turn.length === 0) return
     const frames = turn
     turn = []
     delivering = true
-    audiences.deliver(frames, (reader) => {
-      audiences.remove(reader)
-      reader.leaveLive(head)
-    })
+    audiences.deliver(frames, { now: environment.now(), count }, leaveFull)
     delivering = false
   }
 
-  /** The tail could not continue where it stood. What live readers have ends here; the log knows what they missed. */
-  function lostPlace(position: Position): void {
+  function leaveFull(reader: Follower): void {
+    audiences.remove(reader)
+    reader.leaveLive(head)
+  }
+
+  /** Moves the head to a place that live readers cannot follow to, and sends these back to the log from where they are. */
+  function jump(position: Position, readers: () => Follower[]): void {
     flush()
     const before = head
-    hot.restart(position)
-    for (const reader of audiences.readers()) {
+    head = position
+    for (const reader of readers()) {
       audiences.remove(reader)
       reader.leaveLive(before)
     }
+  }
+
+  /** The tail could not continue where it stood. The log knows what its readers missed. */
+  function lostPlace(position: Position): void {
+    hot.restart(position)
+    jump(position, audiences.readers)
+  }
+
+  /** Its readers go back to the log, which tells them. */
+  function invalidate({ channel, position }: LogEvent): void {
+    hot.invalidate(channel, position)
+    onInvalidation(channel)
+    jump(position, () => audiences.readersOf(channel))
+  }
+
+  function add(event: LogEvent): void {
+    if (turn.length === 0) environment.endOfTurn(flush)
+    const frame = encode(event)
+    hot.add(frame)
+    turn.push(frame)
+    head = event.position
+    count += 1
+  }
+
+  function wakeWaiting(): void {
+    const due = waiting.filter((waiter) => !isAfter(waiter.position, head))
+    if (due.length === 0) return
+    waiting = waiting.filter((waiter) => isAfter(waiter.position, head))
+    for (const waiter of due) waiter.resolve()
   }
 
   return {
@@ -77,24 +116,17 @@ export function createLive({ start, hotBytes, environment, encode }: LiveOptions
     hot,
     apply(batch) {
       if (!isSame(batch.after, head)) lostPlace(batch.after)
-      if (turn.length === 0 && batch.events.length > 0) environment.endOfTurn(flush)
       for (const event of batch.events) {
-        const frame = encode(event)
-        hot.add(frame)
-        turn.push(frame)
+        if (event.kind === 'event') add(event)
+        else invalidate(event)
       }
-      head = batch.events.at(-1)?.position ?? batch.after
-      const due = waiting.filter((waiter) => !isAfter(waiter.position, head))
-      if (due.length > 0) {
-        waiting = waiting.filter((waiter) => isAfter(waiter.position, head))
-        for (const waiter of due) waiter.resolve()
-      }
+      if (waiting.length > 0) wakeWaiting()
     },
     join(follower, cursor) {
       if (delivering || !isSame(cursor, head)) return false
       // What waits in this turn is in the hot window already, and this reader has it from there.
       flush()
-      audiences.add(follower)
+      audiences.add(follower, { now: environment.now(), count })
       return true
     },
     leave(follower) {
@@ -105,6 +137,12 @@ export function createLive({ start, hotBytes, environment, encode }: LiveOptions
       return new Promise((resolve) => {
         waiting.push({ position, resolve })
       })
+    },
+    checkpoint() {
+      flush()
+      delivering = true
+      audiences.checkpoint({ now: environment.now(), count }, () => encodeCheckpoint(head), leaveFull)
+      delivering = false
     },
   }
 }

@@ -3,14 +3,30 @@ import type { GapReason } from '@rejoin/protocol'
 /** What a hub tells about itself. It logs nothing; a program that wants lines or metrics makes them from these. */
 export interface HubObservations {
   /** A reader connected. `requested` is the cursor it brought, null for none. */
-  connect: { connection: string; channels: readonly string[]; requested: string | null }
+  connect: ReaderObservation & { requested: string | null; resuming: boolean }
   /** A reader came back with a cursor that could be served and has caught up. */
-  replay: { connection: string; channels: readonly string[]; requested: string; replayed: number; elapsedMs: number }
-  /** A reader was told that something is gone. */
-  gap: { connection: string; channels: readonly string[]; reason: GapReason; requested: string }
+  replay: ReaderObservation & { requested: string; replayed: number; elapsedMs: number }
+  /** A reader was told that something is gone; `channels` are those that lost it. */
+  gap: ReaderObservation & { reason: GapReason; requested: string }
+  /** A reader read nothing for so long that it was given up, with this many bytes waiting for it. */
+  stall: ReaderObservation & { pending: number }
   /** A stream ended: the reader left, or the hub ended it for `reason`, with the error that made it do so, if any. */
-  close: { connection: string; channels: readonly string[]; reason: string; durationMs: number; cause: unknown }
-  publish: { channel: string; type: string; id: string; bytes: number }
+  close: ReaderObservation & { reason: string; durationMs: number; cause: unknown }
+  /** A reader was turned away at the door. */
+  reject: ReaderFacts & { channels: readonly string[]; reason: string }
+  publish: { channel: string; type: string; id: string; bytes: number; subject: string | null }
+}
+
+/** Who reads, as far as the adapter could tell. */
+export interface ReaderFacts {
+  readonly ip: string | null
+  readonly userAgent: string | null
+  readonly subject: string | null
+}
+
+export interface ReaderObservation extends ReaderFacts {
+  readonly connection: string
+  readonly channels: readonly string[]
 }
 
 export interface Observers {

@@ -1,70 +1,86 @@
 import {
   type CloseReason,
+  encodeCheckpoint,
   encodeClose,
   encodeHello,
   encodeSyncRequired,
   type GapReason,
   isAfter,
-  judgeCursor,
   origin,
   type Position,
-  renderId,
 } from '@rejoin/protocol'
 import type { Environment } from '../environment.ts'
-import type { Log, LogEvent } from '../log/contract.ts'
-import { encodeFrame, type Frame } from './frame.ts'
+import type { Gap, Log } from '../log/contract.ts'
+import { mergeInOrder } from '../log/in-order.ts'
+import { type Block, type Blocks, framesAfter } from './blocks.ts'
+import type { CatchUpQueue } from './catch-up.ts'
+import type { Frame } from './frame.ts'
 import type { Follower, Live } from './live.ts'
-import type { Observers } from './observation.ts'
+import type { Observers, ReaderFacts } from './observation.ts'
+import type { Opening, Start } from './opening.ts'
+import type { RetryPolicy } from './retry.ts'
 import { type SharedBytes, type Sink, shareBytes } from './sink.ts'
-import { type SnapshotHook, takeSnapshot } from './snapshot.ts'
+import type { Snapshots } from './snapshot.ts'
+import type { Stalled, StallWatch } from './stall.ts'
 import { type Subscription, wants } from './subscription.ts'
 
 /** One connected reader: a subscription, a place in the log, and a sink. */
 export interface Session extends Follower {
   readonly connection: string
+  readonly reader: ReaderFacts
   /** `replaying` reads from the hot window or the log, `live` is pushed to, `ended` gets nothing more. */
   readonly mode: 'replaying' | 'live' | 'ended'
-  /** Whether a write would be welcome. */
+  /** Whether a write would only wait. */
   readonly full: boolean
   start(): void
   /** Told by the adapter: the sink was full and has emptied. */
   drained(): void
   /** Told by the adapter: the reader has gone. */
   disconnected(): void
-  /** Bytes outside the order of events: heartbeats. */
-  push(bytes: SharedBytes): boolean
-  end(reason: CloseReason): void
+  /** Ends the stream with a reasoned `close`; the reader is told to be back after `retryMs`. */
+  end(reason: CloseReason, options?: { retryMs?: number; cause?: unknown }): void
 }
 
 export interface SessionContext {
-  readonly log: Log
+  readonly log: Pick<Log, 'windows'>
   readonly live: Live
+  readonly blocks: Blocks
+  readonly catchUp: CatchUpQueue
+  readonly snapshots: Snapshots
+  readonly stalls: StallWatch
+  readonly retry: RetryPolicy
   readonly environment: Environment
   readonly observers: Observers
   readonly heartbeatMs: number
-  readonly retryMs: number
-  readonly snapshot: SnapshotHook | undefined
-  readonly snapshotTimeoutMs: number
+  idOf(position: Position): string
+  findOpening(subscription: Subscription, start: Start): Promise<Opening>
+  /** Whether the reader's rights still hold; ends the session when they do not. */
+  stillAllowed(session: Session): Promise<boolean>
   onEnd(session: Session): void
 }
 
-// One reader's share of a turn while it catches up, and the size of one read of the log.
+export interface SessionRequest {
+  readonly connection: string
+  readonly subscription: Subscription
+  readonly start: Start
+  readonly reader: ReaderFacts
+}
+
+// One reader's share of a turn while it catches up.
 const sliceBytes = 64 * 1024
-const pageEvents = 256
 // Of a longer value, the first 128 characters show in `hello` which nonsense arrived (§4.4).
 const maxEcho = 128
+// Events passed over since the last id; further back, a return would search them all again.
+const maxUnmarked = 1000
+// A cursor that cannot be judged for so long is sent back untouched: another node may know more.
+const judgeTimeoutMs = 10_000
 
-export function createSession(
-  context: SessionContext,
-  subscription: Subscription,
-  requested: string | null,
-  sink: Sink,
-): Session {
-  const { log, live, environment, observers } = context
+export function createSession(context: SessionContext, request: SessionRequest, sink: Sink): Session {
+  const { live, environment, observers, idOf } = context
+  const { connection, subscription, reader } = request
   const { channels } = subscription
-  const connection = `c_${Math.floor(environment.random() * 0x1000000)
-    .toString(16)
-    .padStart(6, '0')}`
+  const requested = request.start.from === 'cursor' ? request.start.cursor : null
+  const facts = { connection, channels, ...reader }
   const startedAt = environment.now()
 
   let mode: Session['mode'] = 'replaying'
@@ -73,47 +89,72 @@ export function createSession(
   let greeted = false
   /** Everything of the subscription up to here has been handed to the sink. Only kept up while not live. */
   let cursor: Position = origin
+  /** Events passed over since an id was written. */
+  let unmarked = 0
   /** Set while a return has to be reported: events handed out since the reader came back. */
   let replayed: number | undefined
 
   function start(): void {
-    observers.tell('connect', { connection, channels, requested })
-    if (requested !== null) {
-      void run(() => resume(requested))
+    if (mode === 'ended') return
+    observers.tell('connect', { ...facts, requested, resuming: requested !== null })
+    if (request.start.from === 'now') {
+      cursor = live.head
+      greet({ resumed: false, id: idOf(cursor) })
+      wake()
+    } else {
+      busy = true
+      void open().then(release, fail)
+    }
+  }
+
+  async function open(): Promise<void> {
+    const cancel = environment.after(judgeTimeoutMs, () => !greeted && end('log-unavailable'))
+    const opening = await context.findOpening(subscription, request.start).finally(cancel)
+    if (mode === 'ended') return
+    if (!opening.ok) {
+      await announceGap(opening.reason, opening.channels, requested as string)
       return
     }
-    cursor = live.head
-    greet({ resumed: false, id: idOf(cursor) })
-    void run(catchUp)
-  }
-
-  async function resume(text: string): Promise<void> {
-    let verdict = judgeCursor(text, { formats: log.formats, history: log.history, head: live.head })
-    if (!verdict.ok && verdict.reason === 'ahead') {
-      // Ahead of this node may only mean that our tail is behind: the log itself knows.
-      verdict = judgeCursor(text, { formats: log.formats, history: log.history, head: await log.head() })
-      if (verdict.ok) await live.reached(verdict.position)
-    }
-    if (mode === 'ended') return
-    if (!verdict.ok) {
-      await announceGap(verdict.reason, channels, text)
-    } else {
-      cursor = verdict.position
+    cursor = opening.position
+    if (requested !== null) {
       replayed = 0
+      return
     }
-    await catchUp()
+    greet({ resumed: false, id: idOf(cursor) })
   }
 
-  /** Reads on until the sink is full, or there is nothing left to read and the session is live. */
-  async function catchUp(): Promise<void> {
-    while (mode === 'replaying' && !full) {
-      if (live.hot.covers(channels, cursor)) {
-        if (catchUpFromMemory()) return
-        await turnEnd()
-      } else {
-        await catchUpFromLog()
-      }
+  /** Asks for a slice of time to catch up, unless one is under way. */
+  function wake(): void {
+    if (busy || full || mode !== 'replaying') return
+    busy = true
+    context.catchUp.add(step)
+  }
+
+  function release(): void {
+    busy = false
+    wake()
+  }
+
+  function fail(cause: unknown): void {
+    busy = false
+    // The log cannot be read now. The cursor stays the reader's own, who is asked to come back with it.
+    end('log-unavailable', { cause })
+  }
+
+  function step(): void {
+    if (mode !== 'replaying' || full) {
+      busy = false
+      return
     }
+    if (!live.hot.covers(channels, cursor)) {
+      void catchUpFromLog().then(undefined, fail)
+      return
+    }
+    const joined = catchUpFromMemory()
+    busy = false
+    if (joined) return
+    // From inside a delivery nobody can join; the turn has to end first.
+    if (!full) environment.endOfTurn(wake)
   }
 
   /** One slice from the hot window; true when it was the last and the session is live. Synchronous to the end. */
@@ -127,53 +168,81 @@ export function createSession(
   }
 
   async function catchUpFromLog(): Promise<void> {
+    if (!(await context.stillAllowed(session))) return
+    const through = live.head
     const from = cursor
-    const page = await log.read(channels, from, live.head, pageEvents)
+    const answers = await Promise.all(channels.map((channel) => context.blocks.read(channel, from, through)))
     if (mode !== 'replaying') return
-    const lost = page.gap?.channels ?? brokenLinks(page.events, from)
-    if (lost.length > 0) {
-      await announceGap('expired', lost, greeted ? idOf(from) : (requested as string))
+    const gaps = answers.filter((answer): answer is Gap => 'channels' in answer)
+    if (gaps.length > 0) {
+      const reason = gaps.some((gap) => gap.reason === 'forced') ? 'forced' : 'expired'
+      await announceGap(
+        reason,
+        gaps.flatMap((gap) => gap.channels),
+        greeted ? idOf(from) : (requested as string),
+      )
+      release()
       return
     }
-    const frames = page.events.map((event) => encodeFrame(event, idOf(event.position)))
+    context.catchUp.add(() => {
+      deliverBlocks(answers as Block[], from)
+      release()
+    })
+  }
+
+  /** As much of the blocks as the sink takes. The rest is at hand when it has drained, or is read again. */
+  function deliverBlocks(blocks: readonly Block[], from: Position): void {
+    if (mode !== 'replaying') return
+    const through = blocks.map((block) => block.through).reduce((a, b) => (isAfter(a, b) ? b : a))
+    const frames = mergeInOrder(
+      blocks.map((block) => framesAfter(block, from, through)),
+      Number.POSITIVE_INFINITY,
+    )
     for (const { slice, last } of slicesOf(frames, sliceBytes)) {
-      // What does not fit is read again when the sink has drained: a page is never held for a slow reader.
       if (full) return
-      deliver(slice, last ? page.completeThrough : (slice.at(-1) as Frame).position)
+      deliver(slice, last ? through : (slice.at(-1) as Frame).position)
     }
   }
 
   function deliver(frames: readonly Frame[], through: Position): void {
     const wanted = frames.filter((frame) => wants(subscription, frame))
-    if (replayed !== undefined) replayed += wanted.length
-    cursor = through
     const parts = wanted.map((frame) => frame.bytes)
-    if (!greeted) parts.unshift(hello({ resumed: true, id: requested as string }))
+    cursor = through
+    if (replayed !== undefined) replayed += wanted.length
+    unmarked = wanted.length > 0 ? 0 : unmarked + frames.length
+    if (!greeted) {
+      parts.unshift(hello({ resumed: true, id: requested as string }))
+      if (request.start.from === 'cursor' && request.start.added?.length) parts.splice(1, 0, added(request.start.added))
+    }
+    if (unmarked > maxUnmarked) {
+      unmarked = 0
+      parts.push(Buffer.from(encodeCheckpoint({ id: idOf(cursor) })))
+    }
     if (parts.length > 0) push(shareBytes(parts))
+  }
+
+  /** Channels the reader did not have before are whole from its cursor on; what was before that, it has to load. */
+  function added(names: readonly string[]): Uint8Array {
+    const id = requested as string
+    const sync = { reason: 'added' as const, channels: names, requested: id, oldest: null, latest: id }
+    return Buffer.from(encodeSyncRequired(sync, { id }))
   }
 
   /** The only thing that moves a cursor over a gap (§4.6). */
   async function announceGap(reason: GapReason, lost: readonly string[], from: string): Promise<void> {
     if (!greeted) greet({ resumed: false })
     replayed = undefined
-    observers.tell('gap', { connection, channels: lost, reason, requested: from })
-    // The position comes first: events that fall between it and the snapshot are sent again, the other way round they
-    // would be in neither.
-    const position = live.head
-    const [snapshot, oldest] = await Promise.all([
-      takeSnapshot(context.snapshot, channels, context.snapshotTimeoutMs, environment),
-      oldestHeld(),
-    ])
+    observers.tell('gap', { ...facts, channels: lost, reason, requested: from })
+    const [{ position, state }, oldest] = await Promise.all([context.snapshots.take(channels), oldestHeld()])
     if (mode !== 'replaying') return
     cursor = position
     const id = idOf(position)
-    const requested = from.slice(0, maxEcho)
-    const sync = { reason, channels: lost, requested, oldest, latest: id, ...snapshot }
+    const sync = { reason, channels: lost, requested: from.slice(0, maxEcho), oldest, latest: id, ...state }
     push(shareBytes([Buffer.from(encodeSyncRequired(sync, { id }))]))
   }
 
   async function oldestHeld(): Promise<string | null> {
-    const windows = await log.windows(channels)
+    const windows = await context.log.windows(channels)
     const oldest = windows.flatMap((window) => window.oldest ?? []).sort((a, b) => (isAfter(a, b) ? 1 : -1))[0]
     return oldest ? idOf(oldest) : null
   }
@@ -181,7 +250,7 @@ export function createSession(
   function reportReplay(): void {
     if (replayed === undefined || requested === null) return
     const elapsedMs = environment.now() - startedAt
-    observers.tell('replay', { connection, channels, requested, replayed, elapsedMs })
+    observers.tell('replay', { ...facts, requested, replayed, elapsedMs })
     replayed = undefined
   }
 
@@ -191,57 +260,52 @@ export function createSession(
 
   function hello({ resumed, id }: { resumed: boolean; id?: string }): Uint8Array {
     greeted = true
-    const { heartbeatMs, retryMs } = context
     const seen = requested === null ? null : requested.slice(0, maxEcho)
-    const text = encodeHello({ resumed, requested: seen, heartbeatMs, connection }, { retryMs, ...(id ? { id } : {}) })
-    return Buffer.from(text)
+    const greeting = { resumed, requested: seen, heartbeatMs: context.heartbeatMs, connection }
+    return Buffer.from(encodeHello(greeting, { retryMs: context.retry.forOne(), ...(id ? { id } : {}) }))
   }
 
   function push(bytes: SharedBytes): boolean {
     if (mode === 'ended') return true
-    if (!sink.write(bytes)) full = true
+    if (!sink.write(bytes)) {
+      full = true
+      context.stalls.watch(stalled)
+    }
     return !full
   }
 
-  function idOf(position: Position): string {
-    return renderId(position, { formats: log.formats, history: log.history })
-  }
-
-  function turnEnd(): Promise<void> {
-    return new Promise((resolve) => environment.endOfTurn(resolve))
-  }
-
-  /** One walk at a time: a drain that comes while a read is under way must not start a second one. */
-  async function run(walk: () => Promise<void>): Promise<void> {
-    if (busy) return
-    busy = true
-    try {
-      await walk()
-    } catch (error) {
-      // The log cannot be read now. The cursor stays the reader's own, who is asked to come back with it.
-      end('log-unavailable', error)
-    } finally {
-      busy = false
-    }
-    if (mode === 'replaying' && !full) void run(catchUp)
+  const stalled: Stalled = {
+    get pending() {
+      return sink.pending
+    },
+    giveUp() {
+      observers.tell('stall', { ...facts, pending: sink.pending })
+      finish('stalled')
+      sink.destroy()
+    },
   }
 
   function finish(reason: string, cause?: unknown): void {
     if (mode === 'live') live.leave(session)
     mode = 'ended'
-    observers.tell('close', { connection, channels, reason, durationMs: environment.now() - startedAt, cause })
+    context.stalls.unwatch(stalled)
+    observers.tell('close', { ...facts, reason, durationMs: environment.now() - startedAt, cause })
     context.onEnd(session)
   }
 
-  function end(reason: CloseReason, cause?: unknown): void {
+  function end(
+    reason: CloseReason,
+    { retryMs = context.retry.forOne(), cause }: { retryMs?: number; cause?: unknown } = {},
+  ) {
     if (mode === 'ended') return
-    sink.write(shareBytes([Buffer.from(encodeClose({ reason }, { retryMs: context.retryMs }))]))
+    sink.write(shareBytes([Buffer.from(encodeClose({ reason }, { retryMs }))]))
     sink.end()
     finish(reason, cause)
   }
 
   const session: Session = {
     connection,
+    reader,
     subscription,
     get mode() {
       return mode
@@ -253,7 +317,8 @@ export function createSession(
     push,
     drained() {
       full = false
-      if (mode === 'replaying') void run(catchUp)
+      context.stalls.unwatch(stalled)
+      wake()
     },
     disconnected() {
       if (mode !== 'ended') finish('disconnected')
@@ -261,25 +326,11 @@ export function createSession(
     leaveLive(position) {
       cursor = position
       mode = 'replaying'
-      if (!full) void run(catchUp)
+      wake()
     },
     end,
   }
   return session
-}
-
-/**
- * Channels whose first event here follows one that is neither here nor behind the cursor. A log reports its own trims;
- * this sees what was taken from under it, by an operator or an eviction.
- */
-function brokenLinks(events: readonly LogEvent[], after: Position): string[] {
-  const known = new Map<string, Position>()
-  const broken = new Set<string>()
-  for (const event of events) {
-    if (isAfter(event.previous, known.get(event.channel) ?? after)) broken.add(event.channel)
-    known.set(event.channel, event.position)
-  }
-  return [...broken]
 }
 
 /** Runs of frames of about `maxBytes` each; always at least one run, which may be empty. */

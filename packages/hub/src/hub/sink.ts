@@ -11,8 +11,12 @@ export interface Sink {
    * A sink that answered true for ever would let one slow reader fill the memory.
    */
   write(bytes: SharedBytes): boolean
+  /** Bytes that were written and not yet taken by the reader's side. Falling, it shows that a slow reader lives. */
+  readonly pending: number
   /** Ends the stream in order, after what was written. */
   end(): void
+  /** Ends the stream at once and lets go of what waits: nobody reads it. */
+  destroy(): void
 }
 
 /** The same bytes twice: bare, and framed as one HTTP/1.1 chunk. Shared by all readers they go to, so never changed. */

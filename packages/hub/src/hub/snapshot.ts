@@ -1,3 +1,4 @@
+import type { Position } from '@rejoin/protocol'
 import type { Environment } from '../environment.ts'
 
 /**
@@ -6,24 +7,62 @@ import type { Environment } from '../environment.ts'
  */
 export type SnapshotHook = (channels: readonly string[]) => unknown
 
-/**
- * The hook's answer as the `snapshot` of a `sync-required`; nothing when it fails, is no JSON, or takes longer than
- * `timeoutMs`. The gap is announced either way.
- */
-export async function takeSnapshot(
-  hook: SnapshotHook | undefined,
-  channels: readonly string[],
-  timeoutMs: number,
+export interface SnapshotOptions {
+  /** Gives readers that lost something the current state along with the news. Without it they are only told. */
+  snapshot?: SnapshotHook
+  /**
+   * Names the state that a subscription needs. Readers with the same name that come together share one call of the hook.
+   * @defaultValue the channels, joined
+   */
+  snapshotKey?: (channels: readonly string[]) => string
+  /**
+   * How long the snapshot hook may take, in milliseconds. After that the gap is announced without it.
+   * @defaultValue 5000
+   */
+  snapshotTimeoutMs?: number
+}
+
+/** A place in the log, and the state at that place or later; no state when the hook failed or took too long. */
+export interface Snapshot {
+  readonly position: Position
+  readonly state: { readonly snapshot?: unknown }
+}
+
+export interface Snapshots {
+  take(channels: readonly string[]): Promise<Snapshot>
+}
+
+export function createSnapshots(
+  { snapshot: hook, snapshotKey = (channels) => channels.join('\n'), snapshotTimeoutMs = 5000 }: SnapshotOptions,
   environment: Environment,
-): Promise<{ snapshot?: unknown }> {
-  if (!hook) return {}
-  return new Promise((resolve) => {
-    const cancel = environment.after(timeoutMs, () => resolve({}))
-    void ask(hook, channels)
-      .catch(() => ({}))
-      .then(resolve)
-      .finally(cancel)
-  })
+  head: () => Position,
+): Snapshots {
+  const inFlight = new Map<string, Promise<Snapshot>>()
+
+  function begin(hook: SnapshotHook, key: string, channels: readonly string[]): Promise<Snapshot> {
+    // The position comes first: events that fall between it and the reading of the state are sent again; the other way
+    // round they would be in neither. Whoever joins this snapshot later gets this position, for the same reason.
+    const position = head()
+    const taking = new Promise<Snapshot>((resolve) => {
+      const finish = (state: Snapshot['state']) => {
+        cancel()
+        inFlight.delete(key)
+        resolve({ position, state })
+      }
+      const cancel = environment.after(snapshotTimeoutMs, () => finish({}))
+      void ask(hook, channels).then(finish, () => finish({}))
+    })
+    inFlight.set(key, taking)
+    return taking
+  }
+
+  return {
+    async take(channels) {
+      if (!hook) return { position: head(), state: {} }
+      const key = snapshotKey(channels)
+      return inFlight.get(key) ?? begin(hook, key, channels)
+    },
+  }
 }
 
 async function ask(hook: SnapshotHook, channels: readonly string[]): Promise<{ snapshot: unknown }> {

@@ -5,9 +5,13 @@ import { indexAfter } from './in-order.ts'
 /** The events one channel still holds, oldest first, and the place through which it has let go of them. */
 export interface ChannelRing {
   readonly trimmedThrough: Position
+  /** Where the channel was last declared void, `origin` if never. */
+  readonly invalidatedThrough: Position
   /** When the last event was let go, while the channel holds none. */
   readonly idleSince: number | undefined
   push(entry: NewEvent, position: Position, at: number): LogEvent
+  /** Lets go of everything, because it is no longer true. */
+  invalidate(channel: string, position: Position, at: number): LogEvent
   trim(window: Required<WindowOptions>, now: number): void
   /** At most `limit` events after `after`, not past `through`. */
   between(after: Position, through: Position, limit: number): LogEvent[]
@@ -37,15 +41,25 @@ export function createChannelRing(trimmedThrough: Position): ChannelRing {
 
   const ring = {
     trimmedThrough,
+    invalidatedThrough: origin,
     get idleSince() {
       return start === events.length ? idleSince : undefined
     },
     push(entry: NewEvent, position: Position, at: number): LogEvent {
-      const event: LogEvent = { ...entry, position, at, previous }
+      const event: LogEvent = { kind: 'event', ...entry, position, at, previous }
       events.push(event)
       bytes += byteCost(event)
       previous = position
       return event
+    },
+    invalidate(channel: string, position: Position, at: number): LogEvent {
+      while (start < events.length) dropOldest(at)
+      ring.trimmedThrough = position
+      ring.invalidatedThrough = position
+      idleSince = at
+      const entry: LogEvent = { kind: 'invalidation', channel, type: '', data: '', position, at, previous }
+      previous = position
+      return entry
     },
     trim(window: Required<WindowOptions>, now: number): void {
       const tooOld = now - window.maxAgeMs

@@ -29,8 +29,18 @@ export interface Log {
    * Appends all entries or none, next to each other, and assigns their positions in that same step. Positions assigned
    * anywhere else would let an event with a smaller id arrive after one with a larger, and a reader that saw the larger
    * would never be sent the smaller. Resolves when the events are as durable as `durability` says.
+   *
+   * With `once`, a publish that was appended before under the same scope and key is answered with the events of then and
+   * appends nothing; the same key with another hash rejects with `key-reused`. Both are decided in that same step, or two
+   * tries under way at once would make two events.
    */
-  append(entries: readonly NewEvent[]): Promise<readonly LogEvent[]>
+  append(entries: readonly NewEvent[], options?: AppendOptions): Promise<readonly LogEvent[]>
+
+  /**
+   * Declares everything the channel holds void, as an entry of the log: it has a position, raises `trimmedThrough` to it
+   * and goes through the tail. Kept in one hub's memory instead, the other hubs and absent readers would never learn.
+   */
+  invalidate(channel: string): Promise<LogEvent>
 
   /**
    * The events of `channels` after `after` and not past `through`, in position order, at most `limit` of them.
@@ -64,7 +74,14 @@ export interface NewEvent {
   readonly data: string
 }
 
+export interface AppendOptions {
+  /** Makes a publisher's retry harmless. Remembered for a bounded time and number of keys. */
+  readonly once?: { readonly scope: string; readonly key: string; readonly hash: string }
+}
+
 export interface LogEvent extends NewEvent {
+  /** An `invalidation` comes through the tail only; it has no type and no data and is never sent to a reader. */
+  readonly kind: 'event' | 'invalidation'
   readonly position: Position
   /** Wall clock at the append, in milliseconds. */
   readonly at: number
@@ -90,6 +107,10 @@ export interface Page {
 export interface Gap {
   /** The channels that lost something after the cursor. */
   readonly channels: readonly string[]
+  /** `forced` when one of them was invalidated after the cursor, `expired` when they only fell out of their windows. */
+  readonly reason: 'expired' | 'forced'
+  /** The earliest place from which all of the channels asked for are whole. */
+  readonly wholeAfter: Position
 }
 
 export interface TailBatch {

@@ -16,6 +16,7 @@ import {
 import type { Cancel, Environment } from '../environment.ts'
 import { type ChannelRing, createChannelRing } from './channel-ring.ts'
 import type {
+  AppendOptions,
   Gap,
   Log,
   LogEvent,
@@ -27,6 +28,7 @@ import type {
   Window,
   WindowOptions,
 } from './contract.ts'
+import { createIdempotency, type Idempotency, type IdempotencyOptions } from './idempotency.ts'
 import { mergeInOrder } from './in-order.ts'
 import { windowOf } from './window.ts'
 
@@ -44,6 +46,8 @@ export interface MemoryLogOptions {
    * @defaultValue 2592000000 (30 days)
    */
   forgetAfterMs?: number
+  /** For how long and how many publishes a repeated `Idempotency-Key` is recognised. */
+  idempotency?: IdempotencyOptions
 }
 
 /**
@@ -75,6 +79,7 @@ class MemoryLog implements Log {
   readonly #clock: Clock
   readonly #forgetAfterMs: number
   readonly #channels = new Map<string, ChannelRing>()
+  readonly #idempotency: Idempotency<readonly LogEvent[]>
   readonly #tails = new Set<(batch: TailBatch) => void>()
   /** Stands for every channel that is not in the map: each that was ever trimmed and then forgotten is below it. */
   #forgottenThrough: Position = origin
@@ -88,6 +93,7 @@ class MemoryLog implements Log {
     this.window = windowOf(options.window, { maxEvents: 1000, maxAgeMs: 300_000, maxBytes: 16 * 1024 * 1024 })
     this.#forgetAfterMs = options.forgetAfterMs ?? 30 * 24 * 3_600_000
     this.#environment = environment
+    this.#idempotency = createIdempotency(options.idempotency)
     this.formats = createIdFormats([{ codec }])
     this.#clock = createClock({
       kind: codec.clock,
@@ -100,21 +106,31 @@ class MemoryLog implements Log {
     this.#cancelSweep = environment.after(sweepEveryMs, () => this.#sweep())
   }
 
-  async append(entries: readonly NewEvent[]): Promise<readonly LogEvent[]> {
+  async append(entries: readonly NewEvent[], { once }: AppendOptions = {}): Promise<readonly LogEvent[]> {
     this.#assertOpen()
     if (entries.length === 0) return []
     const at = this.#environment.now()
+    const earlier = once && this.#idempotency.earlier(once, at)
+    if (earlier) return earlier
     const events = entries.map((entry) => this.#ring(entry.channel).push(entry, this.#clock.next(), at))
     for (const channel of new Set(entries.map((entry) => entry.channel))) this.#ring(channel).trim(this.window, at)
+    if (once) this.#idempotency.remember(once, events, at)
     this.#announce(events)
     return events
+  }
+
+  async invalidate(channel: string): Promise<LogEvent> {
+    this.#assertOpen()
+    const entry = this.#ring(channel).invalidate(channel, this.#clock.next(), this.#environment.now())
+    this.#announce([entry])
+    return entry
   }
 
   async read(channels: readonly string[], after: Position, through: Position, limit: number): Promise<Page> {
     this.#assertOpen()
     const now = this.#environment.now()
-    const lost = channels.filter((channel) => isAfter(this.#trimmedThrough(channel, now), after))
-    if (lost.length > 0) return { events: [], completeThrough: after, gap: { channels: lost } satisfies Gap }
+    const gap = this.#gapAfter(channels, after, now)
+    if (gap) return { events: [], completeThrough: after, gap }
 
     const found = channels.map((channel) => this.#channels.get(channel)?.between(after, through, limit) ?? [])
     const events = mergeInOrder(found, limit)
@@ -172,6 +188,14 @@ class MemoryLog implements Log {
       this.#channels.set(channel, ring)
     }
     return ring
+  }
+
+  #gapAfter(channels: readonly string[], after: Position, now: number): Gap | undefined {
+    const places = channels.map((channel) => this.#trimmedThrough(channel, now))
+    const lost = channels.filter((_, index) => isAfter(places[index] as Position, after))
+    if (lost.length === 0) return undefined
+    const forced = lost.some((channel) => isAfter(this.#channels.get(channel)?.invalidatedThrough ?? origin, after))
+    return { channels: lost, reason: forced ? 'forced' : 'expired', wholeAfter: places.reduce(latest) }
   }
 
   #trimmedThrough(channel: string, now: number): Position {

@@ -193,7 +193,7 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
     const whole = await log.read(['a'], at(1), await log.head(), 10)
     assert.deepEqual([whole.gap, whole.events.map(dataOf)], [undefined, ['2', '3']])
     const torn = await log.read(['a'], at(0), await log.head(), 10)
-    assert.deepEqual([torn.gap, torn.events], [{ channels: ['a'] }, []])
+    assert.deepEqual([torn.gap, torn.events], [{ channels: ['a'], reason: 'expired', wholeAfter: at(1) }, []])
   },
 
   async 'a gap names the channels that lost something, and no others'({ open }) {
@@ -202,6 +202,54 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
     await appendAll(log, ['a', 'a', 'a', 'b', 'b', 'c', 'c', 'c'])
     const page = await log.read(['a', 'b', 'c', 'unknown'], after, await log.head(), 10)
     assert.deepEqual(page.gap?.channels, ['a', 'c'])
+  },
+
+  async 'an invalidated channel holds nothing, has a gap for every cursor before that, and goes on'({
+    open,
+    environment,
+  }) {
+    const log = await open()
+    const tail = await follow(log, await log.head())
+    const before = await log.append([entry('a', '1'), entry('b', '2')])
+    const voided = await log.invalidate('a')
+    const after = await log.append([entry('a', '3')])
+    await environment.settle()
+    assertRising([...before, voided, ...after].map((event) => event.position))
+    const cursor = (before[1] as LogEvent).position
+    const page = await log.read(['a', 'b'], cursor, await log.head(), 10)
+    assert.deepEqual(page.gap, { channels: ['a'], reason: 'forced', wholeAfter: voided.position })
+    assert.deepEqual((await log.read(['a'], voided.position, await log.head(), 10)).events.map(dataOf), ['3'])
+    assert.equal((await log.read(['b'], origin, await log.head(), 10)).gap, undefined)
+    assert.deepEqual(
+      tail.events().map((event) => [event.kind, event.channel]),
+      [
+        ['event', 'a'],
+        ['event', 'b'],
+        ['invalidation', 'a'],
+        ['event', 'a'],
+      ],
+    )
+  },
+
+  async 'a publish under a key it knows appends nothing and gives the same places'({ open }) {
+    const log = await open()
+    const once = { scope: 'me', key: 'k', hash: 'h' }
+    const both = await Promise.all([log.append([entry('a', '1')], { once }), log.append([entry('a', '1')], { once })])
+    const third = await log.append([entry('a', '1')], { once })
+    const places = [...both, third].map((events) => events.map((event) => event.position))
+    assert.deepEqual(places, [places[0], places[0], places[0]])
+    assert.equal((await readAll(log, ['a'], origin)).length, 1)
+    await log.append([entry('a', '1')], { once: { ...once, scope: 'you' } })
+    assert.equal((await readAll(log, ['a'], origin)).length, 2)
+  },
+
+  async 'a key used again for something else is refused, and nothing is appended'({ open }) {
+    const log = await open()
+    await log.append([entry('a', '1')], { once: { scope: 'me', key: 'k', hash: 'h' } })
+    await assert.rejects(log.append([entry('a', '2')], { once: { scope: 'me', key: 'k', hash: 'other' } }), {
+      code: 'key-reused',
+    })
+    assert.equal((await readAll(log, ['a'], origin)).length, 1)
   },
 
   async 'the tail gives every event once, in order, each batch going on where the last one ended'({

@@ -39,6 +39,7 @@ export function createVirtualEnvironment(options: { now?: number; seed?: number 
     endOfTurn(task) {
       dueInTurn.push(task)
     },
+    heapUsed: () => 0,
     settle,
     async advance(ms) {
       const until = elapsed + ms

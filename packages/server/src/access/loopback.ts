@@ -3,7 +3,7 @@ import type { Middleware } from '../middleware.ts'
 import { refuse } from '../refusal.ts'
 
 /**
- * Lets in this machine only (§7). Binding to a loopback address is not enough: the browser of this machine would carry
+ * Lets in this machine only (§8). Binding to a loopback address is not enough: the browser of this machine would carry
  * the requests of any page its user visits. `Origin` gives such a page away; `Host` gives away the page whose own name
  * was pointed at 127.0.0.1 after it had been loaded.
  *

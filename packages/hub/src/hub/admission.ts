@@ -1,0 +1,101 @@
+import type { ReaderFacts } from './observation.ts'
+
+export interface LimitOptions {
+  /**
+   * Streams open at once. One more is turned away with `overloaded`.
+   * @defaultValue Infinity
+   */
+  maxConnections?: number
+  /**
+   * Streams open at once from one address; for IPv6, from one /64.
+   * @defaultValue Infinity
+   */
+  maxPerIp?: number
+  /**
+   * Streams open at once for one subject.
+   * @defaultValue Infinity
+   */
+  maxPerSubject?: number
+  /**
+   * Streams one address may open in ten seconds. A client that reconnects in a loop is turned away until it slows down.
+   * @defaultValue Infinity
+   */
+  maxOpensPer10s?: number
+}
+
+/** Counts who is here, and says who may not come in. */
+export interface Admission {
+  /** Why this reader is turned away; undefined when it is welcome. */
+  refuse(reader: ReaderFacts, now: number): 'connections' | 'per-ip' | 'per-subject' | 'too-rapid' | undefined
+  enter(reader: ReaderFacts): void
+  leave(reader: ReaderFacts): void
+}
+
+const rapidMs = 10_000
+
+export function createAdmission({
+  maxConnections = Number.POSITIVE_INFINITY,
+  maxPerIp = Number.POSITIVE_INFINITY,
+  maxPerSubject = Number.POSITIVE_INFINITY,
+  maxOpensPer10s = Number.POSITIVE_INFINITY,
+}: LimitOptions): Admission {
+  const here = new Map<string, number>()
+  let total = 0
+  // Two buckets of time, the older one thrown away whole: memory is bounded by the opens of twenty seconds.
+  let opens = new Map<string, number>()
+  let opensBefore = new Map<string, number>()
+  let bucketSince = 0
+
+  function countOpen(network: string, now: number): number {
+    if (now - bucketSince >= rapidMs) {
+      opensBefore = now - bucketSince < 2 * rapidMs ? opens : new Map()
+      opens = new Map()
+      bucketSince = now
+    }
+    const count = (opens.get(network) ?? 0) + 1
+    opens.set(network, count)
+    const part = 1 - (now - bucketSince) / rapidMs
+    return count + part * (opensBefore.get(network) ?? 0)
+  }
+
+  function change(key: string, by: number): void {
+    const count = (here.get(key) ?? 0) + by
+    if (count > 0) here.set(key, count)
+    else here.delete(key)
+  }
+
+  function keysOf({ ip, subject }: ReaderFacts): string[] {
+    return [...(ip === null ? [] : [`ip ${networkOf(ip)}`]), ...(subject === null ? [] : [`subject ${subject}`])]
+  }
+
+  return {
+    refuse({ ip, subject }, now) {
+      if (ip !== null && maxOpensPer10s < Number.POSITIVE_INFINITY && countOpen(networkOf(ip), now) > maxOpensPer10s) {
+        return 'too-rapid'
+      }
+      if (total >= maxConnections) return 'connections'
+      if (ip !== null && (here.get(`ip ${networkOf(ip)}`) ?? 0) >= maxPerIp) return 'per-ip'
+      if (subject !== null && (here.get(`subject ${subject}`) ?? 0) >= maxPerSubject) return 'per-subject'
+      return undefined
+    },
+    enter(reader) {
+      total += 1
+      for (const key of keysOf(reader)) change(key, 1)
+    },
+    leave(reader) {
+      total -= 1
+      for (const key of keysOf(reader)) change(key, -1)
+    },
+  }
+}
+
+/** One household has one IPv4 address but a whole /64 of IPv6; a limit per address would be none. */
+function networkOf(ip: string): string {
+  if (!ip.includes(':')) return ip
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip)
+  if (mapped) return mapped[1] as string
+  const [head = '', tail] = ip.split('::')
+  const groups = head === '' ? [] : head.split(':')
+  const missing = tail === undefined ? 0 : 8 - groups.length - (tail === '' ? 0 : tail.split(':').length)
+  return [...groups, ...Array<string>(missing).fill('0')].slice(0, 4).join(':')
+}

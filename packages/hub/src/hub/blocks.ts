@@ -1,0 +1,172 @@
+import { comparePositions, isAfter, type Position } from '@rejoin/protocol'
+import type { Gap, Log, LogEvent } from '../log/contract.ts'
+import { indexAfter } from '../log/in-order.ts'
+import type { Frame } from './frame.ts'
+
+/** Everything of one channel after `after`, up to `through`, encoded. */
+export interface Block {
+  readonly after: Position
+  readonly through: Position
+  readonly frames: readonly Frame[]
+  readonly bytes: number
+}
+
+/**
+ * Reads of the log, shared. Readers that come back together hold different cursors, so no two of them want the same page;
+ * but a block that starts at a round place serves all whose cursor lies in it. So a rush costs reads in proportion to the
+ * channels, not to the readers.
+ */
+export interface Blocks {
+  /** A block that leads on from `cursor`, read now unless it is at hand. */
+  read(channel: string, cursor: Position, through: Position): Promise<Block | Gap>
+  /** Its blocks are void. */
+  invalidate(channel: string): void
+}
+
+export interface BlocksOptions {
+  readonly log: Log
+  readonly maxBytes: number
+  encode(event: LogEvent): Frame
+}
+
+const blockEvents = 1024
+// Blocks start at multiples of this, so that cursors a few seconds apart fall into the same one. Larger shares more in a
+// rush; smaller reads less that nobody needs: at 5,000 events/s this is 20 blocks.
+const alignMs = 4096
+// How many reads the log has to answer at once; more would only queue there, in front of the tail.
+const maxReads = 4
+// An empty block is worth keeping, and has to go some day as well.
+const blockOverhead = 200
+
+export function createBlocks({ log, maxBytes, encode }: BlocksOptions): Blocks {
+  const held = new Map<string, Block[]>()
+  const inFlight = new Map<string, Promise<Block | Gap>>()
+  const queue = createTickets(maxReads)
+  // Oldest first, to know what goes.
+  const order: { channel: string; block: Block }[] = []
+  let bytes = 0
+  let invalidations = 0
+
+  function find(channel: string, cursor: Position): Block | undefined {
+    return held.get(channel)?.find((block) => !isAfter(block.after, cursor) && isAfter(block.through, cursor))
+  }
+
+  /** Where a read for this cursor starts: at the end of a block that leads up to it, else at a round place before it. */
+  function startFor(channel: string, cursor: Position): Position {
+    const leadsUp = held.get(channel)?.some((block) => comparePositions(block.through, cursor) === 0)
+    return leadsUp ? cursor : align(cursor)
+  }
+
+  async function read(channel: string, cursor: Position, through: Position): Promise<Block | Gap> {
+    if (!isAfter(through, cursor)) return { after: cursor, through: cursor, frames: [], bytes: 0 }
+    let start = startFor(channel, cursor)
+    for (;;) {
+      const found = find(channel, cursor)
+      if (found) return found
+      const answer = await readOnce(channel, start, through)
+      if (!('channels' in answer)) {
+        if (isAfter(answer.through, cursor)) return answer
+        start = answer.through
+      } else if (isAfter(answer.wholeAfter, cursor)) {
+        // The round place is gone. What the log says of the cursor itself is what the reader is told.
+        return queue.take(() => loadAt(channel, cursor, through))
+      } else {
+        start = answer.wholeAfter
+      }
+    }
+  }
+
+  function readOnce(channel: string, after: Position, through: Position): Promise<Block | Gap> {
+    const key = `${after.ms}.${after.seq} ${channel}`
+    let reading = inFlight.get(key)
+    if (!reading) {
+      reading = queue.take(() => load(channel, after, through)).finally(() => inFlight.delete(key))
+      inFlight.set(key, reading)
+    }
+    return reading
+  }
+
+  async function load(channel: string, after: Position, through: Position): Promise<Block | Gap> {
+    const before = invalidations
+    const block = await loadAt(channel, after, through)
+    // Read before an invalidation and kept after it, a block would serve what is void.
+    if (!('channels' in block) && before === invalidations) keep(channel, block)
+    return block
+  }
+
+  async function loadAt(channel: string, after: Position, through: Position): Promise<Block | Gap> {
+    const page = await log.read([channel], after, through, blockEvents)
+    if (page.gap) return page.gap
+    const frames = page.events.map(encode)
+    const broken = brokenLink(frames, after)
+    if (broken) return { channels: [channel], reason: 'expired', wholeAfter: broken.previous }
+    return { after, through: page.completeThrough, frames, bytes: frames.reduce(addBytes, blockOverhead) }
+  }
+
+  function keep(channel: string, block: Block): void {
+    const blocks = held.get(channel) ?? []
+    held.set(channel, blocks)
+    blocks.push(block)
+    order.push({ channel, block })
+    bytes += block.bytes
+    while (bytes > maxBytes) drop()
+  }
+
+  function drop(): void {
+    const oldest = order.shift()
+    if (!oldest) return
+    bytes -= oldest.block.bytes
+    const blocks = held.get(oldest.channel)?.filter((block) => block !== oldest.block) ?? []
+    if (blocks.length > 0) held.set(oldest.channel, blocks)
+    else held.delete(oldest.channel)
+  }
+
+  return {
+    read,
+    invalidate(channel) {
+      invalidations += 1
+      held.delete(channel)
+    },
+  }
+}
+
+/** The frames of a block after `cursor`, not past `through`. */
+export function framesAfter(block: Block, cursor: Position, through: Position): readonly Frame[] {
+  return block.frames.slice(indexAfter(block.frames, cursor), indexAfter(block.frames, through))
+}
+
+/**
+ * The first frame that follows one which is neither here nor behind the start. A log reports its own trims; this sees what
+ * was taken from under it, by an operator or an eviction.
+ */
+function brokenLink(frames: readonly Frame[], after: Position): Frame | undefined {
+  return frames.find((frame, index) => isAfter(frame.previous, frames[index - 1]?.position ?? after))
+}
+
+function align({ ms, seq }: Position): Position {
+  // A counter clock leaves ms at 0, and its places are counted in blocks instead.
+  return ms === 0 ? { ms, seq: seq - (seq % blockEvents) } : { ms: ms - (ms % alignMs), seq: 0 }
+}
+
+function addBytes(sum: number, frame: Frame): number {
+  return sum + frame.bytes.length
+}
+
+/** Runs at most `limit` tasks at a time, in the order in which they came. */
+function createTickets(limit: number): { take<Result>(task: () => Promise<Result>): Promise<Result> } {
+  const waiting: (() => void)[] = []
+  let free = limit
+  return {
+    async take(task) {
+      if (free === 0) await new Promise<void>((resolve) => void waiting.push(resolve))
+      else free -= 1
+      try {
+        return await task()
+      } finally {
+        const next = waiting.shift()
+        if (next) next()
+        else free += 1
+      }
+    },
+  }
+}

@@ -1,0 +1,32 @@
+import type { Subscription } from './subscription.ts'
+
+/** What one requester may do, as the program's `authorize` says. */
+export interface Grant {
+  /** Who it is: limits, replaced connections, idempotency keys and revocation go by it. */
+  readonly subject: string
+  /** Channels it may read: names, or prefixes ending in `/*`; `*` is all. */
+  readonly subscribe?: readonly string[]
+  /** Channels it may publish to, written the same way. */
+  readonly publish?: readonly string[]
+  /** Milliseconds since 1970 at which its streams are closed with `token-expired`. Left out: never. */
+  readonly expiresAt?: number
+}
+
+/** All-or-nothing: a stream that silently left out one channel would look like a quiet one. */
+export function maySubscribe(grant: Grant, { channels }: Pick<Subscription, 'channels'>): boolean {
+  return channels.every((channel) => matchesAny(grant.subscribe ?? [], channel))
+}
+
+export function mayPublish(grant: Grant, channel: string): boolean {
+  return matchesAny(grant.publish ?? [], channel)
+}
+
+function matchesAny(patterns: readonly string[], channel: string): boolean {
+  return patterns.some((pattern) => matches(pattern, channel))
+}
+
+/** Linear in the channel's length whatever the pattern: there is one kind of star, and it stands at the end. */
+function matches(pattern: string, channel: string): boolean {
+  if (pattern === '*') return true
+  return pattern.endsWith('/*') ? channel.startsWith(pattern.slice(0, -1)) : pattern === channel
+}

@@ -1,0 +1,212 @@
+import { describe, expect, test } from 'vitest'
+import { publish } from './publishing.ts'
+import { openHub } from './recorder.ts'
+
+describe('a slow reader', () => {
+  test('is pushed no more than its budget and one turn, and gets the rest when it reads on', async () => {
+    const { hub, environment, connect } = await openHub()
+    const slow = connect('a', { fullAfter: 1000 })
+    const fast = connect('a')
+    await environment.settle()
+    const text = 'x'.repeat(300)
+    for (let n = 0; n < 50; n += 1) {
+      await hub.publish('a', { data: { n, text } })
+      await environment.settle()
+    }
+    expect(fast.data).toHaveLength(50)
+    expect(slow.text.length).toBeLessThan(2000)
+    for (let turns = 0; turns < 60; turns += 1) {
+      slow.drain()
+      await environment.settle()
+    }
+    expect(slow.data).toEqual(fast.data)
+  })
+
+  test('that reads nothing for a minute is given up; one that reads a little is not', async () => {
+    const { hub, environment, connect } = await openHub()
+    const dead = connect('a', { fullAfter: 100 })
+    const slow = connect('b', { fullAfter: 100 })
+    const stalls: string[] = []
+    hub.on('stall', ({ connection }) => stalls.push(connection))
+    for (let minutes = 0; minutes < 3; minutes += 1) {
+      await publish(hub, 'a', 1, 2, 3)
+      await publish(hub, 'b', 1, 2, 3)
+      await environment.advance(40_000)
+      slow.drain()
+    }
+    expect([dead.destroyed, dead.session.mode]).toEqual([true, 'ended'])
+    expect([slow.destroyed, slow.ended]).toEqual([false, false])
+    expect(stalls).toEqual([dead.session.connection])
+  })
+
+  test('gets no heartbeats while bytes wait for it', async () => {
+    const { hub, environment, connect } = await openHub()
+    const reader = connect('a', { fullAfter: 100 })
+    await publish(hub, 'a', 1)
+    await environment.settle()
+    const before = reader.text
+    await environment.advance(50_000)
+    expect(reader.text).toBe(before)
+  })
+})
+
+describe('heartbeats and retry', () => {
+  test('every reader hears something once per interval (§4.7)', async () => {
+    const { environment, connect } = await openHub({ heartbeatMs: 10_000 })
+    const readers = Array.from({ length: 30 }, () => connect('a'))
+    await environment.advance(10_000)
+    expect(readers.map((reader) => reader.text.split(': hb').length - 1)).toEqual(Array(30).fill(1))
+  })
+
+  test('readers are told different times to come back, all near the base (§4.11)', async () => {
+    const { environment, connect } = await openHub({ retryMs: 5000 })
+    const readers = Array.from({ length: 20 }, () => connect('a'))
+    await environment.settle()
+    const told = readers.map((reader) => Number(/retry: (\d+)/.exec(reader.text)?.[1]))
+    expect(Math.min(...told)).toBeGreaterThanOrEqual(5000)
+    expect(Math.max(...told)).toBeLessThanOrEqual(6000)
+    expect(new Set(told).size).toBeGreaterThan(10)
+  })
+
+  test('when the hub runs short of memory, readers are told a longer time with their next heartbeat', async () => {
+    let heapUsed = 0.1
+    const { environment, connect } = await openHub({ heartbeatMs: 10_000 })
+    Object.assign(environment, { heapUsed: () => heapUsed })
+    const reader = connect('a')
+    await environment.settle()
+    heapUsed = 0.95
+    await environment.advance(20_000)
+    const told = [...reader.text.matchAll(/retry: (\d+)/g)].map(([, ms]) => Number(ms))
+    expect(told.at(-1)).toBeGreaterThan(10_000)
+  })
+
+  test('adaptive: the base follows the number of connections', async () => {
+    const { environment, connect } = await openHub({ retryMs: 'adaptive' })
+    const first = connect('a')
+    for (let index = 0; index < 10_000; index += 1) connect('a')
+    const last = connect('a')
+    await environment.settle()
+    expect(first.text).toMatch(/^retry: 2\d\d\d\n/)
+    expect(last.text).toMatch(/^retry: [56]\d\d\d\n/)
+  })
+})
+
+describe('a hub that is drained', () => {
+  test('ends its streams spread over the time given, each with a longer, different retry (§4.10)', async () => {
+    const { hub, environment, connect } = await openHub()
+    const readers = Array.from({ length: 40 }, () => connect('a'))
+    await environment.settle()
+    const drained = hub.drain({ withinMs: 10_000, reason: 'maintenance' })
+    await environment.advance(5000)
+    const half = readers.filter((reader) => reader.ended).length
+    expect(half).toBeGreaterThan(5)
+    expect(half).toBeLessThan(35)
+    await environment.advance(5001)
+    await drained
+    const closes = readers.map((reader) => reader.text.slice(reader.text.lastIndexOf('retry: ')))
+    expect(closes.every((text) => text.includes('{"reason":"maintenance"}'))).toBe(true)
+    expect(new Set(closes).size).toBeGreaterThan(30)
+  })
+
+  test('sends newcomers away with a time to return, and nobody loses their place', async () => {
+    const { hub, environment, connect } = await openHub()
+    await publish(hub, 'a', 1)
+    void hub.drain({ withinMs: 1000 })
+    const late = connect('a')
+    await environment.settle()
+    expect(late.events.map((event) => event.type)).toEqual(['close'])
+    expect([late.ended, late.lastId]).toEqual([true, ''])
+  })
+})
+
+describe('rights (§7)', () => {
+  const grant = { subject: 'ada', subscribe: ['*'] }
+
+  test('a stream ends when its rights expire', async () => {
+    const { environment, connect } = await openHub()
+    const reader = connect('a', { rights: { grant: { ...grant, expiresAt: environment.now() + 60_000 } } })
+    await environment.advance(59_000)
+    expect(reader.ended).toBe(false)
+    await environment.advance(1000)
+    expect(reader.events.at(-1)).toMatchObject({ type: 'close', data: '{"reason":"token-expired"}' })
+  })
+
+  test('a revoked subject is sent nothing more, in the middle of a replay neither; others stay', async () => {
+    const { hub, environment, connect } = await openHub({ hotBytes: 1 })
+    const ids = await publish(hub, 'a', 1, 2, 3)
+    const revoked = connect('a', { cursor: ids[0] as string, rights: { grant } })
+    const other = connect('a', { rights: { grant: { ...grant, subject: 'bob' } } })
+    hub.revoke('ada')
+    await environment.settle()
+    await publish(hub, 'a', 4)
+    await environment.settle()
+    expect(revoked.data).toEqual([])
+    expect(revoked.ended).toBe(true)
+    expect(other.data).toEqual(['4'])
+  })
+
+  test('rights that shrank meanwhile end a slow reader before it reads on', async () => {
+    const { hub, environment, connect } = await openHub({ hotBytes: 1 })
+    let current: typeof grant | null = grant
+    const reader = connect('a', { fullAfter: 300, rights: { grant, renew: async () => current } })
+    for (let n = 0; n < 10; n += 1) {
+      await publish(hub, 'a', n)
+      await environment.settle()
+    }
+    current = null
+    await environment.advance(6000)
+    const before = reader.data.length
+    reader.drain()
+    await environment.settle()
+    expect(reader.data).toHaveLength(before)
+    expect(reader.events.at(-1)).toMatchObject({ type: 'close', data: '{"reason":"token-expired"}' })
+  })
+})
+
+describe('one client, one connection (§4.13)', () => {
+  const rights = { grant: { subject: 'ada', subscribe: ['*'] } }
+
+  test('a higher attempt ends the older connection of the same client and subject', async () => {
+    const { environment, connect } = await openHub()
+    const first = connect('a', { rights, client: { id: 'tab-1', attempt: 1 } })
+    const otherTab = connect('a', { rights, client: { id: 'tab-2', attempt: 1 } })
+    const impostor = connect('a', {
+      rights: { grant: { ...rights.grant, subject: 'eve' } },
+      client: { id: 'tab-1', attempt: 9 },
+    })
+    const second = connect('a', { rights, client: { id: 'tab-1', attempt: 2 } })
+    await environment.settle()
+    expect([first, otherTab, impostor, second].map((reader) => reader.ended)).toEqual([true, false, false, false])
+    expect(first.events.at(-1)?.data).toBe('{"reason":"replaced"}')
+  })
+
+  test('a late duplicate of an older attempt ends nobody', async () => {
+    const { environment, connect } = await openHub()
+    const second = connect('a', { rights, client: { id: 'tab-1', attempt: 2 } })
+    connect('a', { rights, client: { id: 'tab-1', attempt: 1 } })
+    await environment.settle()
+    expect(second.ended).toBe(false)
+  })
+
+  test("without rights nobody can end another's connection", async () => {
+    const { environment, connect } = await openHub()
+    const first = connect('a', { client: { id: 'tab-1', attempt: 1 } })
+    connect('a', { client: { id: 'tab-1', attempt: 2 } })
+    await environment.settle()
+    expect(first.ended).toBe(false)
+  })
+})
+
+test('what happens to a reader is told with who it is', async () => {
+  const { hub, environment, connect } = await openHub()
+  const told: [string, object][] = []
+  for (const kind of ['connect', 'replay', 'gap', 'close'] as const) hub.on(kind, (facts) => told.push([kind, facts]))
+  const reader = { ip: '10.0.0.1', userAgent: 'curl', subject: null }
+  const [id] = await publish(hub, 'a', 1, 2)
+  connect('a', { cursor: id as string, reader }).session.disconnected()
+  connect('a', { cursor: 'nonsense', reader })
+  await environment.settle()
+  expect(told.map(([kind]) => kind)).toEqual(['connect', 'close', 'connect', 'gap'])
+  expect(told[0]?.[1]).toMatchObject({ ...reader, channels: ['a'], requested: id, resuming: true })
+  expect(told[3]?.[1]).toMatchObject({ ...reader, reason: 'unknown-id', requested: 'nonsense' })
+})

@@ -1,0 +1,197 @@
+import { memoryLog } from '@rejoin/hub/memory'
+import { describe, expect, test } from 'vitest'
+import { publish } from './publishing.ts'
+import { openHub } from './recorder.ts'
+
+describe('a reader without a cursor (§3.4)', () => {
+  test('gets nothing old', async () => {
+    const { hub, environment, connect } = await openHub()
+    await publish(hub, 'a', 1, 2)
+    const reader = connect('a')
+    await environment.settle()
+    expect(reader.data).toEqual([])
+  })
+
+  test.each([
+    [0, []],
+    [2, ['4', '5']],
+    [99, ['1', '2', '3', '4', '5']],
+  ])('that asks for the last %i events gets them first, then live ones', async (events, expected) => {
+    const { hub, environment, connect } = await openHub()
+    await publish(hub, 'a', 1, 2, 3, 4, 5)
+    const reader = connect('a', { start: { from: 'last', events } })
+    await environment.settle()
+    await publish(hub, 'a', 6)
+    await environment.settle()
+    expect(reader.data).toEqual([...expected, '6'])
+  })
+
+  test('that asks for the last events of a type is given that many of that type', async () => {
+    const { hub, environment, connect } = await openHub()
+    for (let n = 1; n <= 9; n += 1) await hub.publish('a', { type: n % 3 === 0 ? 'third' : 'other', data: n })
+    const reader = connect('a', { start: { from: 'last', events: 2 }, types: ['third'] })
+    await environment.settle()
+    expect(reader.data).toEqual(['6', '9'])
+  })
+
+  test('that asks for the earliest gets all that is held', async () => {
+    const { hub, environment, connect } = await openHub({ log: memoryLog({ window: { maxEvents: 3 } }), hotBytes: 1 })
+    await publish(hub, 'a', 1, 2, 3, 4, 5)
+    const reader = connect('a', { start: { from: 'earliest' } })
+    await environment.settle()
+    expect(reader.events[0]?.type).toBe('hello')
+    expect(reader.data).toEqual(['3', '4', '5'])
+  })
+
+  test('is greeted with the place before the first event, so that a cut right after hello repeats nothing and loses nothing', async () => {
+    const { hub, environment, connect } = await openHub()
+    await publish(hub, 'a', 1, 2, 3, 4)
+    const first = connect('a', { start: { from: 'last', events: 2 } })
+    await environment.settle()
+    const second = connect('a', { cursor: first.events[0]?.id as string })
+    await environment.settle()
+    expect(second.data).toEqual(['3', '4'])
+  })
+})
+
+describe('a reader that would have to be replayed too much', () => {
+  test('is told replay-limit and goes on at the head', async () => {
+    const { hub, environment, connect } = await openHub({ maxReplayEvents: 3 })
+    const ids = await publish(hub, 'a', 1, 2, 3, 4, 5)
+    const within = connect('a', { cursor: ids[1] as string })
+    const beyond = connect('a', { cursor: ids[0] as string })
+    await environment.settle()
+    await publish(hub, 'a', 6)
+    await environment.settle()
+    expect(within.data).toEqual(['3', '4', '5', '6'])
+    expect(JSON.parse(beyond.events[1]?.data ?? '')).toMatchObject({ reason: 'replay-limit', latest: ids[4] })
+    expect(beyond.data).toEqual(['6'])
+  })
+
+  test('is judged by the age of the first event it missed, not by how long it was away', async () => {
+    const { hub, environment, connect } = await openHub({ maxReplayAgeMs: 60_000 })
+    const [idle] = await publish(hub, 'a', 1)
+    await environment.advance(120_000)
+    const quiet = connect('a', { cursor: idle as string })
+    await environment.settle()
+    expect(quiet.events.map((event) => event.type)).toEqual(['hello'])
+    await publish(hub, 'a', 2)
+    await environment.advance(61_000)
+    const late = connect('a', { cursor: idle as string })
+    await environment.settle()
+    expect(JSON.parse(late.events[1]?.data ?? '')).toMatchObject({ reason: 'replay-limit' })
+  })
+})
+
+describe('a reader that added a channel (§3.3)', () => {
+  test('is told so at its own cursor, and gets everything after it from both', async () => {
+    const { hub, environment, connect } = await openHub()
+    const [cursor] = await publish(hub, 'a', 1)
+    await publish(hub, 'b', 2)
+    await publish(hub, 'a', 3)
+    const reader = connect(['a', 'b'], { start: { from: 'cursor', cursor: cursor as string, added: ['b'] } })
+    await environment.settle()
+    expect(reader.events.map((event) => event.type)).toEqual(['hello', 'sync-required', 'message', 'message'])
+    expect(reader.events[1]?.id).toBe(cursor)
+    expect(JSON.parse(reader.events[1]?.data ?? '')).toMatchObject({ reason: 'added', channels: ['b'] })
+    expect(reader.data).toEqual(['2', '3'])
+  })
+})
+
+describe('an invalidated channel', () => {
+  test('tells live, absent and slow readers `forced`, and readers of other channels nothing', async () => {
+    const { hub, environment, connect } = await openHub()
+    const live = connect(['a', 'b'])
+    const other = connect('b')
+    const ids = await publish(hub, 'a', 1, 2)
+    await environment.settle()
+    await hub.invalidate('a')
+    const absent = connect('a', { cursor: ids[0] as string })
+    await environment.settle()
+    await publish(hub, 'a', 3)
+    await publish(hub, 'b', 4)
+    await environment.settle()
+    expect(live.data).toEqual(['1', '2', '3', '4'])
+    expect(
+      live.events.filter((event) => event.type === 'sync-required').map((event) => JSON.parse(event.data)),
+    ).toMatchObject([{ reason: 'forced', channels: ['a'], requested: ids[1] }])
+    expect(JSON.parse(absent.events[1]?.data ?? '')).toMatchObject({ reason: 'forced', requested: ids[0] })
+    expect(absent.data).toEqual(['3'])
+    expect(other.events.map((event) => event.type)).toEqual(['hello', 'message'])
+  })
+
+  test('alarms nobody who came after it', async () => {
+    const { hub, environment, connect } = await openHub()
+    await publish(hub, 'a', 1)
+    await hub.invalidate('a')
+    const first = connect('a')
+    await environment.settle()
+    await publish(hub, 'a', 2)
+    const back = connect('a', { cursor: first.lastId })
+    await environment.settle()
+    expect(back.events.map((event) => event.type)).toEqual(['hello', 'message'])
+  })
+})
+
+describe('a reader of a quiet channel (§4.9)', () => {
+  test("is moved on after a minute of others' events, and resumes from there", async () => {
+    const { hub, environment, connect } = await openHub()
+    const reader = connect('quiet')
+    await environment.settle()
+    const greeted = reader.lastId
+    await publish(hub, 'busy', 1)
+    await environment.advance(80_000)
+    expect(reader.events.map((event) => event.type)).toEqual(['hello', 'checkpoint'])
+    expect(reader.lastId > greeted).toBe(true)
+    await publish(hub, 'quiet', 2)
+    const back = connect('quiet', { cursor: reader.events[1]?.id as string })
+    await environment.settle()
+    expect(back.data).toEqual(['2'])
+  })
+
+  test('is not written to when nothing has happened anywhere', async () => {
+    const { environment, connect } = await openHub()
+    const reader = connect('quiet')
+    await environment.advance(300_000)
+    expect(reader.events.map((event) => event.type)).toEqual(['hello'])
+  })
+
+  test('and a filter that lets nothing through is moved on while it replays', async () => {
+    const { hub, environment, connect } = await openHub({
+      log: memoryLog({ window: { maxEvents: 5000 } }),
+      hotBytes: 1,
+    })
+    const [start] = await publish(hub, 'a', 0)
+    for (let n = 1; n <= 3000; n += 1) await hub.publish('a', { data: n })
+    const reader = connect('a', { cursor: start as string, types: ['rare'] })
+    await environment.settle()
+    expect(reader.events.map((event) => event.type)).toContain('checkpoint')
+    expect(reader.lastId > (start as string)).toBe(true)
+  })
+})
+
+test('readers that lost the same state together share one snapshot, and miss nothing published while it was read', async () => {
+  let asked = 0
+  let finish = (_state: unknown) => {}
+  const { hub, environment, connect } = await openHub({
+    log: memoryLog({ window: { maxEvents: 2 } }),
+    hotBytes: 1,
+    snapshot: () => {
+      asked += 1
+      return new Promise((resolve) => {
+        finish = resolve
+      })
+    },
+  })
+  const ids = await publish(hub, 'a', 1, 2, 3, 4)
+  const early = connect('a', { cursor: ids[0] as string })
+  await environment.settle()
+  await publish(hub, 'a', 5)
+  const late = connect('a', { cursor: ids[0] as string })
+  await environment.settle()
+  finish({ upTo: 4 })
+  await environment.settle()
+  expect(asked).toBe(1)
+  expect(early.data).toEqual(['5'])
+  expect(late.data).toEqual(['5'])
+})

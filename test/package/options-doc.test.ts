@@ -1,0 +1,42 @@
+import { describe, expect, test } from 'vitest'
+import { readText } from './repository.ts'
+
+/** The names in the first column of the table that follows a heading. */
+function documented(heading: string): string[] {
+  const page = readText('docs/reference/hub.md')
+  const section = page.slice(page.indexOf(heading))
+  const table = section.slice(section.indexOf('|---'), section.indexOf('\n\n', section.indexOf('|---')))
+  return [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name ?? '').sort()
+}
+
+/** The optional and required members of interfaces, by their declarations. */
+function declared(...interfaces: [file: string, name: string][]): string[] {
+  return interfaces
+    .flatMap(([file, name]) => {
+      const body = new RegExp(`export interface ${name}[^{]*\\{\\n([\\s\\S]*?)\\n\\}`).exec(readText(file))?.[1] ?? ''
+      return [...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, member]) => member ?? '')
+    })
+    .sort()
+}
+
+describe('every option has its line in docs/reference/hub.md, and no other has', () => {
+  const hub = (file: string) => `packages/hub/src/${file}`
+  test('of createHub', () => {
+    const options = declared(
+      [hub('hub/hub.ts'), 'HubOptions'],
+      [hub('hub/retry.ts'), 'RetryOptions'],
+      [hub('hub/opening.ts'), 'ReplayLimits'],
+      [hub('hub/snapshot.ts'), 'SnapshotOptions'],
+    )
+    expect(options.length).toBeGreaterThan(8)
+    expect(documented('# `createHub')).toEqual(options)
+  })
+
+  test('of nodeHandler', () => {
+    expect(documented('## `nodeHandler')).toEqual(declared([hub('http/node.ts'), 'NodeHandlerOptions']))
+  })
+
+  test('of memoryLog', () => {
+    expect(documented('## `memoryLog')).toEqual(declared([hub('log/memory.ts'), 'MemoryLogOptions']))
+  })
+})

@@ -8,7 +8,7 @@
  * How it could mislead: no socket is written, so this is the hub's own part only (a write(2) costs some microseconds);
  * the readers share one subscription, which is the cheapest case.
  */
-import { createHub, createSubscription } from '@rejoin/hub'
+import { createHub, createSubscription, type Session } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { machine, median, printTable } from './measure.ts'
 
@@ -17,8 +17,9 @@ const turns = 2000
 const rounds = 7
 const barMicroseconds = 0.1
 
-const hub = await createHub({ log: memoryLog() })
+const hub = await createHub({ log: memoryLog(), heartbeatMs: 3_600_000 })
 const subscription = createSubscription(['bench'])
+const sessions: Session[] = []
 let delivered = 0
 for (let index = 0; index < readers; index += 1) {
   const sink = {
@@ -30,8 +31,9 @@ for (let index = 0; index < readers; index += 1) {
     end() {},
     destroy() {},
   }
-  hub.subscribe({ subscription, start: { from: 'now' } }, sink)
+  sessions.push(hub.subscribe({ subscription, start: { from: 'now' } }, sink))
 }
+while (sessions.some((session) => session.mode !== 'live')) await new Promise((resolve) => setImmediate(resolve))
 
 const text = JSON.stringify({ payload: 'x'.repeat(150) })
 const costs: number[] = []

@@ -23,7 +23,8 @@ export function createHandlers(parse: 'json' | 'text', isWanted: () => boolean):
     onInvalid: invalidHandlers.add,
 
     event(event) {
-      let { data }: { data: unknown } = event
+      const { id, type } = event
+      let data: unknown = event.data
       try {
         if (parse === 'json') data = JSON.parse(event.data)
       } catch (error) {
@@ -31,7 +32,9 @@ export function createHandlers(parse: 'json' | 'text', isWanted: () => boolean):
         void invalidHandlers.call({ ...event, error }, isWanted)
         return
       }
-      for (const type of new Set([event.type, '*'])) void eventHandlers.get(type)?.call({ ...event, data }, isWanted)
+      const parsed = { id, type, data }
+      void eventHandlers.get(type)?.call(parsed, isWanted)
+      if (type !== '*') void eventHandlers.get('*')?.call(parsed, isWanted)
     },
 
     sync(gap) {

@@ -67,7 +67,7 @@ export function createReceivers({ current, dispatch, handlers }: ReceiverOptions
     }
 
     function tell(report: Report): undefined {
-      dispatch({ ...report, generation })
+      dispatch({ type: 'report', generation, report })
     }
 
     function isCurrent(): boolean {

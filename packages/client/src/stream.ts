@@ -90,7 +90,7 @@ export function connect<Events extends object = Record<string, unknown>>(
       )
 
     function tell(report: Report): void {
-      dispatch({ ...report, generation })
+      dispatch({ type: 'report', generation, report })
     }
   }
 

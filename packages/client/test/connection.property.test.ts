@@ -56,7 +56,7 @@ test('no order of events opens two connections, keeps a timer after the end, lea
         for (const one of [{ what: 'connect' as const }, ...happenings]) line.happens(one)
       },
     ),
-    { numRuns: 2000 },
+    { seed: 61, numRuns: 2000 },
   )
 })
 
@@ -69,7 +69,7 @@ function followed(cursor: string | null, luck: number) {
 
   function happens(one: Happening): void {
     if (one.what === 'report') {
-      take({ ...one.report, generation: is.generation - one.age })
+      take({ type: 'report', generation: is.generation - one.age, report: one.report })
     } else if (one.what === 'time') {
       now += one.ms
     } else if (one.what === 'timer') {
@@ -97,9 +97,10 @@ function followed(cursor: string | null, luck: number) {
     if (before.state === 'closed') expect(is.state).toBe('closed')
     if (before.cursor !== null) expect(is.cursor).not.toBeNull()
     if (is.cursor !== before.cursor) {
-      expect(input).toMatchObject({ id: is.cursor, generation: before.generation })
+      expect(input).toMatchObject({ generation: before.generation, report: { id: is.cursor } })
       // Only a hello that answers to what was asked may move the place (§4.4).
-      if (input.type === 'hello' && before.sent !== null) expect(input.hello.requested).toBe(before.sent)
+      const moved = input.type === 'report' ? input.report : undefined
+      if (moved?.type === 'hello' && before.sent !== null) expect(moved.hello.requested).toBe(before.sent)
     }
   }
 

@@ -69,6 +69,14 @@ describe('a status', () => {
     expect(is().state).toBe('connecting')
   })
 
+  test('with a Retry-After of a day is asked again on waking, once the longest wait is over', () => {
+    const { is, tell, setClock, input } = machine()
+    tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 86_400_000 })
+    setClock(30_000)
+    input({ type: 'wake' })
+    expect(is().state).toBe('connecting')
+  })
+
   test('asks for Retry-After once: the next failure waits as any other', () => {
     const { is, tell, at } = machine()
     tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 20_000 })
@@ -136,6 +144,17 @@ describe('retrying', () => {
     }
     tell({ type: 'ended' })
     expect(is().attempt).toBe(2)
+  })
+
+  test('a quiet stream was good when it lasted until the server ended it', () => {
+    const { is, tell, elapse, connected, greet } = machine()
+    tell({ type: 'ended' })
+    elapse(600)
+    connected()
+    greet()
+    elapse(5000)
+    tell({ type: 'ended' })
+    expect(is().attempt).toBe(1)
   })
 
   test('a good stream does not vouch for the next one', () => {
@@ -344,12 +363,16 @@ describe('the cursor', () => {
   })
 
   test('that the hub does not see in the URL either is a gap, of which the user is told', () => {
-    const { connected, greet, is } = machine({ cursor: 'mine' })
+    const { connected, greet, input, is } = machine({ cursor: 'mine' })
     connected()
     greet({ id: 'theirs', requested: null })
     connected()
     greet({ id: 'theirs', requested: null })
     expect(is()).toMatchObject({ state: 'connected', cursor: 'mine', astray: true })
+    input({ type: 'connect' })
+    connected()
+    greet({ id: 'mine', requested: 'mine' })
+    expect(is().astray).toBe(false)
   })
 
   test('is not moved by a hello that does not say what it was asked for', () => {
@@ -401,7 +424,7 @@ describe('a connection that was given up', () => {
       { type: 'ended' },
       { type: 'ended', final: 'too-large' },
     ]
-    for (const report of late) input({ ...report, generation: 1 })
+    for (const report of late) input({ type: 'report', generation: 1, report })
     expect(is()).toEqual(before)
     expect(effects).toHaveLength(done)
   })
@@ -468,7 +491,7 @@ function machine({ cursor = null as string | null, maxRetries = Infinity } = {})
       timersSet++
     }
   }
-  const tell = (report: Report) => input({ ...report, generation: connection.generation })
+  const tell = (report: Report) => input({ type: 'report', generation: connection.generation, report })
   function fire(): void {
     timerAt = Infinity
     input({ type: 'timer' })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Connection, type Input, newConnection } from '../src/connection.ts'
+import { type Connection, newConnection, type Report } from '../src/connection.ts'
 import { createReceivers } from '../src/receiver.ts'
 
 test('a reload that outlasts its connection also holds what the next one receives', async () => {
@@ -28,14 +28,14 @@ test('what a connection received is not delivered once another has taken its pla
 })
 
 test('reading is paused for a reload and goes on after it, and the place moves in between', async () => {
-  const { receiver, inputs, finishReload } = receiving()
+  const { receiver, reports, finishReload } = receiving()
   const held = receiver(1)({ type: 'sync-required', data: '{}', id: 'e5' })
-  expect(inputs).toEqual([{ type: 'paused', paused: true, generation: 1 }])
+  expect(reports).toEqual([{ type: 'paused', paused: true }])
   finishReload()
   await held
-  expect(inputs.slice(1)).toEqual([
-    { type: 'id', id: 'e5', generation: 1 },
-    { type: 'paused', paused: false, generation: 1 },
+  expect(reports.slice(1)).toEqual([
+    { type: 'id', id: 'e5' },
+    { type: 'paused', paused: false },
   ])
 })
 
@@ -54,13 +54,15 @@ function receiving() {
   })
   const events: string[] = []
   const gaps: unknown[] = []
-  const inputs: Input[] = []
+  const reports: Report[] = []
   const refuse = () => {
     throw new Error('Nobody registers here.')
   }
   const receiver = createReceivers({
     current: () => connection,
-    dispatch: (input) => inputs.push(input),
+    dispatch(input) {
+      if (input.type === 'report') reports.push(input.report)
+    },
     handlers: {
       on: refuse,
       onSync: refuse,
@@ -75,5 +77,5 @@ function receiving() {
   const switchTo = (generation: number) => {
     connection = { ...connection, generation }
   }
-  return { receiver, events, gaps, inputs, finishReload, switchTo }
+  return { receiver, events, gaps, reports, finishReload, switchTo }
 }

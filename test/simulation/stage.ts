@@ -158,9 +158,9 @@ function createGates(inner: LogSource, reads: StageOptions['reads']): Gates {
       return {
         ...bound(log),
         async append(...given) {
-          const events = await log.append(...given)
-          appended.push(...events.map(({ data, position }) => ({ n: Number(data), position })))
-          return events
+          const answer = await log.append(...given)
+          appended.push(...answer.places.map(({ position }, index) => ({ n: Number(given[0][index]?.data), position })))
+          return answer
         },
         async read(...question) {
           const early = reads === 'when asked' ? log.read(...question) : undefined

@@ -16,11 +16,12 @@ export type { HubObservations, ReaderFacts, ReaderObservation } from './hub/obse
 export type { ReplayLimits, Start } from './hub/opening.ts'
 export type { Client, Rights } from './hub/presence.ts'
 export type { RetryOptions } from './hub/retry.ts'
-export type { Session } from './hub/session.ts'
+export type { EndOptions, Session } from './hub/session.ts'
 export type { SharedBytes, Sink } from './hub/sink.ts'
 export type { SnapshotHook, SnapshotOptions } from './hub/snapshot.ts'
 export { createSubscription, type Subscription } from './hub/subscription.ts'
 export type {
+  Appended,
   AppendOptions,
   Gap,
   Log,
@@ -28,6 +29,8 @@ export type {
   LogSource,
   NewEvent,
   Page,
+  PageLimit,
+  Place,
   Tail,
   TailBatch,
   Window,

@@ -36,9 +36,30 @@ describe('who may come in', () => {
 
   test('a client that reconnects in a loop is turned away until it slows down', () => {
     const admission = createAdmission({ maxOpensPer10s: 5 })
-    const verdicts = Array.from({ length: 7 }, (_, n) => admission.refuse(from('10.0.0.1'), 1000 + n * 100))
+    const knock = (ip: string, now: number) => {
+      admission.knock(from(ip), now)
+      return admission.refuse(from(ip), now)
+    }
+    const verdicts = Array.from({ length: 7 }, (_, n) => knock('10.0.0.1', 1000 + n * 100))
     expect(verdicts).toEqual([...Array(5).fill(undefined), 'too-rapid', 'too-rapid'])
-    expect(admission.refuse(from('10.0.0.2'), 1700)).toBeUndefined()
-    expect(admission.refuse(from('10.0.0.1'), 30_000)).toBeUndefined()
+    expect(knock('10.0.0.2', 1700)).toBeUndefined()
+    expect(knock('10.0.0.1', 30_000)).toBeUndefined()
+  })
+
+  test('everybody still, when the clock was set back', () => {
+    const admission = createAdmission({ maxOpensPer10s: 5 })
+    admission.knock(from('10.0.0.1'), 3_600_000)
+    for (let minute = 0; minute < 10; minute += 1) {
+      admission.knock(from('10.0.0.1'), minute * 60_000)
+      expect(admission.refuse(from('10.0.0.1'), minute * 60_000)).toBeUndefined()
+    }
+  })
+
+  test('whoever sends an address that is none, without a failure', () => {
+    const admission = createAdmission({ maxPerIp: 1 })
+    for (const ip of ['1:2:3:4:5:6:7:8:9::1', '::', ':', 'nonsense', '']) {
+      admission.enter(from(ip))
+      expect(admission.refuse(from(ip), 0)).toBe('per-ip')
+    }
   })
 })

@@ -1,4 +1,6 @@
 import type { IncomingMessage } from 'node:http'
+import { connect as connectSocket } from 'node:net'
+import type { Grant } from '@rejoin/hub'
 import { describe, expect, test } from 'vitest'
 import { serveHub } from './http-server.ts'
 
@@ -167,4 +169,61 @@ describe('cursors from elsewhere (§3.1, §3.4)', () => {
     await stream.waitFor((events) => events.length === 2)
     expect(stream.events[1]?.id).toBe(id)
   })
+})
+
+describe('readers that leave early', () => {
+  test('while their rights are looked up leave nothing behind', async () => {
+    let answer = () => {}
+    let wasAsked = () => {}
+    const asked = new Promise<void>((resolve) => {
+      wasAsked = resolve
+    })
+    const slow = () =>
+      new Promise<Grant>((resolve) => {
+        answer = () => resolve({ subject: 'ada', subscribe: ['*'] })
+        wasAsked()
+      })
+    const { hub, port } = await serveHub({ limits: { maxConnections: 1 } }, { authorize: slow })
+    let connects = 0
+    hub.on('connect', () => {
+      connects += 1
+    })
+    const socket = connectSocket(port, '127.0.0.1')
+    socket.write('GET /events/a HTTP/1.1\r\nHost: x\r\n\r\n')
+    await asked
+    await new Promise((closed) => socket.once('close', closed).resetAndDestroy())
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    answer()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(connects).toBe(0)
+  })
+
+  test('with streams pipelined behind each other free every place they took', async () => {
+    const { hub, port } = await serveHub()
+    let here = 0
+    hub.on('connect', () => {
+      here += 1
+    })
+    const gone = new Promise<void>((resolve) => {
+      hub.on('close', () => {
+        here -= 1
+        if (here === 0) resolve()
+      })
+    })
+    const socket = connectSocket(port, '127.0.0.1')
+    socket.write('GET /events/a HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20))
+    await new Promise((resolve) => socket.once('data', resolve))
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    socket.destroy()
+    await gone
+  })
+})
+
+test('a refused body does not block the next request of its connection', async () => {
+  const { raw } = await serveHub()
+  const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
+  const head = 'POST /publish/a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n'
+  const body = `${chunk.repeat(48)}0\r\n\r\n`
+  const answers = await raw(`${head}${body}HEAD /events/a HTTP/1.1\r\nHost: x\r\n\r\n`, /200 OK/)
+  expect(answers).toMatch(/^HTTP\/1.1 413/)
 })

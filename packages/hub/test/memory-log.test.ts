@@ -12,6 +12,10 @@ describe('memory log', () => {
         reason: 'history ends with the process',
         tests: ['events, ids and order survive a close and an open'],
       },
+      {
+        reason: 'it is called, not sent a command: nothing stands between that could send it twice',
+        tests: ['a token it has seen is answered with the places of then, and appends nothing'],
+      },
     ],
   })
 
@@ -27,12 +31,13 @@ describe('memory log', () => {
     const environment = createVirtualEnvironment()
     const log = await memoryLog({ window: { maxAgeMs: 1000 }, forgetAfterMs: 60_000 }).open(environment)
     const start = await log.head()
-    const [event] = await log.append([{ channel: 'a', type: 'message', data: '1' }])
+    const { places } = await log.append([{ channel: 'a', type: 'message', data: '1' }], { token: '1' })
+    const event = places[0]
     await environment.advance(120_000)
     expect((await log.windows(['a']))[0]?.trimmedThrough).toEqual(event?.position)
     expect((await log.read(['a'], start, await log.head(), 10)).gap?.channels).toEqual(['a'])
     expect((await log.read(['a'], event?.position ?? origin, await log.head(), 10)).gap).toBeUndefined()
-    await log.append([{ channel: 'a', type: 'message', data: '2' }])
+    await log.append([{ channel: 'a', type: 'message', data: '2' }], { token: '2' })
     expect((await log.read(['a'], start, await log.head(), 10)).gap?.channels).toEqual(['a'])
     await log.close()
   })

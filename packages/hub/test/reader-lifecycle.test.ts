@@ -1,3 +1,4 @@
+import { memoryLog } from '@rejoin/hub/memory'
 import { describe, expect, test } from 'vitest'
 import { publish } from './publishing.ts'
 import { openHub } from './recorder.ts'
@@ -209,4 +210,139 @@ test('what happens to a reader is told with who it is', async () => {
   expect(told.map(([kind]) => kind)).toEqual(['connect', 'close', 'connect', 'gap'])
   expect(told[0]?.[1]).toMatchObject({ ...reader, channels: ['a'], requested: id, resuming: true })
   expect(told[3]?.[1]).toMatchObject({ ...reader, reason: 'unknown-id', requested: 'nonsense' })
+})
+
+describe('what must not harm others', () => {
+  test('a sink that throws ends its own session; everybody else goes on', async () => {
+    const { hub, environment, connect } = await openHub()
+    const broken = connect('a')
+    const same = connect('a')
+    const other = connect(['a', 'b'])
+    await environment.settle()
+    broken.write = () => {
+      throw new Error('gone')
+    }
+    for (const n of [1, 2, 3]) {
+      await publish(hub, 'a', n)
+      await environment.settle()
+    }
+    expect([broken.session.mode, broken.destroyed]).toEqual(['ended', true])
+    expect(same.data).toEqual(['1', '2', '3'])
+    expect(other.data).toEqual(['1', '2', '3'])
+  })
+
+  test('a full reader that the hub ends is cut at once, and holds nothing', async () => {
+    const { hub, environment, connect } = await openHub()
+    const rights = { grant: { subject: 'ada', subscribe: ['*'] } }
+    const reader = connect('a', { fullAfter: 100, rights })
+    await publish(hub, 'a', 1, 2)
+    await environment.settle()
+    hub.revoke('ada')
+    expect([reader.destroyed, reader.session.mode]).toEqual([true, 'ended'])
+  })
+
+  test('a publish under way when the hub closes is answered', async () => {
+    const { hub } = await openHub()
+    const publishing = hub.publish('a', { data: 1 })
+    await hub.close()
+    expect((await publishing).id).toBeTruthy()
+  })
+
+  test('a batch over the bound is refused before anything is appended', async () => {
+    const { hub, environment, connect } = await openHub()
+    const reader = connect('a')
+    const batch = Array.from({ length: 1001 }, () => ({ channel: 'a', data: 1 }))
+    await expect(hub.publishBatch(batch)).rejects.toMatchObject({ code: 'too-large' })
+    await environment.settle()
+    expect(reader.data).toEqual([])
+  })
+
+  test('limits hold for readers that come together', async () => {
+    const { environment, connect } = await openHub({ limits: { maxConnections: 2 } })
+    const readers = [connect('a'), connect('a'), connect('a'), connect('a')]
+    await environment.settle()
+    expect(readers.map((reader) => reader.ended)).toEqual([false, false, true, true])
+    readers[0]?.session.disconnected()
+    expect(connect('a').ended).toBe(false)
+  })
+
+  test('a cursor that cannot be judged is sent back untouched after ten seconds', async () => {
+    const { environment, connect, hub } = await openHub({
+      log: {
+        name: 'mute',
+        open: async (given) => {
+          const log = await memoryLog().open(given)
+          log.read = () => new Promise(() => {})
+          return log
+        },
+      },
+      hotBytes: 1,
+    })
+    const ids = await publish(hub, 'a', 1, 2)
+    const reader = connect('a', { cursor: ids[0] as string })
+    await environment.advance(10_001)
+    expect(reader.events.map((event) => event.data)).toEqual(['{"reason":"log-unavailable"}'])
+    expect(reader.lastId).toBe('')
+  })
+
+  test('a log that cannot be read ends the stream with the reason, and the cursor stays', async () => {
+    const { environment, connect, hub } = await openHub({
+      log: {
+        name: 'broken',
+        open: async (given) => {
+          const log = await memoryLog().open(given)
+          log.read = () => Promise.reject(new Error('disk gone'))
+          return log
+        },
+      },
+      hotBytes: 1,
+    })
+    const closes: unknown[] = []
+    hub.on('close', ({ cause }) => closes.push(cause))
+    const ids = await publish(hub, 'a', 1, 2)
+    const reader = connect('a', { cursor: ids[0] as string })
+    await environment.settle()
+    expect(reader.events.at(-1)).toMatchObject({ type: 'close', data: '{"reason":"log-unavailable"}', id: '' })
+    expect(closes).toEqual([new Error('disk gone')])
+  })
+
+  test('a tail that could not go on where it stood sends readers to the log, and they miss nothing', async () => {
+    let skip = false
+    const { environment, connect, hub } = await openHub({
+      log: {
+        name: 'leaky',
+        open: async (given) => {
+          const log = await memoryLog().open(given)
+          const tail = log.tail.bind(log)
+          log.tail = (after, onBatch) =>
+            tail(after, (batch) => {
+              const last = batch.events.at(-1)
+              if (skip && last) onBatch({ after: last.position, events: [] })
+              else onBatch(batch)
+            })
+          return log
+        },
+      },
+    })
+    const reader = connect('a')
+    await publish(hub, 'a', 1)
+    await environment.settle()
+    skip = true
+    await publish(hub, 'a', 2, 3)
+    skip = false
+    await publish(hub, 'a', 4)
+    await environment.settle()
+    expect(reader.data).toEqual(['1', '2', '3', '4'])
+  })
+
+  test('rights that cannot be asked for end the reader instead of leaving it asleep', async () => {
+    const { hub, environment, connect } = await openHub()
+    const grant = { subject: 'ada', subscribe: ['*'] }
+    const reader = connect('a', { fullAfter: 150, rights: { grant, renew: () => new Promise(() => {}) } })
+    await publish(hub, 'a', 1, 2)
+    await environment.advance(6000)
+    reader.drain()
+    await environment.advance(10_001)
+    expect(reader.session.mode).toBe('ended')
+  })
 })

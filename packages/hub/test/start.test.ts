@@ -195,3 +195,69 @@ test('readers that lost the same state together share one snapshot, and miss not
   expect(early.data).toEqual(['5'])
   expect(late.data).toEqual(['5'])
 })
+
+describe('a snapshot', () => {
+  function slowSnapshot() {
+    const finish: ((state: unknown) => void)[] = []
+    return { finish, snapshot: () => new Promise((resolve) => void finish.push(resolve)) }
+  }
+
+  test('that began before a reader lost anything is not shared with it: no cursor goes back, no alarm comes twice', async () => {
+    const { finish, snapshot } = slowSnapshot()
+    const { hub, environment, connect } = await openHub({ snapshot })
+    const live = connect('a')
+    connect('a', { cursor: 'nonsense' })
+    await environment.settle()
+    const ids = await publish(hub, 'a', 1, 2, 3)
+    await environment.settle()
+    await hub.invalidate('a')
+    await environment.settle()
+    for (const done of finish) done({})
+    await environment.settle()
+    await publish(hub, 'a', 4)
+    await environment.settle()
+    expect(finish).toHaveLength(2)
+    const types = live.events.map((event) => event.type)
+    expect(types).toEqual(['hello', 'message', 'message', 'message', 'sync-required', 'message'])
+    expect((live.events[4]?.id as string) > (ids[2] as string)).toBe(true)
+  })
+
+  test('that takes longer than the window reaches back is dropped, and the reader goes on', async () => {
+    const { finish, snapshot } = slowSnapshot()
+    const { hub, environment, connect } = await openHub({
+      ...{ log: memoryLog({ window: { maxEvents: 2 } }), hotBytes: 1, snapshot },
+    })
+    const ids = await publish(hub, 'a', 1, 2, 3, 4)
+    const reader = connect('a', { cursor: ids[0] as string })
+    await environment.settle()
+    await publish(hub, 'a', 5, 6, 7, 8)
+    finish[0]?.({ upTo: 4 })
+    await environment.settle()
+    await publish(hub, 'a', 9)
+    await environment.settle()
+    expect(reader.events.map((event) => event.type)).toEqual(['hello', 'sync-required', 'message'])
+    expect(JSON.parse(reader.events[1]?.data ?? '')).not.toHaveProperty('snapshot')
+    expect(reader.data).toEqual(['9'])
+  })
+})
+
+test('a reader that asks for the last events of a window that moves on meanwhile is not alarmed', async () => {
+  const { hub, environment, connect } = await openHub({ log: memoryLog({ window: { maxEvents: 3 } }), hotBytes: 1 })
+  await publish(hub, 'a', 1, 2, 3, 4)
+  const last = connect('a', { start: { from: 'last', events: 2 } })
+  const earliest = connect('a', { start: { from: 'earliest' } })
+  await publish(hub, 'a', 5, 6, 7, 8, 9)
+  await environment.settle()
+  for (const reader of [last, earliest]) {
+    expect(reader.events.map((event) => event.type)).not.toContain('sync-required')
+    expect(reader.data.at(-1)).toBe('9')
+  }
+})
+
+test('a filtered reader that was passed over old events holds a new id once it is live', async () => {
+  const { hub, environment, connect } = await openHub()
+  const ids = await publish(hub, 'a', 1, 2, 3)
+  const reader = connect('a', { cursor: ids[0] as string, types: ['rare'] })
+  await environment.settle()
+  expect(reader.lastId).toBe(ids[2])
+})

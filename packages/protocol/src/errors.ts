@@ -21,17 +21,19 @@ export const errorCodes = [
   'address-in-use',
   'closed',
   'forbidden',
+  'internal',
   'invalid-channel',
   'invalid-data',
   'invalid-event',
   'invalid-option',
   'invalid-type',
   'key-reused',
-  'log-mismatch',
   'log-unavailable',
   'not-found',
+  'overloaded',
   'too-large',
   'unauthorized',
+  'wrong-method',
 ] as const
 
 export type ErrorCode = (typeof errorCodes)[number]

@@ -25,7 +25,7 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
     )
   }
 
-  const hub = await createHub({ log: memoryLog({ window: { maxEvents: 1000, maxAgeMs: 300_000 } }) })
+  const hub = await createHub({ log: memoryLog() })
   announcer?.watch(hub)
   const playground = createPlayground()
   const chain: Middleware[] = [health, playground.handle]

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { RejoinError } from '@rejoin/protocol'
 import type { Grant } from '../hub/grant.ts'
 import type { Hub } from '../hub/hub.ts'
@@ -47,13 +48,11 @@ export function nodeHandler(hub: Hub, options: NodeHandlerOptions = {}): NodeHan
   }
 
   function carryOut(plan: Plan, request: IncomingMessage, response: ServerResponse): void {
+    // Whoever left while their rights were looked up would be a session that nobody ever ends.
+    if (response.destroyed || response.closed) return
     if (plan.kind === 'answer') send(response, plan.answer)
     else if (plan.kind === 'stream') stream(plan, request, response)
-    else
-      void readBody(request, plan.maxBytes)
-        .then(plan.accept)
-        .catch(refusal)
-        .then((answer) => send(response, answer))
+    else void receive(plan, request).then((answer) => send(response, answer))
   }
 
   function stream(plan: Plan & { kind: 'stream' }, request: IncomingMessage, response: ServerResponse): void {
@@ -62,12 +61,37 @@ export function nodeHandler(hub: Hub, options: NodeHandlerOptions = {}): NodeHan
     const sink = createResponseSink(request, response, budgetBytes)
     const session = hub.subscribe(plan.subscribe, sink)
     const stopListening = sink.onDrain(session.drained)
-    response.once('close', () => {
+    onceGone(request, response, () => {
       stopListening()
       session.disconnected()
     })
   }
 }
+
+/**
+ * Calls `cleanUp` once when the reader has gone. Its response says so, except when it waits behind another on the same
+ * socket: such a response has no socket of its own yet and is never told that it went.
+ */
+function onceGone({ socket }: IncomingMessage, response: ServerResponse, cleanUp: () => void): void {
+  let onSocket = cleanUps.get(socket)
+  if (!onSocket) {
+    const waiting = new Set<() => void>()
+    onSocket = waiting
+    cleanUps.set(socket, waiting)
+    // One listener, however many requests one socket carries.
+    socket.once('close', () => {
+      for (const each of waiting) each()
+    })
+  }
+  const listed = onSocket
+  const gone = () => {
+    if (listed.delete(gone)) cleanUp()
+  }
+  listed.add(gone)
+  response.once('close', gone)
+}
+
+const cleanUps = new WeakMap<Socket, Set<() => void>>()
 
 function headOf(request: IncomingMessage, { authorize, trustProxy = false }: NodeHandlerOptions): RequestHead {
   const header = (name: string) => {
@@ -92,6 +116,16 @@ const notFound = jsonAnswer(404, {
 function send(response: ServerResponse, { status, headers, body }: Answer): void {
   response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) })
   response.end(body)
+}
+
+async function receive({ maxBytes, accept }: Plan & { kind: 'body' }, request: IncomingMessage): Promise<Answer> {
+  try {
+    return await accept(await readBody(request, maxBytes))
+  } catch (error) {
+    // The rest of a refused body is read and thrown away, or it would block the next request on this connection.
+    request.resume()
+    return refusal(error)
+  }
 }
 
 async function readBody(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {

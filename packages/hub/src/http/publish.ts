@@ -7,7 +7,6 @@ import type { Target } from './target.ts'
 
 /** The largest body of a publish, in bytes (§5.1). */
 export const maxBodyBytes = 256 * 1024
-const maxBatch = 1000
 
 /** Publishes what a request's body says (§5.1). `channel` is what stood in the path, '' for an envelope or a batch. */
 export async function publishBody(
@@ -34,11 +33,6 @@ export async function publishBody(
     assertAllowed(envelope.channel)
     const event = await hub.publish(envelope.channel, envelope, options)
     return jsonAnswer(201, { id: event.id })
-  }
-  if (value.length > maxBatch) {
-    throw new RejoinError(`The batch has ${value.length} events. Send at most ${maxBatch} at a time.`, {
-      code: 'too-large',
-    })
   }
   if (value.length === 0) {
     throw new RejoinError('The batch is empty. Send at least one event.', { code: 'invalid-event' })

@@ -1,4 +1,4 @@
-import { encodeClose, RejoinError } from '@rejoin/protocol'
+import { RejoinError } from '@rejoin/protocol'
 import { type Grant, maySubscribe } from '../hub/grant.ts'
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
 import { type Answer, forbidden, jsonAnswer, refusal } from './answer.ts'
@@ -42,7 +42,12 @@ export function route(hub: Hub, request: RequestHead): Promise<Plan> | undefined
   const plan =
     (stream !== undefined && planStream(hub, stream, target, request)) ||
     (publish !== undefined && planPublish(hub, publish, target, request))
-  return plan ? plan.catch((error) => answerWith(refusal(error))) : undefined
+  return plan
+    ? plan.catch((error) => {
+        if (!(error instanceof RejoinError)) hub.failed(error)
+        return answerWith(refusal(error))
+      })
+    : undefined
 }
 
 async function planStream(hub: Hub, channel: string, target: Target, request: RequestHead): Promise<Plan> {
@@ -53,8 +58,8 @@ async function planStream(hub: Hub, channel: string, target: Target, request: Re
   if (grant && !maySubscribe(grant, asked.subscription)) throw forbidden()
   const reader = { ip: request.ip, userAgent: request.header('user-agent') ?? null, subject: grant?.subject ?? null }
   const headers = streamHeaders(grant !== undefined)
-  const turnedAway = hub.refuse(reader, asked.subscription)
-  if (turnedAway) return answerWith(rejection(turnedAway.retryMs, headers, target))
+  const turnedAway = target.query.get('reject') === 'status' ? hub.refuse(reader, asked.subscription) : undefined
+  if (turnedAway) return answerWith(overloaded(turnedAway.retryMs))
   const renew = async () => (await request.authorize?.()) ?? null
   return { kind: 'stream', headers, subscribe: { ...asked, reader, ...(grant ? { rights: { grant, renew } } : {}) } }
 }
@@ -79,13 +84,8 @@ async function grantOf({ authorize }: RequestHead): Promise<Grant | undefined> {
   throw new RejoinError('This hub wants to know who you are. Send a valid token.', { code: 'unauthorized' })
 }
 
-/**
- * A native EventSource never comes back from a status other than 200, so it gets a stream that says when to return. A
- * client that asks for `?reject=status` gets one it can read.
- */
-function rejection(retryMs: number, headers: Record<string, string>, { query }: Target): Answer {
-  if (query.get('reject') !== 'status')
-    return { status: 200, headers, body: encodeClose({ reason: 'overloaded' }, { retryMs }) }
+/** For clients that asked for a status (§4.12); all others are told in a stream, which alone an EventSource returns from. */
+function overloaded(retryMs: number): Answer {
   const error = {
     code: 'overloaded',
     message: 'The hub has no room for this stream now. Retry-After says when to return.',
@@ -98,6 +98,6 @@ function answerWith(answer: Answer): Plan {
 }
 
 function wrongMethod(allowed: string): Plan {
-  const error = { code: 'not-found', message: `This path takes ${allowed} only.` }
+  const error = { code: 'wrong-method', message: `This path takes ${allowed} only.` }
   return answerWith(jsonAnswer(405, { error }, { Allow: allowed }))
 }

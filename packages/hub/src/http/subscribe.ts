@@ -29,15 +29,18 @@ export function readSubscription(
   const attempt = Number(query.get('attempt'))
   return {
     subscription,
-    start: readStart(query, request),
+    start: readStart(query, request, subscription.channels),
     ...(id && id.length <= 128 && Number.isSafeInteger(attempt) ? { client: { id, attempt } } : {}),
   }
 }
 
-function readStart(query: URLSearchParams, request: RequestHead): Start {
+function readStart(query: URLSearchParams, request: RequestHead, channels: readonly string[]): Start {
   const cursor = readCursor(query, request)
   if (cursor === 'earliest') return { from: 'earliest' }
-  if (cursor !== null) return { from: 'cursor', cursor, added: query.getAll('added') }
+  if (cursor !== null) {
+    const added = query.getAll('added').filter((channel) => channels.includes(channel))
+    return { from: 'cursor', cursor, added }
+  }
   const events = query.get('replay')
   return events !== null && /^[0-9]{1,9}$/.test(events) ? { from: 'last', events: Number(events) } : { from: 'now' }
 }

@@ -25,6 +25,8 @@ export interface LimitOptions {
 
 /** Counts who is here, and says who may not come in. */
 export interface Admission {
+  /** Somebody is at the door. Counted whether or not it opens, so that a loop of refusals stays refused. */
+  knock(reader: ReaderFacts, now: number): void
   /** Why this reader is turned away; undefined when it is welcome. */
   refuse(reader: ReaderFacts, now: number): 'connections' | 'per-ip' | 'per-subject' | 'too-rapid' | undefined
   enter(reader: ReaderFacts): void
@@ -46,16 +48,19 @@ export function createAdmission({
   let opensBefore = new Map<string, number>()
   let bucketSince = 0
 
-  function countOpen(network: string, now: number): number {
-    if (now - bucketSince >= rapidMs) {
-      opensBefore = now - bucketSince < 2 * rapidMs ? opens : new Map()
-      opens = new Map()
-      bucketSince = now
-    }
-    const count = (opens.get(network) ?? 0) + 1
-    opens.set(network, count)
+  function turnBucket(now: number): void {
+    // A clock that was set back starts anew: counted against it, nobody would be let in until it has caught up.
+    if (now >= bucketSince && now - bucketSince < rapidMs) return
+    opensBefore = now >= bucketSince && now - bucketSince < 2 * rapidMs ? opens : new Map()
+    opens = new Map()
+    bucketSince = now
+  }
+
+  /** Opens of the last ten seconds, the older bucket counted by the part of it that is still in them. */
+  function recentOpens(network: string, now: number): number {
+    turnBucket(now)
     const part = 1 - (now - bucketSince) / rapidMs
-    return count + part * (opensBefore.get(network) ?? 0)
+    return (opens.get(network) ?? 0) + part * (opensBefore.get(network) ?? 0)
   }
 
   function change(key: string, by: number): void {
@@ -69,10 +74,13 @@ export function createAdmission({
   }
 
   return {
+    knock({ ip }, now) {
+      if (ip === null || maxOpensPer10s === Number.POSITIVE_INFINITY) return
+      turnBucket(now)
+      opens.set(networkOf(ip), (opens.get(networkOf(ip)) ?? 0) + 1)
+    },
     refuse({ ip, subject }, now) {
-      if (ip !== null && maxOpensPer10s < Number.POSITIVE_INFINITY && countOpen(networkOf(ip), now) > maxOpensPer10s) {
-        return 'too-rapid'
-      }
+      if (ip !== null && recentOpens(networkOf(ip), now) > maxOpensPer10s) return 'too-rapid'
       if (total >= maxConnections) return 'connections'
       if (ip !== null && (here.get(`ip ${networkOf(ip)}`) ?? 0) >= maxPerIp) return 'per-ip'
       if (subject !== null && (here.get(`subject ${subject}`) ?? 0) >= maxPerSubject) return 'per-subject'
@@ -97,5 +105,5 @@ function networkOf(ip: string): string {
   const [head = '', tail] = ip.split('::')
   const groups = head === '' ? [] : head.split(':')
   const missing = tail === undefined ? 0 : 8 - groups.length - (tail === '' ? 0 : tail.split(':').length)
-  return [...groups, ...Array<string>(missing).fill('0')].slice(0, 4).join(':')
+  return [...groups, ...Array<string>(Math.max(0, missing)).fill('0')].slice(0, 4).join(':')
 }

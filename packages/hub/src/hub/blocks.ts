@@ -1,13 +1,14 @@
 import { comparePositions, isAfter, type Position } from '@rejoin/protocol'
 import type { Gap, Log, LogEvent } from '../log/contract.ts'
-import { indexAfter } from '../log/in-order.ts'
-import type { Frame } from './frame.ts'
+import { indexAfter, type Stretch } from '../log/in-order.ts'
+import { costOf, type Frame } from './frame.ts'
 
 /** Everything of one channel after `after`, up to `through`, encoded. */
 export interface Block {
   readonly after: Position
   readonly through: Position
   readonly frames: readonly Frame[]
+  /** What it costs to keep. */
   readonly bytes: number
 }
 
@@ -30,6 +31,8 @@ export interface BlocksOptions {
 }
 
 const blockEvents = 1024
+// Encoding one takes a millisecond; a reader of many channels holds one of each.
+const blockBytes = 256 * 1024
 // Blocks start at multiples of this, so that cursors a few seconds apart fall into the same one. Larger shares more in a
 // rush; smaller reads less that nobody needs: at 5,000 events/s this is 20 blocks.
 const alignMs = 4096
@@ -43,7 +46,7 @@ export function createBlocks({ log, maxBytes, encode }: BlocksOptions): Blocks {
   const inFlight = new Map<string, Promise<Block | Gap>>()
   const queue = createTickets(maxReads)
   // Oldest first, to know what goes.
-  const order: { channel: string; block: Block }[] = []
+  let order: { channel: string; block: Block }[] = []
   let bytes = 0
   let invalidations = 0
 
@@ -95,12 +98,12 @@ export function createBlocks({ log, maxBytes, encode }: BlocksOptions): Blocks {
   }
 
   async function loadAt(channel: string, after: Position, through: Position): Promise<Block | Gap> {
-    const page = await log.read([channel], after, through, blockEvents)
+    const page = await log.read([channel], after, through, { events: blockEvents, bytes: blockBytes })
     if (page.gap) return page.gap
     const frames = page.events.map(encode)
     const broken = brokenLink(frames, after)
     if (broken) return { channels: [channel], reason: 'expired', wholeAfter: broken.previous }
-    return { after, through: page.completeThrough, frames, bytes: frames.reduce(addBytes, blockOverhead) }
+    return { after, through: page.completeThrough, frames, bytes: frames.reduce(addCost, blockOverhead) }
   }
 
   function keep(channel: string, block: Block): void {
@@ -126,13 +129,15 @@ export function createBlocks({ log, maxBytes, encode }: BlocksOptions): Blocks {
     invalidate(channel) {
       invalidations += 1
       held.delete(channel)
+      order = order.filter((entry) => entry.channel !== channel)
+      bytes = order.reduce((sum, entry) => sum + entry.block.bytes, 0)
     },
   }
 }
 
-/** The frames of a block after `cursor`, not past `through`. */
-export function framesAfter(block: Block, cursor: Position, through: Position): readonly Frame[] {
-  return block.frames.slice(indexAfter(block.frames, cursor), indexAfter(block.frames, through))
+/** The part of a block after `cursor`, not past `through`. */
+export function stretchOf({ frames }: Block, cursor: Position, through: Position): Stretch<Frame> {
+  return { items: frames, from: indexAfter(frames, cursor), to: indexAfter(frames, through) }
 }
 
 /**
@@ -148,8 +153,8 @@ function align({ ms, seq }: Position): Position {
   return ms === 0 ? { ms, seq: seq - (seq % blockEvents) } : { ms: ms - (ms % alignMs), seq: 0 }
 }
 
-function addBytes(sum: number, frame: Frame): number {
-  return sum + frame.bytes.length
+function addCost(sum: number, frame: Frame): number {
+  return sum + costOf(frame)
 }
 
 /** Runs at most `limit` tasks at a time, in the order in which they came. */

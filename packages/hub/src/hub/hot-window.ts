@@ -1,6 +1,6 @@
 import { isAfter, latest, type Position } from '@rejoin/protocol'
 import { indexAfter, mergeInOrder } from '../log/in-order.ts'
-import type { Frame } from './frame.ts'
+import { costOf, type Frame } from './frame.ts'
 
 /**
  * The newest events of all channels, already encoded, under one cap of bytes. A reader whose cursor is covered is served
@@ -37,7 +37,7 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
   function evict(): void {
     const frame = order[oldest] as Frame
     oldest += 1
-    bytes -= frame.bytes.length
+    bytes -= costOf(frame)
     const channel = channels.get(frame.channel) as HotChannel
     channel.start += 1
     channel.coveredAfter = latest(channel.coveredAfter, frame.position)
@@ -63,26 +63,25 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
       }
       channel.frames.push(frame)
       order.push(frame)
-      bytes += frame.bytes.length
+      bytes += costOf(frame)
       while (bytes > maxBytes) evict()
     },
     covers(names, cursor) {
       return names.every((name) => !isAfter(channels.get(name)?.coveredAfter ?? coveredAfter, cursor))
     },
     slice(names, after, maxSliceBytes) {
-      const slices = names.map((name) => {
-        const channel = channels.get(name)
-        return channel
-          ? takeBytes(channel.frames, indexAfter(channel.frames, after, channel.start), maxSliceBytes)
-          : empty
+      const stretches = names.map((name) => {
+        const frames = channels.get(name)?.frames ?? []
+        return { items: frames, from: indexAfter(frames, after, channels.get(name)?.start), to: frames.length }
       })
-      if (slices.length === 1) return slices[0] as Slice
-      const merged = mergeInOrder(
-        slices.map((slice) => slice.frames),
-        Number.POSITIVE_INFINITY,
-      )
-      const { frames, cut } = takeBytes(merged, 0, maxSliceBytes)
-      return { frames, cut: cut || slices.some((slice) => slice.cut) }
+      const frames: Frame[] = []
+      let taken = 0
+      for (const frame of mergeInOrder(stretches)) {
+        if (taken >= maxSliceBytes) return { frames, cut: true }
+        frames.push(frame)
+        taken += frame.bytes.length
+      }
+      return { frames, cut: false }
     },
     invalidate(name, position) {
       // Its frames stay where they are until their turn to be evicted comes: no cursor that is covered can reach them.
@@ -105,16 +104,4 @@ interface HotChannel {
   /** Index of the oldest frame still held; those before it are cut off in bulk. */
   start: number
   coveredAfter: Position
-}
-
-const empty: Slice = { frames: [], cut: false }
-
-function takeBytes(frames: readonly Frame[], from: number, maxBytes: number): Slice {
-  let bytes = 0
-  let end = from
-  while (end < frames.length && bytes < maxBytes) {
-    bytes += (frames[end] as Frame).bytes.length
-    end += 1
-  }
-  return { frames: frames.slice(from, end), cut: end < frames.length }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { type CloseReason, encodeCheckpoint, type Position, RejoinError, renderId } from '@rejoin/protocol'
+import { type CloseReason, createEpoch, encodeCheckpoint, type Position, RejoinError, renderId } from '@rejoin/protocol'
 import { type Environment, systemEnvironment } from '../environment.ts'
-import type { AppendOptions, Log, LogEvent, LogSource, NewEvent } from '../log/contract.ts'
+import type { AppendOptions, Log, LogEvent, LogSource, NewEvent, Place } from '../log/contract.ts'
 import { createAdmission, type LimitOptions } from './admission.ts'
 import { createBlocks } from './blocks.ts'
 import { createCatchUpQueue } from './catch-up.ts'
@@ -57,9 +57,9 @@ export interface Hub {
     messages: readonly (Message & { readonly channel: string })[],
     options?: PublishOptions,
   ): Promise<PublishedEvent[]>
-  /** Connects a reader; on a closed hub it is sent away at once. Adapters call this; `@rejoin/hub/node` is one. */
+  /** Connects a reader; one for whom there is no room is sent away at once, with `close`. Adapters call this; `@rejoin/hub/node` is one. */
   subscribe(request: SubscribeRequest, sink: Sink): Session
-  /** Why a reader would be turned away now, and when it may try again; undefined when it is welcome. */
+  /** Why a reader would be turned away now, for adapters that can say so by status; undefined when it is welcome. */
   refuse(reader: ReaderFacts, subscription: Subscription): Refusal | undefined
   /** Declares what a channel holds void. Its readers, here, elsewhere and absent, are told `sync-required`, `forced`. */
   invalidate(channel: string): Promise<void>
@@ -67,6 +67,8 @@ export interface Hub {
   revoke(subject: string): void
   /** Ends all streams, spread over a while so that readers return spread; resolves when the last has ended. */
   drain(options?: DrainOptions): Promise<void>
+  /** Told by adapters: the program's own code failed while a request was answered. Goes to those who observe `error`. */
+  failed(cause: unknown): void
   /** Calls `observe` for each observation of that kind until the returned function is called. */
   readonly on: Observers['on']
   /** What the hub stands on, for a banner or a health check. */
@@ -118,6 +120,8 @@ export interface DrainOptions {
 
 // Cursors of quiet readers are looked at this often; they may lag by a minute.
 const checkpointEveryMs = 10_000
+// One batch is one step of the log and one turn of every reader.
+const maxBatch = 1000
 const anonymous: ReaderFacts = { ip: null, userAgent: null, subject: null }
 
 export async function createHub(options: HubOptions): Promise<Hub> {
@@ -125,6 +129,8 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const heartbeatMs = positive('heartbeatMs', options.heartbeatMs ?? 25_000)
   const stallTimeoutMs = positive('stallTimeoutMs', options.stallTimeoutMs ?? 60_000)
   const hotBytes = positive('hotBytes', options.hotBytes ?? 32 * 1024 * 1024)
+  for (const [name, limit] of Object.entries({ ...options.limits, ...replayLimits(options) }))
+    positiveLimit(name, limit)
   if (typeof options.retryMs === 'number') positive('retryMs', options.retryMs)
   if (options.snapshotTimeoutMs !== undefined) positive('snapshotTimeoutMs', options.snapshotTimeoutMs)
 
@@ -151,12 +157,16 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const heartbeat = createHeartbeat(heartbeatMs, environment, retry)
   const stalls = createStallWatch(stallTimeoutMs, environment)
   const stopCheckpoints = every(checkpointEveryMs, live.checkpoint, environment)
+  // Tells this hub's appends from those of every other hub on the same log.
+  const hubName = createEpoch(environment.random)
+  let appends = 0
   let draining = false
   let closed = false
 
   const opening = {
     log,
     live,
+    blocks,
     now: environment.now,
     maxReplayEvents: options.maxReplayEvents ?? Number.POSITIVE_INFINITY,
     maxReplayAgeMs: options.maxReplayAgeMs ?? Number.POSITIVE_INFINITY,
@@ -166,7 +176,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     catchUp: createCatchUpQueue(environment),
     snapshots: createSnapshots(options, environment, () => live.head),
     findOpening: (subscription: Subscription, from: Start) => findOpening(opening, subscription, from),
-    stillAllowed: presence.stillAllowed,
+    presence,
     onEnd(session: Session) {
       sessions.delete(session)
       heartbeat.remove(session)
@@ -177,20 +187,29 @@ export async function createHub(options: HubOptions): Promise<Hub> {
 
   async function append(entries: readonly NewEvent[], publishing: PublishOptions): Promise<PublishedEvent[]> {
     if (closed) throw new RejoinError('The hub is closed.', { code: 'closed' })
-    const events = await log.append(entries, onceOnly(entries, publishing))
-    const last = events.at(-1)
-    if (last) await live.reached(last.position)
-    return events.map(({ channel, type, data, at, position }) => {
-      const id = idOf(position)
-      observers.tell('publish', {
-        channel,
-        type,
-        id,
-        bytes: Buffer.byteLength(data),
-        subject: publishing.subject ?? null,
+    if (entries.length > maxBatch) {
+      throw new RejoinError(`The batch has ${entries.length} events. Publish at most ${maxBatch} at a time.`, {
+        code: 'too-large',
       })
+    }
+    appends += 1
+    const token = `${hubName}-${appends}`
+    const { places, repeated } = await log.append(entries, { token, ...onceOnly(entries, publishing) })
+    const last = places.at(-1)
+    if (last) await live.reached(last.position)
+    return entries.map(({ channel, type, data }, index) => {
+      const { position, at } = places[index] as Place
+      const id = idOf(position)
+      const bytes = Buffer.byteLength(data)
+      if (!repeated) observers.tell('publish', { channel, type, id, bytes, subject: publishing.subject ?? null })
       return { id, channel, type, data, at }
     })
+  }
+
+  function refusal(reader: ReaderFacts, { channels }: Subscription): string | undefined {
+    const reason = admission.refuse(reader, environment.now())
+    if (reason) observers.tell('reject', { ...reader, channels, reason })
+    return reason
   }
 
   return {
@@ -212,9 +231,12 @@ export async function createHub(options: HubOptions): Promise<Hub> {
         .toString(16)
         .padStart(6, '0')}`
       const session = createSession(context, { connection, subscription, start: from, reader }, sink)
+      // Judged and counted in one step, so that readers who come together cannot all take the last place.
+      admission.knock(reader, environment.now())
+      const turnedAway = closed || draining ? 'drain' : refusal(reader, subscription) && 'overloaded'
       admission.enter(reader)
-      if (closed || draining) {
-        session.end('drain', { retryMs: retry.forGoodbye() })
+      if (turnedAway) {
+        session.end(turnedAway, { retryMs: retry.forGoodbye() })
         return session
       }
       sessions.add(session)
@@ -223,10 +245,10 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       session.start()
       return session
     },
-    refuse(reader, { channels }) {
-      const reason = admission.refuse(reader, environment.now())
+    refuse(reader, subscription) {
+      const reason = refusal(reader, subscription)
       if (reason === undefined) return undefined
-      observers.tell('reject', { ...reader, channels, reason })
+      admission.knock(reader, environment.now())
       return { reason, retryMs: retry.forGoodbye() }
     },
     async invalidate(channel) {
@@ -234,6 +256,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       await live.reached(entry.position)
     },
     revoke: presence.revoke,
+    failed: (cause) => observers.tell('error', { cause }),
     async drain({ withinMs = 5000, reason = 'drain' } = {}) {
       draining = true
       const ends = [...sessions].map(
@@ -255,12 +278,16 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       stopCheckpoints()
       tail.close()
       for (const session of sessions) session.end('drain')
+      live.close()
       await log.close()
     },
   }
 }
 
-function onceOnly(entries: readonly NewEvent[], { idempotencyKey, subject }: PublishOptions): AppendOptions {
+function onceOnly(
+  entries: readonly NewEvent[],
+  { idempotencyKey, subject }: PublishOptions,
+): Pick<AppendOptions, 'once'> {
   if (idempotencyKey === undefined) return {}
   if (idempotencyKey === '' || idempotencyKey.length > 255 || /[^\x20-\x7e]/.test(idempotencyKey)) {
     throw new RejoinError('An Idempotency-Key is 1 to 255 printable ASCII characters. A random UUID is a good one.', {
@@ -282,6 +309,15 @@ function every(ms: number, task: () => void, environment: Environment): () => vo
     cancel = environment.after(ms, run)
   }
   return () => cancel()
+}
+
+function replayLimits({ maxReplayEvents, maxReplayAgeMs }: ReplayLimits): Record<string, number> {
+  return { maxReplayEvents: maxReplayEvents ?? 1, maxReplayAgeMs: maxReplayAgeMs ?? 1 }
+}
+
+function positiveLimit(name: string, value: number): void {
+  if (value > 0) return
+  throw new RejoinError(`${name} is ${value}. Give a number above 0, or leave it out.`, { code: 'invalid-option' })
 }
 
 function positive(name: string, value: number): number {

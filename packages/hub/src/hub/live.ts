@@ -29,8 +29,10 @@ export interface Live {
    */
   join(follower: Follower, cursor: Position): boolean
   leave(follower: Follower): void
-  /** Resolves once `head` is at or past `position`. */
+  /** Resolves once `head` is at or past `position`, or the hub is closed. */
   reached(position: Position): Promise<void>
+  /** Lets go of whoever waits for a head that will not come any more. */
+  close(): void
   /** Moves the cursors of readers that got nothing for long, so that they do not fall out of the window or rescan it. */
   checkpoint(): void
 }
@@ -51,6 +53,7 @@ export function createLive(options: LiveOptions): Live {
   let head = start
   let turn: Frame[] = []
   let delivering = false
+  let closed = false
   let waiting: { position: Position; resolve: () => void }[] = []
   /** Events since the hub opened, to tell how far behind a quiet reader's id is. */
   let count = 0
@@ -133,10 +136,15 @@ export function createLive(options: LiveOptions): Live {
       audiences.remove(follower)
     },
     reached(position) {
-      if (!isAfter(position, head)) return Promise.resolve()
+      if (closed || !isAfter(position, head)) return Promise.resolve()
       return new Promise((resolve) => {
         waiting.push({ position, resolve })
       })
+    },
+    close() {
+      closed = true
+      for (const waiter of waiting) waiter.resolve()
+      waiting = []
     },
     checkpoint() {
       flush()

@@ -14,6 +14,8 @@ export interface HubObservations {
   close: ReaderObservation & { reason: string; durationMs: number; cause: unknown }
   /** A reader was turned away at the door. */
   reject: ReaderFacts & { channels: readonly string[]; reason: string }
+  /** The program's own code, an `authorize` for one, failed while a request was answered. */
+  error: { cause: unknown }
   publish: { channel: string; type: string; id: string; bytes: number; subject: string | null }
 }
 

@@ -1,6 +1,9 @@
 import { type GapReason, isAfter, judgeCursor, latest, type Position } from '@rejoin/protocol'
-import type { Log, LogEvent } from '../log/contract.ts'
+import type { Gap, Log } from '../log/contract.ts'
+import type { Blocks } from './blocks.ts'
+import type { Frame } from './frame.ts'
 import type { Live } from './live.ts'
+import { readReplay } from './replay-source.ts'
 import { type Subscription, wants } from './subscription.ts'
 
 /** Where a reader asks its stream to start. */
@@ -36,10 +39,9 @@ export interface ReplayLimits {
 export interface OpeningContext extends Required<ReplayLimits> {
   readonly log: Log
   readonly live: Live
+  readonly blocks: Blocks
   now(): number
 }
-
-const pageEvents = 1024
 
 export async function findOpening(context: OpeningContext, subscription: Subscription, start: Start): Promise<Opening> {
   switch (start.from) {
@@ -68,15 +70,14 @@ async function judge(context: OpeningContext, subscription: Subscription, cursor
   return tooLong ? { ok: false, reason: 'replay-limit', channels } : verdict
 }
 
-async function exceedsLimits(
-  { log, live, maxReplayEvents, maxReplayAgeMs, now }: OpeningContext,
-  subscription: Subscription,
-  after: Position,
-): Promise<boolean> {
+async function exceedsLimits(context: OpeningContext, subscription: Subscription, after: Position): Promise<boolean> {
+  const { maxReplayEvents, maxReplayAgeMs } = context
   if (maxReplayEvents === Number.POSITIVE_INFINITY && maxReplayAgeMs === Number.POSITIVE_INFINITY) return false
   let count = 0
-  for await (const event of eventsAfter(log, subscription, after, live.head)) {
-    if (count === 0 && now() - event.at > maxReplayAgeMs) return true
+  for await (const frame of framesAfter(context, subscription, after)) {
+    // What is gone cannot be counted; the replay itself finds the gap and announces it.
+    if ('wholeAfter' in frame) return false
+    if (count === 0 && context.now() - frame.at > maxReplayAgeMs) return true
     count += 1
     if (count > maxReplayEvents) return true
   }
@@ -91,27 +92,40 @@ async function earliest({ log }: OpeningContext, { channels }: Subscription): Pr
 
 /** The place behind which `count` events of the subscription stand. */
 async function beforeLast(context: OpeningContext, subscription: Subscription, count: number): Promise<Position> {
-  let places = [await earliest(context, subscription)]
-  for await (const event of eventsAfter(context.log, subscription, places[0] as Position, context.live.head)) {
-    places.push(event.position)
-    // One more than asked for: the place before the first of them. Cut in bulk, because cutting is a copy.
-    if (places.length > 2 * count + pageEvents) places = places.slice(-count - 1)
+  let start = await earliest(context, subscription)
+  let places: Position[] = []
+  for await (const frame of framesAfter(context, subscription, start)) {
+    if ('wholeAfter' in frame) {
+      // The window has moved on while it was read: begin where it begins now.
+      start = frame.wholeAfter
+      places = []
+      continue
+    }
+    places.push(frame.position)
+    // Cut in bulk, because cutting is a copy. One more than asked for is kept: the place before the first of them.
+    if (places.length > 2 * count + 1000) places = places.slice(-count - 1)
   }
-  return places.at(-count - 1) ?? (places[0] as Position)
+  return places.at(-count - 1) ?? start
 }
 
-async function* eventsAfter(
-  log: Log,
+/** Frames of the subscription after a place, up to the head; a gap when the reading had to skip to where it is whole. */
+async function* framesAfter(
+  { blocks, live }: OpeningContext,
   subscription: Subscription,
   after: Position,
-  through: Position,
-): AsyncGenerator<LogEvent> {
+): AsyncGenerator<Frame | Gap> {
+  const through = live.head
   let cursor = after
   while (isAfter(through, cursor)) {
-    const page = await log.read(subscription.channels, cursor, through, pageEvents)
-    // What is gone cannot be counted; the replay itself finds the gap and announces it.
-    if (page.gap) return
-    for (const event of page.events) if (wants(subscription, event)) yield event
-    cursor = page.completeThrough
+    const replay = live.hot.covers(subscription.channels, cursor)
+      ? { frames: live.hot.slice(subscription.channels, cursor, Number.POSITIVE_INFINITY).frames, through: live.head }
+      : await readReplay(blocks, subscription.channels, cursor, through)
+    if ('wholeAfter' in replay) {
+      yield replay
+      cursor = replay.wholeAfter
+    } else {
+      for (const frame of replay.frames) if (wants(subscription, frame)) yield frame
+      cursor = replay.through
+    }
   }
 }

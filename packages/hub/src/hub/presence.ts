@@ -5,8 +5,10 @@ import type { Session } from './session.ts'
 /** Who is here under whose rights: ends streams whose rights expire, are revoked, or that their owner has replaced. */
 export interface Presence {
   add(session: Session, rights: Rights, client?: Client): void
-  /** Before a session reads on from the log: whether its rights still hold. Ends it when they do not. */
-  stillAllowed(session: Session): Promise<boolean>
+  /** Whether the rights of a session that catches up have to be asked for again. */
+  isStale(session: Session): boolean
+  /** Asks for them. Ends the session, and answers false, when they no longer cover it. */
+  renew(session: Session): Promise<boolean>
   remove(session: Session): void
   revoke(subject: string): void
 }
@@ -22,10 +24,11 @@ export interface Client {
   readonly attempt: number
 }
 
-// Timers are set for at most this long and then looked at again: a delay of 2^31 ms or more would fire at once.
-const longestTimerMs = 24 * 3_600_000
+// Timers are set for at most a day and then looked at again: a delay of 2^31 ms or more would fire at once.
+const lookAgainMs = 24 * 3_600_000
 // Rights that shrank are noticed within this time by a reader that catches up.
 const renewAfterMs = 5000
+const renewTimeoutMs = 10_000
 
 export function createPresence(environment: Environment): Presence {
   const present = new Map<Session, Entry>()
@@ -35,8 +38,9 @@ export function createPresence(environment: Environment): Presence {
     const left = at - environment.now()
     const entry = present.get(session)
     if (!entry) return
-    if (left <= 0) session.end('token-expired')
-    else entry.cancel = environment.after(Math.min(left, longestTimerMs), () => expireAt(session, at))
+    // Also for an expiry that is no number.
+    if (!(left > 0)) session.end('token-expired')
+    else entry.cancel = environment.after(Math.min(left, lookAgainMs), () => expireAt(session, at))
   }
 
   /** Only its own older connection, and only by a higher attempt: a late duplicate must not end its successor. */
@@ -54,14 +58,24 @@ export function createPresence(environment: Environment): Presence {
       if (client) replaceOlder(session, grant, client)
       if (grant.expiresAt !== undefined) expireAt(session, grant.expiresAt)
     },
-    async stillAllowed(session) {
+    isStale(session) {
       const entry = present.get(session)
-      if (!entry?.renew || environment.now() - entry.judgedAt < renewAfterMs) return true
+      // Either way, because the clock may have been set back.
+      return entry?.renew !== undefined && Math.abs(environment.now() - entry.judgedAt) >= renewAfterMs
+    },
+    async renew(session) {
+      const entry = present.get(session)
+      if (!entry?.renew) return true
       entry.judgedAt = environment.now()
-      const grant = await entry.renew()
-      if (grant && grant.subject === entry.grant.subject && maySubscribe(grant, session.subscription)) return true
-      session.end('token-expired')
-      return false
+      // Rights that cannot be asked for are rights that nobody vouches for.
+      const grant = await within(renewTimeoutMs, entry.renew(), environment)
+      if (!grant || grant.subject !== entry.grant.subject || !maySubscribe(grant, session.subscription)) {
+        session.end('token-expired')
+        return false
+      }
+      entry.cancel()
+      if (grant.expiresAt !== undefined) expireAt(session, grant.expiresAt)
+      return true
     },
     remove(session) {
       const entry = present.get(session)
@@ -84,4 +98,12 @@ interface Entry {
   readonly client: Client | undefined
   cancel: Cancel
   judgedAt: number
+}
+
+/** What `promise` gives, null when it fails or takes longer. */
+function within<Value>(ms: number, promise: Promise<Value>, environment: Environment): Promise<Value | null> {
+  return new Promise((resolve) => {
+    const cancel = environment.after(ms, () => resolve(null))
+    void promise.then(resolve, () => resolve(null)).finally(cancel)
+  })
 }

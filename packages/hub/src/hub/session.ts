@@ -1,23 +1,26 @@
 import {
   type CloseReason,
+  comparePositions,
   encodeCheckpoint,
   encodeClose,
   encodeHello,
   encodeSyncRequired,
   type GapReason,
   isAfter,
+  latest,
   origin,
   type Position,
 } from '@rejoin/protocol'
-import type { Environment } from '../environment.ts'
-import type { Gap, Log } from '../log/contract.ts'
-import { mergeInOrder } from '../log/in-order.ts'
-import { type Block, type Blocks, framesAfter } from './blocks.ts'
+import type { Cancel, Environment } from '../environment.ts'
+import type { Log, Window } from '../log/contract.ts'
+import type { Blocks } from './blocks.ts'
 import type { CatchUpQueue } from './catch-up.ts'
 import type { Frame } from './frame.ts'
 import type { Follower, Live } from './live.ts'
 import type { Observers, ReaderFacts } from './observation.ts'
 import type { Opening, Start } from './opening.ts'
+import type { Presence } from './presence.ts'
+import { type Replay, readReplay } from './replay-source.ts'
 import type { RetryPolicy } from './retry.ts'
 import { type SharedBytes, type Sink, shareBytes } from './sink.ts'
 import type { Snapshots } from './snapshot.ts'
@@ -37,8 +40,15 @@ export interface Session extends Follower {
   drained(): void
   /** Told by the adapter: the reader has gone. */
   disconnected(): void
-  /** Ends the stream with a reasoned `close`; the reader is told to be back after `retryMs`. */
-  end(reason: CloseReason, options?: { retryMs?: number; cause?: unknown }): void
+  /** Ends the stream with a reasoned `close`. */
+  end(reason: CloseReason, options?: EndOptions): void
+}
+
+export interface EndOptions {
+  /** When the reader should be back; left out, what the hub tells everybody now. */
+  readonly retryMs?: number
+  /** The error that made the hub do it, for its observers. */
+  readonly cause?: unknown
 }
 
 export interface SessionContext {
@@ -54,8 +64,7 @@ export interface SessionContext {
   readonly heartbeatMs: number
   idOf(position: Position): string
   findOpening(subscription: Subscription, start: Start): Promise<Opening>
-  /** Whether the reader's rights still hold; ends the session when they do not. */
-  stillAllowed(session: Session): Promise<boolean>
+  readonly presence: Pick<Presence, 'isStale' | 'renew'>
   onEnd(session: Session): void
 }
 
@@ -80,12 +89,15 @@ export function createSession(context: SessionContext, request: SessionRequest, 
   const { connection, subscription, reader } = request
   const { channels } = subscription
   const requested = request.start.from === 'cursor' ? request.start.cursor : null
+  // What arrived may be as long as a header; nobody needs to read more of it than this, in a frame or in a log.
+  const shown = requested === null ? null : requested.slice(0, maxEcho)
   const facts = { connection, channels, ...reader }
   const startedAt = environment.now()
 
   let mode: Session['mode'] = 'replaying'
   let full = false
   let busy = false
+  let started = false
   let greeted = false
   /** Everything of the subscription up to here has been handed to the sink. Only kept up while not live. */
   let cursor: Position = origin
@@ -93,34 +105,33 @@ export function createSession(context: SessionContext, request: SessionRequest, 
   let unmarked = 0
   /** Set while a return has to be reported: events handed out since the reader came back. */
   let replayed: number | undefined
+  let stopJudging: Cancel = () => undefined
 
   function start(): void {
     if (mode === 'ended') return
-    observers.tell('connect', { ...facts, requested, resuming: requested !== null })
+    started = true
+    observers.tell('connect', { ...facts, requested: shown, resuming: requested !== null })
     if (request.start.from === 'now') {
       cursor = live.head
-      greet({ resumed: false, id: idOf(cursor) })
+      push(shareBytes([hello({ resumed: false, id: idOf(cursor) })]))
       wake()
     } else {
       busy = true
+      stopJudging = environment.after(judgeTimeoutMs, () => end('log-unavailable'))
       void open().then(release, fail)
     }
   }
 
+  /** Finds the place to start from. The greeting waits for the first read, which alone can tell that it is whole. */
   async function open(): Promise<void> {
-    const cancel = environment.after(judgeTimeoutMs, () => !greeted && end('log-unavailable'))
-    const opening = await context.findOpening(subscription, request.start).finally(cancel)
+    const opening = await context.findOpening(subscription, request.start)
     if (mode === 'ended') return
-    if (!opening.ok) {
-      await announceGap(opening.reason, opening.channels, requested as string)
-      return
+    if (opening.ok) {
+      cursor = opening.position
+      replayed = requested === null ? undefined : 0
+    } else {
+      await announceGap(opening.reason, opening.channels, shown as string, origin)
     }
-    cursor = opening.position
-    if (requested !== null) {
-      replayed = 0
-      return
-    }
-    greet({ resumed: false, id: idOf(cursor) })
   }
 
   /** Asks for a slice of time to catch up, unless one is under way. */
@@ -146,6 +157,10 @@ export function createSession(context: SessionContext, request: SessionRequest, 
       busy = false
       return
     }
+    if (context.presence.isStale(session)) {
+      void context.presence.renew(session).then(release, fail)
+      return
+    }
     if (!live.hot.covers(channels, cursor)) {
       void catchUpFromLog().then(undefined, fail)
       return
@@ -164,114 +179,136 @@ export function createSession(context: SessionContext, request: SessionRequest, 
     if (slice.cut || full || !live.join(session, cursor)) return false
     mode = 'live'
     reportReplay()
+    // Its last id may be far behind what it was passed over; the checkpoints of the live side count from now.
+    if (unmarked > 0) push(shareBytes([checkpoint()]))
     return true
   }
 
   async function catchUpFromLog(): Promise<void> {
-    if (!(await context.stillAllowed(session))) return
-    const through = live.head
     const from = cursor
-    const answers = await Promise.all(channels.map((channel) => context.blocks.read(channel, from, through)))
+    const replay = await readReplay(context.blocks, channels, from, live.head)
     if (mode !== 'replaying') return
-    const gaps = answers.filter((answer): answer is Gap => 'channels' in answer)
-    if (gaps.length > 0) {
-      const reason = gaps.some((gap) => gap.reason === 'forced') ? 'forced' : 'expired'
-      await announceGap(
-        reason,
-        gaps.flatMap((gap) => gap.channels),
-        greeted ? idOf(from) : (requested as string),
-      )
+    if ('wholeAfter' in replay) {
+      // A reader that only asked for the past has lost nothing: what it asked for begins later now.
+      if (!greeted && requested === null) await open()
+      else
+        await announceGap(replay.reason, replay.channels, greeted ? idOf(from) : (shown as string), replay.wholeAfter)
       release()
       return
     }
     context.catchUp.add(() => {
-      deliverBlocks(answers as Block[], from)
+      if (mode === 'replaying') deliverReplay(replay)
       release()
     })
   }
 
-  /** As much of the blocks as the sink takes. The rest is at hand when it has drained, or is read again. */
-  function deliverBlocks(blocks: readonly Block[], from: Position): void {
-    if (mode !== 'replaying') return
-    const through = blocks.map((block) => block.through).reduce((a, b) => (isAfter(a, b) ? b : a))
-    const frames = mergeInOrder(
-      blocks.map((block) => framesAfter(block, from, through)),
-      Number.POSITIVE_INFINITY,
-    )
-    for (const { slice, last } of slicesOf(frames, sliceBytes)) {
-      if (full) return
-      deliver(slice, last ? through : (slice.at(-1) as Frame).position)
+  /** As much of it as the sink takes. The rest is at hand when it has drained, or is read again. */
+  function deliverReplay({ frames, through }: Replay): void {
+    let slice: Frame[] = []
+    let bytes = 0
+    for (const frame of frames) {
+      if (bytes >= sliceBytes) {
+        deliver(slice, (slice.at(-1) as Frame).position)
+        if (full) return
+        slice = []
+        bytes = 0
+      }
+      slice.push(frame)
+      bytes += frame.bytes.length
     }
+    deliver(slice, through)
   }
 
   function deliver(frames: readonly Frame[], through: Position): void {
     const wanted = frames.filter((frame) => wants(subscription, frame))
-    const parts = wanted.map((frame) => frame.bytes)
+    const parts = greeted ? [] : greeting()
+    for (const frame of wanted) parts.push(frame.bytes)
     cursor = through
     if (replayed !== undefined) replayed += wanted.length
     unmarked = wanted.length > 0 ? 0 : unmarked + frames.length
-    if (!greeted) {
-      parts.unshift(hello({ resumed: true, id: requested as string }))
-      if (request.start.from === 'cursor' && request.start.added?.length) parts.splice(1, 0, added(request.start.added))
-    }
-    if (unmarked > maxUnmarked) {
-      unmarked = 0
-      parts.push(Buffer.from(encodeCheckpoint({ id: idOf(cursor) })))
-    }
+    if (unmarked > maxUnmarked) parts.push(checkpoint())
     if (parts.length > 0) push(shareBytes(parts))
   }
 
+  function greeting(): Uint8Array[] {
+    if (requested === null) return [hello({ resumed: false, id: idOf(cursor) })]
+    const added = request.start.from === 'cursor' ? (request.start.added ?? []) : []
+    const resumed = hello({ resumed: true, id: requested })
+    return added.length > 0 ? [resumed, announceAdded(requested, added)] : [resumed]
+  }
+
+  function checkpoint(): Uint8Array {
+    unmarked = 0
+    return Buffer.from(encodeCheckpoint({ id: idOf(cursor) }))
+  }
+
   /** Channels the reader did not have before are whole from its cursor on; what was before that, it has to load. */
-  function added(names: readonly string[]): Uint8Array {
-    const id = requested as string
+  function announceAdded(id: string, names: readonly string[]): Uint8Array {
     const sync = { reason: 'added' as const, channels: names, requested: id, oldest: null, latest: id }
     return Buffer.from(encodeSyncRequired(sync, { id }))
   }
 
-  /** The only thing that moves a cursor over a gap (§4.6). */
-  async function announceGap(reason: GapReason, lost: readonly string[], from: string): Promise<void> {
-    if (!greeted) greet({ resumed: false })
+  /** The only thing that moves a cursor over a gap (§4.6), and never back. */
+  async function announceGap(
+    reason: GapReason,
+    lost: readonly string[],
+    from: string,
+    wholeAfter: Position,
+  ): Promise<void> {
+    if (!greeted) push(shareBytes([hello({ resumed: false })]))
     replayed = undefined
     observers.tell('gap', { ...facts, channels: lost, reason, requested: from })
-    const [{ position, state }, oldest] = await Promise.all([context.snapshots.take(channels), oldestHeld()])
+    const taken = await context.snapshots.take(channels, latest(cursor, wholeAfter))
+    const windows = await context.log.windows(channels)
     if (mode !== 'replaying') return
+    // A snapshot that took longer than the window reaches back is of no use: what follows it is gone as well.
+    const outlived = windows.some((window) => isAfter(window.trimmedThrough, taken.position))
+    const useful = !outlived || live.hot.covers(channels, taken.position)
+    const { position, state } = useful ? taken : { position: live.head, state: {} }
     cursor = position
+    unmarked = 0
     const id = idOf(position)
-    const sync = { reason, channels: lost, requested: from.slice(0, maxEcho), oldest, latest: id, ...state }
+    const sync = { reason, channels: lost, requested: from, oldest: oldestOf(windows), latest: id, ...state }
     push(shareBytes([Buffer.from(encodeSyncRequired(sync, { id }))]))
   }
 
-  async function oldestHeld(): Promise<string | null> {
-    const windows = await context.log.windows(channels)
-    const oldest = windows.flatMap((window) => window.oldest ?? []).sort((a, b) => (isAfter(a, b) ? 1 : -1))[0]
+  function oldestOf(windows: readonly Window[]): string | null {
+    const oldest = windows.flatMap((window) => window.oldest ?? []).sort(comparePositions)[0]
     return oldest ? idOf(oldest) : null
   }
 
   function reportReplay(): void {
-    if (replayed === undefined || requested === null) return
+    if (replayed === undefined || shown === null) return
     const elapsedMs = environment.now() - startedAt
-    observers.tell('replay', { ...facts, requested, replayed, elapsedMs })
+    observers.tell('replay', { ...facts, requested: shown, replayed, elapsedMs })
     replayed = undefined
-  }
-
-  function greet(greeting: { resumed: boolean; id?: string }): void {
-    push(shareBytes([hello(greeting)]))
   }
 
   function hello({ resumed, id }: { resumed: boolean; id?: string }): Uint8Array {
     greeted = true
-    const seen = requested === null ? null : requested.slice(0, maxEcho)
-    const greeting = { resumed, requested: seen, heartbeatMs: context.heartbeatMs, connection }
+    stopJudging()
+    const greeting = { resumed, requested: shown, heartbeatMs: context.heartbeatMs, connection }
     return Buffer.from(encodeHello(greeting, { retryMs: context.retry.forOne(), ...(id ? { id } : {}) }))
   }
 
   function push(bytes: SharedBytes): boolean {
     if (mode === 'ended') return true
-    if (!sink.write(bytes)) {
+    if (!write(bytes)) {
       full = true
       context.stalls.watch(stalled)
     }
     return !full
+  }
+
+  /** A sink that throws costs its own reader, and nobody else whose turn it is. */
+  function write(bytes: SharedBytes): boolean {
+    try {
+      return sink.write(bytes)
+    } catch (cause) {
+      finish('failed', cause)
+      sink.destroy()
+      return true
+    }
   }
 
   const stalled: Stalled = {
@@ -279,28 +316,36 @@ export function createSession(context: SessionContext, request: SessionRequest, 
       return sink.pending
     },
     giveUp() {
-      observers.tell('stall', { ...facts, pending: sink.pending })
-      finish('stalled')
+      if (mode !== 'ended') {
+        observers.tell('stall', { ...facts, pending: sink.pending })
+        finish('stalled')
+      }
       sink.destroy()
     },
   }
 
   function finish(reason: string, cause?: unknown): void {
+    if (mode === 'ended') return
     if (mode === 'live') live.leave(session)
     mode = 'ended'
-    context.stalls.unwatch(stalled)
-    observers.tell('close', { ...facts, reason, durationMs: environment.now() - startedAt, cause })
+    stopJudging()
+    // One that was turned away at the door was never here.
+    if (started) observers.tell('close', { ...facts, reason, durationMs: environment.now() - startedAt, cause })
     context.onEnd(session)
   }
 
-  function end(
-    reason: CloseReason,
-    { retryMs = context.retry.forOne(), cause }: { retryMs?: number; cause?: unknown } = {},
-  ) {
+  function end(reason: CloseReason, { retryMs = context.retry.forOne(), cause }: EndOptions = {}): void {
     if (mode === 'ended') return
-    sink.write(shareBytes([Buffer.from(encodeClose({ reason }, { retryMs }))]))
+    if (full) {
+      // It does not read: the farewell would wait behind the rest, and both would hold the socket.
+      finish(reason, cause)
+      sink.destroy()
+      return
+    }
+    write(shareBytes([Buffer.from(encodeClose({ reason }, { retryMs }))]))
     sink.end()
     finish(reason, cause)
+    if (sink.pending > 0) context.stalls.watch(stalled)
   }
 
   const session: Session = {
@@ -321,7 +366,8 @@ export function createSession(context: SessionContext, request: SessionRequest, 
       wake()
     },
     disconnected() {
-      if (mode !== 'ended') finish('disconnected')
+      context.stalls.unwatch(stalled)
+      finish('disconnected')
     },
     leaveLive(position) {
       cursor = position
@@ -331,20 +377,4 @@ export function createSession(context: SessionContext, request: SessionRequest, 
     end,
   }
   return session
-}
-
-/** Runs of frames of about `maxBytes` each; always at least one run, which may be empty. */
-function* slicesOf(frames: readonly Frame[], maxBytes: number): Generator<{ slice: Frame[]; last: boolean }> {
-  let slice: Frame[] = []
-  let bytes = 0
-  for (const frame of frames) {
-    if (bytes >= maxBytes) {
-      yield { slice, last: false }
-      slice = []
-      bytes = 0
-    }
-    slice.push(frame)
-    bytes += frame.bytes.length
-  }
-  yield { slice, last: true }
 }

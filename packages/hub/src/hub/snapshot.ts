@@ -1,4 +1,4 @@
-import type { Position } from '@rejoin/protocol'
+import { isAfter, type Position } from '@rejoin/protocol'
 import type { Environment } from '../environment.ts'
 
 /**
@@ -29,7 +29,8 @@ export interface Snapshot {
 }
 
 export interface Snapshots {
-  take(channels: readonly string[]): Promise<Snapshot>
+  /** A snapshot whose position is not before `notBefore`: an older one would send its reader back, and alarm it twice. */
+  take(channels: readonly string[], notBefore: Position): Promise<Snapshot>
 }
 
 export function createSnapshots(
@@ -37,7 +38,7 @@ export function createSnapshots(
   environment: Environment,
   head: () => Position,
 ): Snapshots {
-  const inFlight = new Map<string, Promise<Snapshot>>()
+  const inFlight = new Map<string, { position: Position; taking: Promise<Snapshot> }>()
 
   function begin(hook: SnapshotHook, key: string, channels: readonly string[]): Promise<Snapshot> {
     // The position comes first: events that fall between it and the reading of the state are sent again; the other way
@@ -46,21 +47,22 @@ export function createSnapshots(
     const taking = new Promise<Snapshot>((resolve) => {
       const finish = (state: Snapshot['state']) => {
         cancel()
-        inFlight.delete(key)
+        if (inFlight.get(key)?.taking === taking) inFlight.delete(key)
         resolve({ position, state })
       }
       const cancel = environment.after(snapshotTimeoutMs, () => finish({}))
       void ask(hook, channels).then(finish, () => finish({}))
     })
-    inFlight.set(key, taking)
+    inFlight.set(key, { position, taking })
     return taking
   }
 
   return {
-    async take(channels) {
+    async take(channels, notBefore) {
       if (!hook) return { position: head(), state: {} }
       const key = snapshotKey(channels)
-      return inFlight.get(key) ?? begin(hook, key, channels)
+      const shared = inFlight.get(key)
+      return shared && !isAfter(notBefore, shared.position) ? shared.taking : begin(hook, key, channels)
     },
   }
 }

@@ -35,7 +35,10 @@ export function createStallWatch(timeoutMs: number, environment: Environment): S
 
   return {
     watch(reader) {
-      if (!stalled.has(reader)) stalled.set(reader, { pending: reader.pending, since: environment.now() })
+      const seen = stalled.get(reader)
+      // More was written meanwhile: from here on, anything less is progress.
+      if (seen) seen.pending = Math.max(seen.pending, reader.pending)
+      else stalled.set(reader, { pending: reader.pending, since: environment.now() })
     },
     unwatch: (reader) => void stalled.delete(reader),
     stop: () => cancel(),

@@ -34,7 +34,7 @@ export interface Log {
    * appends nothing; the same key with another hash rejects with `key-reused`. Both are decided in that same step, or two
    * tries under way at once would make two events.
    */
-  append(entries: readonly NewEvent[], options?: AppendOptions): Promise<readonly LogEvent[]>
+  append(entries: readonly NewEvent[], options: AppendOptions): Promise<Appended>
 
   /**
    * Declares everything the channel holds void, as an entry of the log: it has a position, raises `trimmedThrough` to it
@@ -43,13 +43,14 @@ export interface Log {
   invalidate(channel: string): Promise<LogEvent>
 
   /**
-   * The events of `channels` after `after` and not past `through`, in position order, at most `limit` of them.
+   * The events of `channels` after `after` and not past `through`, in position order, no more than `limit` allows, but at
+   * least one if there is any: a page that stood still would be asked for again for ever.
    *
    * `through` must not be past what the caller's tail has delivered: a reader attached past it would be pushed the same
    * events again. The gap verdict is taken in the same step as the read, or after it: a trim that falls between an
    * earlier check and the read would lose events in silence.
    */
-  read(channels: readonly string[], after: Position, through: Position, limit: number): Promise<Page>
+  read(channels: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page>
 
   /** What is held of each channel now, in the order asked for. */
   windows(channels: readonly string[]): Promise<readonly Window[]>
@@ -75,21 +76,43 @@ export interface NewEvent {
 }
 
 export interface AppendOptions {
+  /**
+   * Made by the hub, new for every append. A log that is reached over a connection must answer a token it has seen with
+   * the places of then: client libraries send a command again when its answer was lost, and one publish would become two.
+   * A log in this process cannot be asked twice, and need not look.
+   */
+  readonly token: string
   /** Makes a publisher's retry harmless. Remembered for a bounded time and number of keys. */
   readonly once?: { readonly scope: string; readonly key: string; readonly hash: string }
 }
 
-export interface LogEvent extends NewEvent {
-  /** An `invalidation` comes through the tail only; it has no type and no data and is never sent to a reader. */
-  readonly kind: 'event' | 'invalidation'
+export interface Appended {
+  /** Where each entry stands, in the order given. */
+  readonly places: readonly Place[]
+  /** Nothing was appended: these are the places of an earlier publish under the same key or token. */
+  readonly repeated: boolean
+}
+
+export interface Place {
   readonly position: Position
   /** Wall clock at the append, in milliseconds. */
   readonly at: number
+}
+
+export interface LogEvent extends NewEvent, Place {
+  /** An `invalidation` comes through the tail only; it has no type and no data and is never sent to a reader. */
+  readonly kind: 'event' | 'invalidation'
   /**
    * Where this channel's previous event stands, `origin` for its first. A reader whose cursor lies before it, and who was
    * not handed that event, has lost it; so the hub checks this link even where the log reported no gap.
    */
   readonly previous: Position
+}
+
+export interface PageLimit {
+  readonly events: number
+  /** Of data; the event that reaches it is the last. */
+  readonly bytes: number
 }
 
 export interface Page {
@@ -137,12 +160,13 @@ export interface Window {
 /** What a channel keeps for readers that come back. Whichever bound is hit first trims the oldest events. */
 export interface WindowOptions {
   /**
-   * Events kept per channel. More rides out longer absences; a reader that needs a trimmed one is told of a gap.
+   * Events kept per channel. More rides out longer absences; a reader that needs one that is gone is told of a gap. All
+   * three bounds say what is kept for certain: a hub may still have an event in memory after its log has let go of it.
    * @defaultValue 1000
    */
   maxEvents?: number
   /**
-   * Age in milliseconds at which an event is let go, and with it the longest absence that can be resumed.
+   * Age in milliseconds at which an event is let go, and with it the longest absence that can be resumed for certain.
    * @defaultValue 300000
    */
   maxAgeMs?: number

@@ -22,7 +22,7 @@ export interface IdempotencyOptions {
    */
   maxAgeMs?: number
   /**
-   * How many keys are remembered over all publishers; beyond that the oldest go. Each costs about 300 bytes.
+   * How many keys are remembered over all publishers; beyond that the oldest go. Each costs about 300 bytes, and 50 per event.
    * @defaultValue 100000
    */
   maxKeys?: number

@@ -14,26 +14,48 @@ export function indexAfter(items: readonly Placed[], position: Position, start =
   return low
 }
 
-/** Merges lists that are each in position order into one, at most `limit` long. */
-export function mergeInOrder<Item extends Placed>(lists: readonly (readonly Item[])[], limit: number): Item[] {
-  const filled = lists.filter((list) => list.length > 0)
-  if (filled.length === 1) return (filled[0] as readonly Item[]).slice(0, limit)
+/** A stretch of a list in position order: from one index up to, but not including, another. */
+export interface Stretch<Item extends Placed> {
+  readonly items: readonly Item[]
+  from: number
+  readonly to: number
+}
 
-  const merged: Item[] = []
-  const next = filled.map(() => 0)
-  while (merged.length < limit) {
-    let best: Item | undefined
-    let from = -1
-    for (let index = 0; index < filled.length; index += 1) {
-      const candidate = (filled[index] as readonly Item[])[next[index] as number]
-      if (candidate && (!best || isAfter(best.position, candidate.position))) {
-        best = candidate
-        from = index
-      }
+/**
+ * Walks stretches as one list in position order, as far as the caller goes: nothing is copied or compared beyond that. The
+ * stretches lie in a heap by their next item, so a step costs the logarithm of their number.
+ */
+export function* mergeInOrder<Item extends Placed>(stretches: readonly Stretch<Item>[]): Generator<Item> {
+  const heap = stretches.filter((stretch) => stretch.from < stretch.to)
+  for (let index = (heap.length >> 1) - 1; index >= 0; index -= 1) sink(heap, index)
+  for (let first = heap[0]; first; first = heap[0]) {
+    yield first.items[first.from] as Item
+    first.from += 1
+    if (first.from === first.to) {
+      const last = heap.pop() as Stretch<Item>
+      if (last !== first) heap[0] = last
     }
-    if (!best) break
-    merged.push(best)
-    next[from] = (next[from] as number) + 1
+    sink(heap, 0)
   }
-  return merged
+}
+
+function sink<Item extends Placed>(heap: Stretch<Item>[], start: number): void {
+  let index = start
+  for (;;) {
+    const left = 2 * index + 1
+    const right = left + 1
+    let least = index
+    if (left < heap.length && isBefore(heap, left, least)) least = left
+    if (right < heap.length && isBefore(heap, right, least)) least = right
+    if (least === index) return
+    const other = heap[least] as Stretch<Item>
+    heap[least] = heap[index] as Stretch<Item>
+    heap[index] = other
+    index = least
+  }
+}
+
+function isBefore<Item extends Placed>(heap: readonly Stretch<Item>[], a: number, b: number): boolean {
+  const [one, other] = [heap[a], heap[b]] as [Stretch<Item>, Stretch<Item>]
+  return isAfter((other.items[other.from] as Item).position, (one.items[one.from] as Item).position)
 }

@@ -14,8 +14,9 @@ import {
   ulid,
 } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../environment.ts'
-import { type ChannelRing, createChannelRing } from './channel-ring.ts'
+import { byteCost, ChannelRing } from './channel-ring.ts'
 import type {
+  Appended,
   AppendOptions,
   Gap,
   Log,
@@ -23,6 +24,8 @@ import type {
   LogSource,
   NewEvent,
   Page,
+  PageLimit,
+  Place,
   Tail,
   TailBatch,
   Window,
@@ -42,7 +45,7 @@ export interface MemoryLogOptions {
   codec?: IdCodec
   /**
    * How long an empty channel is remembered. Forgetting one costs an announced gap to readers of unknown channels whose
-   * cursor is older than that, and frees about 200 bytes.
+   * cursor is older than that, and frees about 400 bytes.
    * @defaultValue 2592000000 (30 days)
    */
   forgetAfterMs?: number
@@ -79,7 +82,7 @@ class MemoryLog implements Log {
   readonly #clock: Clock
   readonly #forgetAfterMs: number
   readonly #channels = new Map<string, ChannelRing>()
-  readonly #idempotency: Idempotency<readonly LogEvent[]>
+  readonly #idempotency: Idempotency<readonly Place[]>
   readonly #tails = new Set<(batch: TailBatch) => void>()
   /** Stands for every channel that is not in the map: each that was ever trimmed and then forgotten is below it. */
   #forgottenThrough: Position = origin
@@ -95,28 +98,23 @@ class MemoryLog implements Log {
     this.#environment = environment
     this.#idempotency = createIdempotency(options.idempotency)
     this.formats = createIdFormats([{ codec }])
-    this.#clock = createClock({
-      kind: codec.clock,
-      maxSeq: codec.maxSeq,
-      now: environment.now,
-      ...(codec.minMs === undefined ? {} : { minMs: codec.minMs }),
-    })
+    this.#clock = createClock({ ...this.formats.range, now: environment.now })
     this.history = openBranch([], { epoch: createEpoch(environment.random), first: this.#clock.next() })
     this.#announced = this.#clock.last
     this.#cancelSweep = environment.after(sweepEveryMs, () => this.#sweep())
   }
 
-  async append(entries: readonly NewEvent[], { once }: AppendOptions = {}): Promise<readonly LogEvent[]> {
+  async append(entries: readonly NewEvent[], { once }: AppendOptions): Promise<Appended> {
     this.#assertOpen()
-    if (entries.length === 0) return []
     const at = this.#environment.now()
     const earlier = once && this.#idempotency.earlier(once, at)
-    if (earlier) return earlier
+    if (earlier) return { places: earlier, repeated: true }
     const events = entries.map((entry) => this.#ring(entry.channel).push(entry, this.#clock.next(), at))
     for (const channel of new Set(entries.map((entry) => entry.channel))) this.#ring(channel).trim(this.window, at)
-    if (once) this.#idempotency.remember(once, events, at)
+    const places = events.map(({ position, at }) => ({ position, at }))
+    if (once) this.#idempotency.remember(once, places, at)
     this.#announce(events)
-    return events
+    return { places, repeated: false }
   }
 
   async invalidate(channel: string): Promise<LogEvent> {
@@ -126,16 +124,15 @@ class MemoryLog implements Log {
     return entry
   }
 
-  async read(channels: readonly string[], after: Position, through: Position, limit: number): Promise<Page> {
+  async read(channels: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
     this.#assertOpen()
     const now = this.#environment.now()
     const gap = this.#gapAfter(channels, after, now)
     if (gap) return { events: [], completeThrough: after, gap }
 
-    const found = channels.map((channel) => this.#channels.get(channel)?.between(after, through, limit) ?? [])
-    const events = mergeInOrder(found, limit)
-    const last = events.at(-1)
-    return { events, completeThrough: last && events.length === limit ? last.position : through }
+    const found = channels.flatMap((channel) => this.#channels.get(channel)?.between(after, through) ?? [])
+    const { events, cut } = takePage(mergeInOrder(found), limit)
+    return { events, completeThrough: cut ? (events.at(-1) as LogEvent).position : through }
   }
 
   async windows(channels: readonly string[]): Promise<readonly Window[]> {
@@ -169,8 +166,9 @@ class MemoryLog implements Log {
   }
 
   #announce(events: readonly LogEvent[]): void {
+    if (events.length === 0) return
     if (this.#unannounced.length === 0) queueMicrotask(() => this.#announceAll())
-    this.#unannounced.push(...events)
+    for (const event of events) this.#unannounced.push(event)
   }
 
   #announceAll(): void {
@@ -184,7 +182,7 @@ class MemoryLog implements Log {
     let ring = this.#channels.get(channel)
     if (!ring) {
       // A channel that comes back after it was forgotten must not look as if it had never lost anything.
-      ring = createChannelRing(this.#forgottenThrough)
+      ring = new ChannelRing(this.#forgottenThrough)
       this.#channels.set(channel, ring)
     }
     return ring
@@ -212,11 +210,8 @@ class MemoryLog implements Log {
       (place, ring) => latest(place, ring.trimmedThrough),
       latest(after, this.#forgottenThrough),
     )
-    const events = mergeInOrder(
-      rings.map((ring) => ring.between(from, this.#announced, Number.POSITIVE_INFINITY)),
-      Number.POSITIVE_INFINITY,
-    )
-    return { after: from, events }
+    const held = rings.map((ring) => ring.between(from, this.#announced))
+    return { after: from, events: [...mergeInOrder(held)] }
   }
 
   #sweep(): void {
@@ -235,4 +230,15 @@ class MemoryLog implements Log {
     if (this.#closed)
       throw new RejoinError('The log is closed. Publish and subscribe before closing the hub.', { code: 'closed' })
   }
+}
+
+function takePage(found: Iterable<LogEvent>, limit: PageLimit): { events: LogEvent[]; cut: boolean } {
+  const events: LogEvent[] = []
+  let bytes = 0
+  for (const event of found) {
+    events.push(event)
+    bytes += byteCost(event)
+    if (events.length === limit.events || bytes >= limit.bytes) return { events, cut: true }
+  }
+  return { events, cut: false }
 }

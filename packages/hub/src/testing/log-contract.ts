@@ -1,6 +1,17 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { comparePositions, isAfter, judgeCursor, origin, type Position, renderId } from '@rejoin/protocol'
-import type { Log, LogEvent, LogSource, NewEvent, TailBatch, WindowOptions } from '../log/contract.ts'
+import type {
+  AppendOptions,
+  Log,
+  LogEvent,
+  LogSource,
+  NewEvent,
+  PageLimit,
+  Place,
+  TailBatch,
+  WindowOptions,
+} from '../log/contract.ts'
 import { createRandom, createVirtualEnvironment, type VirtualEnvironment } from './virtual-environment.ts'
 
 export interface LogContractOptions {
@@ -60,7 +71,7 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
 
   async 'positions rise while the wall clock steps back and forth'({ open, environment }) {
     const log = await open()
-    const events: LogEvent[] = []
+    const events: Stored[] = []
     for (const step of [0, -60_000, 3_600_000, -3_600_000, 1, 0]) {
       environment.stepClock(step)
       events.push(...(await appendAll(log, ['a', 'b'])))
@@ -71,10 +82,10 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
   async 'a batch stands together, in the order given'({ open }) {
     const log = await open()
     const [first, , batch] = await Promise.all([
-      log.append([entry('a', '1')]),
-      log.append([entry('a', '2')]),
-      log.append([entry('b', '3'), entry('a', '4'), entry('b', '5')]),
-      log.append([entry('a', '6')]),
+      append(log, [entry('a', '1')]),
+      append(log, [entry('a', '2')]),
+      append(log, [entry('b', '3'), entry('a', '4'), entry('b', '5')]),
+      append(log, [entry('a', '6')]),
     ])
     assert.equal(first.length, 1)
     assert.deepEqual(batch.map(dataOf), ['3', '4', '5'])
@@ -87,8 +98,11 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
     const log = await open()
     const texts = ['', '\n', 'two\nlines', '{"a":1}', '\ufeffBOM', 'nul\0nul', '🂡 é 漢', 'x'.repeat(100_000)]
     const after = await log.head()
-    await log.append(texts.map((data) => ({ channel: 'räume/1', type: 'größe', data })))
-    const { events } = await log.read(['räume/1'], after, await log.head(), 100)
+    await append(
+      log,
+      texts.map((data) => ({ channel: 'räume/1', type: 'größe', data })),
+    )
+    const { events } = await log.read(['räume/1'], after, await log.head(), atMost(100))
     assert.deepEqual(events.map(dataOf), texts)
     assert.deepEqual(new Set(events.map((event) => `${event.channel} ${event.type}`)), new Set(['räume/1 größe']))
   },
@@ -97,7 +111,7 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
     const log = await open()
     const events = await appendAll(log, ['a', 'b', 'x', 'a', 'c', 'b', 'x', 'a'])
     const after = events[1] as LogEvent
-    const page = await log.read(['a', 'b', 'unknown'], after.position, await log.head(), 100)
+    const page = await log.read(['a', 'b', 'unknown'], after.position, await log.head(), atMost(100))
     assert.deepEqual(
       page.events.map((event) => event.position),
       events.filter((event, index) => index > 1 && 'ab'.includes(event.channel)).map((event) => event.position),
@@ -108,8 +122,8 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
   async 'a read stops at `through`, and is complete up to there'({ open }) {
     const log = await open()
     const events = await appendAll(log, ['a', 'a', 'b', 'a'])
-    const through = (events[2] as LogEvent).position
-    const page = await log.read(['a'], origin, through, 100)
+    const through = (events[2] as Stored).position
+    const page = await log.read(['a'], origin, through, atMost(100))
     assert.deepEqual(page.events.map(dataOf), ['0', '1'])
     assert.deepEqual(page.completeThrough, through)
   },
@@ -117,22 +131,37 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
   async 'a page cut short by its limit is complete only up to its last event'({ open }) {
     const log = await open()
     const events = await appendAll(log, ['a', 'b', 'a', 'b', 'a'])
-    const page = await log.read(['a', 'b'], origin, await log.head(), 3)
+    const page = await log.read(['a', 'b'], origin, await log.head(), atMost(3))
     assert.deepEqual(page.events.map(dataOf), ['0', '1', '2'])
-    assert.deepEqual(page.completeThrough, (events[2] as LogEvent).position)
+    assert.deepEqual(page.completeThrough, (events[2] as Stored).position)
+  },
+
+  async 'a page has no more bytes than asked for, but always an event'({ open }) {
+    const log = await open()
+    const after = await log.head()
+    await append(log, [entry('a', 'x'.repeat(900)), entry('a', 'x'.repeat(900)), entry('a', 'x'.repeat(900))])
+    const two = await log.read(['a'], after, await log.head(), atMost(10, 1000))
+    assert.equal(two.events.length, 2)
+    assert.deepEqual(two.completeThrough, two.events[1]?.position)
+    assert.equal((await log.read(['a'], after, await log.head(), atMost(10, 1))).events.length, 1)
   },
 
   async 'pages read from one `completeThrough` to the next give every event once'({ open, environment }) {
     const log = await open()
     const random = createRandom(7)
     const channels = ['a', 'b', 'c', 'd']
-    const appended: LogEvent[] = []
+    const appended: Stored[] = []
     for (let round = 0; round < 60; round += 1) {
       const picked = Array.from(
         { length: 1 + Math.floor(random() * 4) },
         () => channels[Math.floor(random() * 4)] as string,
       )
-      appended.push(...(await log.append(picked.map((channel) => entry(channel, `${round}`)))))
+      appended.push(
+        ...(await append(
+          log,
+          picked.map((channel) => entry(channel, `${round}`)),
+        )),
+      )
       environment.stepClock(Math.floor(random() * 3))
     }
     for (const limit of [1, 2, 7, 1000]) {
@@ -147,12 +176,10 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
   async 'each event names its predecessor in its channel'({ open }) {
     const log = await open()
     const events = await appendAll(log, ['a', 'b', 'a', 'a', 'b'])
-    const previous = events.map((event) => event.previous)
-    const at = (index: number) => (events[index] as LogEvent).position
-    assert.deepEqual(previous, [origin, origin, at(0), at(2), at(1)])
+    const at = (index: number) => (events[index] as Stored).position
     assert.deepEqual(
       (await readAll(log, ['a', 'b'], origin)).map((event) => event.previous),
-      previous,
+      [origin, origin, at(0), at(2), at(1)],
     )
   },
 
@@ -161,15 +188,18 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
     const events = await appendAll(log, ['a', 'a', 'b', 'a', 'a', 'a'])
     const [a, b] = await log.windows(['a', 'b'])
     assert.equal(a?.events, 3)
-    assert.deepEqual(a?.oldest, (events[3] as LogEvent).position)
-    assert.deepEqual(a?.newest, (events[5] as LogEvent).position)
-    assert.deepEqual(a?.trimmedThrough, (events[1] as LogEvent).position)
+    assert.deepEqual(a?.oldest, (events[3] as Stored).position)
+    assert.deepEqual(a?.newest, (events[5] as Stored).position)
+    assert.deepEqual(a?.trimmedThrough, (events[1] as Stored).position)
     assert.deepEqual([b?.events, b?.trimmedThrough], [1, origin])
   },
 
   async 'a channel keeps no more bytes than its window'({ open }) {
     const log = await open({ maxBytes: 1000 })
-    await log.append(Array.from({ length: 5 }, () => entry('a', 'x'.repeat(400))))
+    await append(
+      log,
+      Array.from({ length: 5 }, () => entry('a', 'x'.repeat(400))),
+    )
     const [a] = await log.windows(['a'])
     assert.equal(a?.events, 2)
   },
@@ -177,22 +207,22 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
   async 'an event older than the window is gone, also from a channel nobody publishes to'({ open, environment }) {
     const log = await open({ maxAgeMs: 1000 })
     const after = await log.head()
-    const [old] = await log.append([entry('a', 'old')])
+    const [old] = await append(log, [entry('a', 'old')])
     await environment.advance(900)
-    await log.append([entry('a', 'young')])
+    await append(log, [entry('a', 'young')])
     await environment.advance(200)
-    assert.ok((await log.read(['a'], after, await log.head(), 10)).gap)
-    const page = await log.read(['a'], (old as LogEvent).position, await log.head(), 10)
+    assert.ok((await log.read(['a'], after, await log.head(), atMost(10))).gap)
+    const page = await log.read(['a'], (old as Stored).position, await log.head(), atMost(10))
     assert.deepEqual([page.gap, page.events.map(dataOf)], [undefined, ['young']])
   },
 
   async 'a cursor on the last trimmed event has lost nothing; one before it has'({ open }) {
     const log = await open({ maxEvents: 2 })
     const events = await appendAll(log, ['a', 'a', 'a', 'a'])
-    const at = (index: number) => (events[index] as LogEvent).position
-    const whole = await log.read(['a'], at(1), await log.head(), 10)
+    const at = (index: number) => (events[index] as Stored).position
+    const whole = await log.read(['a'], at(1), await log.head(), atMost(10))
     assert.deepEqual([whole.gap, whole.events.map(dataOf)], [undefined, ['2', '3']])
-    const torn = await log.read(['a'], at(0), await log.head(), 10)
+    const torn = await log.read(['a'], at(0), await log.head(), atMost(10))
     assert.deepEqual([torn.gap, torn.events], [{ channels: ['a'], reason: 'expired', wholeAfter: at(1) }, []])
   },
 
@@ -200,7 +230,7 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
     const log = await open({ maxEvents: 2 })
     const after = await log.head()
     await appendAll(log, ['a', 'a', 'a', 'b', 'b', 'c', 'c', 'c'])
-    const page = await log.read(['a', 'b', 'c', 'unknown'], after, await log.head(), 10)
+    const page = await log.read(['a', 'b', 'c', 'unknown'], after, await log.head(), atMost(10))
     assert.deepEqual(page.gap?.channels, ['a', 'c'])
   },
 
@@ -210,16 +240,16 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
   }) {
     const log = await open()
     const tail = await follow(log, await log.head())
-    const before = await log.append([entry('a', '1'), entry('b', '2')])
+    const before = await append(log, [entry('a', '1'), entry('b', '2')])
     const voided = await log.invalidate('a')
-    const after = await log.append([entry('a', '3')])
+    const after = await append(log, [entry('a', '3')])
     await environment.settle()
     assertRising([...before, voided, ...after].map((event) => event.position))
-    const cursor = (before[1] as LogEvent).position
-    const page = await log.read(['a', 'b'], cursor, await log.head(), 10)
+    const cursor = (before[1] as Stored).position
+    const page = await log.read(['a', 'b'], cursor, await log.head(), atMost(10))
     assert.deepEqual(page.gap, { channels: ['a'], reason: 'forced', wholeAfter: voided.position })
-    assert.deepEqual((await log.read(['a'], voided.position, await log.head(), 10)).events.map(dataOf), ['3'])
-    assert.equal((await log.read(['b'], origin, await log.head(), 10)).gap, undefined)
+    assert.deepEqual((await log.read(['a'], voided.position, await log.head(), atMost(10))).events.map(dataOf), ['3'])
+    assert.equal((await log.read(['b'], origin, await log.head(), atMost(10))).gap, undefined)
     assert.deepEqual(
       tail.events().map((event) => [event.kind, event.channel]),
       [
@@ -234,19 +264,19 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
   async 'a publish under a key it knows appends nothing and gives the same places'({ open }) {
     const log = await open()
     const once = { scope: 'me', key: 'k', hash: 'h' }
-    const both = await Promise.all([log.append([entry('a', '1')], { once }), log.append([entry('a', '1')], { once })])
-    const third = await log.append([entry('a', '1')], { once })
+    const both = await Promise.all([append(log, [entry('a', '1')], once), append(log, [entry('a', '1')], once)])
+    const third = await append(log, [entry('a', '1')], once)
     const places = [...both, third].map((events) => events.map((event) => event.position))
     assert.deepEqual(places, [places[0], places[0], places[0]])
     assert.equal((await readAll(log, ['a'], origin)).length, 1)
-    await log.append([entry('a', '1')], { once: { ...once, scope: 'you' } })
+    await append(log, [entry('a', '1')], { ...once, scope: 'you' })
     assert.equal((await readAll(log, ['a'], origin)).length, 2)
   },
 
   async 'a key used again for something else is refused, and nothing is appended'({ open }) {
     const log = await open()
-    await log.append([entry('a', '1')], { once: { scope: 'me', key: 'k', hash: 'h' } })
-    await assert.rejects(log.append([entry('a', '2')], { once: { scope: 'me', key: 'k', hash: 'other' } }), {
+    await append(log, [entry('a', '1')], { scope: 'me', key: 'k', hash: 'h' })
+    await assert.rejects(append(log, [entry('a', '2')], { scope: 'me', key: 'k', hash: 'other' }), {
       code: 'key-reused',
     })
     assert.equal((await readAll(log, ['a'], origin)).length, 1)
@@ -259,7 +289,7 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
     const log = await open()
     const start = await log.head()
     const tail = await follow(log, start)
-    const appended = (await Promise.all(Array.from({ length: 50 }, (_, n) => log.append([entry('a', `${n}`)])))).flat()
+    const appended = (await Promise.all(Array.from({ length: 50 }, (_, n) => append(log, [entry('a', `${n}`)])))).flat()
     await environment.settle()
     assert.deepEqual(
       tail.events().map((event) => event.position),
@@ -272,7 +302,7 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
     const log = await open()
     const events = await appendAll(log, ['a', 'b', 'a'])
     await environment.settle()
-    const start = (events[0] as LogEvent).position
+    const start = (events[0] as Stored).position
     const tail = await follow(log, start)
     await appendAll(log, ['c'])
     await environment.settle()
@@ -292,7 +322,7 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
     await environment.settle()
     const first = tail.batches[0] as TailBatch
     assert.ok(isAfter(first.after, start), 'the first batch claims to follow a place whose events are gone')
-    assert.deepEqual(tail.events().map(dataOf), [(events[2] as LogEvent).data])
+    assert.deepEqual(tail.events().map(dataOf), [(events[2] as Stored).data])
   },
 
   async 'the tail is not called from inside an append'({ open }) {
@@ -303,7 +333,7 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
       calledInside ||= inside
     })
     inside = true
-    const appended = log.append([entry('a', '1')])
+    const appended = append(log, [entry('a', '1')])
     inside = false
     await appended
     assert.equal(calledInside, false)
@@ -325,7 +355,7 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
     await log.tail(start, ({ events }) => {
       for (const event of events) {
         reads.push(
-          log.read([event.channel], start, event.position, 1000).then((page) => {
+          log.read([event.channel], start, event.position, atMost(1000)).then((page) => {
             assert.deepEqual(page.events.at(-1)?.position, event.position)
           }),
         )
@@ -353,7 +383,16 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
     const ids = events.map((event) => renderId(event.position, before))
     await before.close()
     const log = await open()
-    assert.deepEqual(await readAll(log, ['a', 'b'], origin), events)
+    assert.deepEqual(
+      (await readAll(log, ['a', 'b'], origin)).map(({ channel, type, data, position, at }) => ({
+        channel,
+        type,
+        data,
+        position,
+        at,
+      })),
+      events,
+    )
     assert.deepEqual(
       events.map((event) => renderId(event.position, log)),
       ids,
@@ -365,7 +404,7 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
   async 'an id from before everything was lost is told from one of today'({ open, environment }) {
     const before = await open()
     const [event] = await appendAll(before, ['a'])
-    const id = renderId((event as LogEvent).position, before)
+    const id = renderId((event as Stored).position, before)
     await before.close()
     await environment.advance(1)
     const log = await open()
@@ -377,15 +416,23 @@ const duties: Record<string, (bench: Bench) => Promise<void>> = {
   async 'an empty append is no event'({ open }) {
     const log = await open()
     const head = await log.head()
-    assert.deepEqual(await log.append([]), [])
+    assert.deepEqual(await append(log, []), [])
     assert.deepEqual(await log.head(), head)
+  },
+
+  async 'a token it has seen is answered with the places of then, and appends nothing'({ open }) {
+    const log = await open()
+    const first = await log.append([entry('a', '1')], { token: 'same' })
+    const again = await log.append([entry('a', '1')], { token: 'same' })
+    assert.deepEqual(again, { places: first.places, repeated: true })
+    assert.equal((await readAll(log, ['a'], origin)).length, 1)
   },
 
   async 'a closed log refuses with the code `closed`'({ open }) {
     const log = await open()
     await log.close()
-    await assert.rejects(log.append([entry('a', '1')]), { code: 'closed' })
-    await assert.rejects(log.read(['a'], origin, origin, 1), { code: 'closed' })
+    await assert.rejects(append(log, [entry('a', '1')]), { code: 'closed' })
+    await assert.rejects(log.read(['a'], origin, origin, atMost(1)), { code: 'closed' })
     await assert.rejects(log.head(), { code: 'closed' })
   },
 }
@@ -394,14 +441,26 @@ function entry(channel: string, data: string): NewEvent {
   return { channel, type: 'message', data }
 }
 
-function dataOf(event: LogEvent): string {
+function dataOf(event: NewEvent): string {
   return event.data
 }
 
+function atMost(events: number, bytes = Number.POSITIVE_INFINITY): PageLimit {
+  return { events, bytes }
+}
+
+type Stored = NewEvent & Place
+
+async function append(log: Log, entries: readonly NewEvent[], once?: AppendOptions['once']): Promise<Stored[]> {
+  const { places } = await log.append(entries, { token: randomUUID(), ...(once ? { once } : {}) })
+  assert.equal(places.length, entries.length)
+  return entries.map((entry, index) => ({ ...entry, ...(places[index] as Place) }))
+}
+
 /** One append each, the data being its number. */
-async function appendAll(log: Log, channels: readonly string[]): Promise<LogEvent[]> {
-  const events: LogEvent[] = []
-  for (const [index, channel] of channels.entries()) events.push(...(await log.append([entry(channel, `${index}`)])))
+async function appendAll(log: Log, channels: readonly string[]): Promise<Stored[]> {
+  const events: Stored[] = []
+  for (const [index, channel] of channels.entries()) events.push(...(await append(log, [entry(channel, `${index}`)])))
   return events
 }
 
@@ -409,7 +468,7 @@ async function readAll(log: Log, channels: readonly string[], after: Position, l
   const events: LogEvent[] = []
   const through = await log.head()
   for (let cursor = after; isAfter(through, cursor); ) {
-    const page = await log.read(channels, cursor, through, limit)
+    const page = await log.read(channels, cursor, through, atMost(limit))
     assert.equal(page.gap, undefined)
     assert.ok(isAfter(page.completeThrough, cursor), 'a page must lead on')
     events.push(...page.events)

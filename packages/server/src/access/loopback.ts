@@ -15,7 +15,10 @@ export function loopbackOnly(): Middleware {
     const forbid = (message: string) => refuse(response, 403, 'forbidden', message)
     // Also on answers to requests without an origin: a cache must not give those to a page that needs the header.
     response.setHeader('Vary', 'Origin')
-    if (!isLoopbackHost(host)) {
+    if (!request.url?.startsWith('/')) {
+      // A target with a host of its own: what it names and what `Host` names could differ, and no browser sends one.
+      forbid('Send the path alone as the target of the request.')
+    } else if (!isLoopbackHost(host)) {
       forbid(`This hub is open to its own machine only. ${addressAdvice(host)}`)
     } else if (origin === undefined) {
       next()

@@ -50,6 +50,7 @@ export function jsonLines(output: JsonOutput): Announcer {
         if (cause) logger.error({ ...line, cause: String(cause) })
         else logger.info(line)
       })
+      hub.on('error', ({ cause }) => logger.error({ event: 'request_failed', cause: String(cause) }))
     },
 
     stopping: (signal) => logger.info({ event: 'server_stopping', signal }),

@@ -35,6 +35,7 @@ export function terminal({ write, colour, now }: Terminal): Announcer {
       hub.on('close', ({ connection, channels, reason, cause }) => {
         if (cause) say(`${style('red', 'failed')} ${some(channels)} ${connection}, ${reason}: ${String(cause)}`)
       })
+      hub.on('error', ({ cause }) => say(`${style('red', 'failed')} to answer a request: ${String(cause)}`))
     },
 
     stopping(signal) {

@@ -19,7 +19,8 @@ export function createCut(): Cut {
 
     admit(tab, request, response) {
       const { socket } = request
-      if (healing.has(tab)) {
+      // A response that waits behind another on the same socket has none yet, and is never told when that one goes.
+      if (healing.has(tab) || response.socket === null) {
         socket.resetAndDestroy()
         return false
       }
@@ -37,6 +38,6 @@ export function createCut(): Cut {
 export interface Cut {
   /** Resets the open streams of a tab, and those it opens in the next `ms` milliseconds. */
   begin(tab: string, ms: number): void
-  /** Takes in a new stream. When it returns false the line is cut and the socket is gone: do not answer. */
+  /** Takes in a new stream. When it returns false the socket is gone: do not answer. */
   admit(tab: string, request: IncomingMessage, response: ServerResponse): boolean
 }

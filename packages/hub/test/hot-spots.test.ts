@@ -1,0 +1,176 @@
+import { memoryLog } from '@rejoin/hub/memory'
+import { createVirtualEnvironment } from '@rejoin/hub/testing'
+import { comparePositions, isAfter, type Position } from '@rejoin/protocol'
+import { describe, expect, test } from 'vitest'
+import { createBlocks } from '../src/hub/blocks.ts'
+import { createCatchUpQueue } from '../src/hub/catch-up.ts'
+import { encodeFrame } from '../src/hub/frame.ts'
+import { createHotWindow } from '../src/hub/hot-window.ts'
+import { createStallWatch } from '../src/hub/stall.ts'
+import type { Log, LogEvent } from '../src/log/contract.ts'
+import { mergeInOrder } from '../src/log/in-order.ts'
+
+const at = (ms: number, seq = 0): Position => ({ ms, seq })
+const event = (position: Position, previous: Position, channel = 'a', data = 'x'): LogEvent => ({
+  ...{ kind: 'event', channel, type: 'message', data, position, previous, at: 0 },
+})
+const frame = (position: Position, channel = 'a', data = 'x') =>
+  encodeFrame(event(position, at(0), channel, data), `${position.ms}`)
+
+describe('blocks of the log', () => {
+  async function openLog(count: number) {
+    const environment = createVirtualEnvironment()
+    const inner = await memoryLog({ window: { maxEvents: 100_000 } }).open(environment)
+    const places: Position[] = []
+    for (let n = 0; n < count; n += 1) {
+      const entry = { channel: 'a', type: 'message', data: `${n}` }
+      places.push((await inner.append([entry], { token: `${n}` })).places[0]?.position as Position)
+      if (n % 10 === 9) environment.stepClock(1)
+    }
+    let reads = 0
+    let atOnce = 0
+    let most = 0
+    const log: Pick<Log, 'read'> = {
+      async read(...question) {
+        reads += 1
+        atOnce += 1
+        most = Math.max(most, atOnce)
+        await new Promise((resolve) => setImmediate(resolve))
+        atOnce -= 1
+        return inner.read(...question)
+      },
+    }
+    const encode = (one: LogEvent) => encodeFrame(one, 'id')
+    const blocks = createBlocks({ log: log as Log, maxBytes: 10_000_000, encode })
+    const head = await inner.head()
+    return { inner, blocks, head, places, reads: () => reads, most: () => most }
+  }
+
+  test('a thousand readers that come back to one channel, each with its own cursor, cost a handful of reads', async () => {
+    const { blocks, head, places, reads } = await openLog(1000)
+    const answers = await Promise.all(places.slice(0, -1).map((place) => blocks.read('a', place, head)))
+    for (const [index, block] of answers.entries()) {
+      const leadsOn = 'frames' in block && !isAfter(block.after, places[index] as Position)
+      expect(leadsOn && isAfter(block.through, places[index] as Position)).toBe(true)
+    }
+    expect(reads()).toBeLessThanOrEqual(3)
+  })
+
+  test('readers of many channels make the log answer only a few reads at once', async () => {
+    const { blocks, head, most } = await openLog(10)
+    await Promise.all(Array.from({ length: 50 }, (_, n) => blocks.read(`c${n}`, at(1), head)))
+    expect(most()).toBeLessThanOrEqual(4)
+  })
+
+  test('an event whose predecessor was taken from under the log is a gap, not a skip', async () => {
+    const lost = [event(at(5), at(4)), event(at(9), at(8))]
+    const log = {
+      read: async (_channels: unknown, after: Position) => ({
+        events: lost.filter((one) => isAfter(one.position, after)),
+        completeThrough: at(9),
+      }),
+    }
+    const blocks = createBlocks({ log: log as unknown as Log, maxBytes: 1000, encode: (one) => encodeFrame(one, 'id') })
+    expect(await blocks.read('a', at(5), at(9))).toMatchObject({ channels: ['a'], reason: 'expired' })
+    expect(await blocks.read('a', at(8), at(9))).toMatchObject({ through: at(9) })
+  })
+
+  test('what was read before an invalidation is not served after it', async () => {
+    const { inner, blocks, places, reads } = await openLog(10)
+    const before = blocks.read('a', places[0] as Position, places[9] as Position)
+    await inner.invalidate('a')
+    blocks.invalidate('a')
+    await before
+    const head = await inner.head()
+    expect(await blocks.read('a', places[0] as Position, head)).toMatchObject({ reason: 'forced' })
+    expect(reads()).toBeGreaterThan(1)
+  })
+
+  test('are let go when they cost more than allowed', async () => {
+    const { inner, head, places } = await openLog(3000)
+    let reads = 0
+    const log = {
+      read(...question: Parameters<Log['read']>) {
+        reads += 1
+        return inner.read(...question)
+      },
+    }
+    const blocks = createBlocks({ log: log as unknown as Log, maxBytes: 1, encode: (one) => encodeFrame(one, 'id') })
+    await blocks.read('a', places[0] as Position, head)
+    await blocks.read('a', places[0] as Position, head)
+    expect(reads).toBe(2)
+  })
+})
+
+describe('the hot window', () => {
+  test('covers what it holds, and nothing before that', () => {
+    const hot = createHotWindow(at(0), 1400)
+    for (let ms = 1; ms <= 5; ms += 1) hot.add(frame(at(ms)))
+    expect(hot.covers(['a'], at(0))).toBe(false)
+    expect(hot.covers(['a'], at(5))).toBe(true)
+    expect(hot.slice(['a'], at(4), 1000).frames.map((one) => one.position.ms)).toEqual([5])
+  })
+
+  test('counts what a small event really costs', () => {
+    const hot = createHotWindow(at(0), 100_000)
+    for (let ms = 1; ms <= 1000; ms += 1) hot.add(frame(at(ms)))
+    expect(hot.slice(['a'], at(0), 1e9).frames.length).toBeLessThan(250)
+  })
+
+  test('slices many channels without walking further than the slice', () => {
+    const hot = createHotWindow(at(0), 1e9)
+    const names = Array.from({ length: 100 }, (_, n) => `c${n}`)
+    for (let ms = 1; ms <= 10_000; ms += 1) hot.add(frame(at(ms), names[ms % 100] as string, 'x'.repeat(100)))
+    const { frames, cut } = hot.slice(names, at(0), 1000)
+    expect([frames.length < 12, cut]).toEqual([true, true])
+    expect(frames.map((one) => one.position.ms)).toEqual(frames.map((_, index) => index + 1))
+  })
+})
+
+test('lists in order merge into one in order, whatever their lengths', () => {
+  const lists = [[1, 4, 9, 10], [], [2, 3], [5], [6, 7, 8, 11, 12]]
+  const stretches = lists.map((list) => ({ items: list.map((ms) => ({ position: at(ms) })), from: 0, to: list.length }))
+  const merged = [...mergeInOrder(stretches)].map((item) => item.position)
+  expect(merged).toEqual([...merged].sort(comparePositions))
+  expect(merged).toHaveLength(12)
+})
+
+describe('catching up', () => {
+  test('takes a few milliseconds of a turn and leaves the rest to the next', async () => {
+    const environment = createVirtualEnvironment()
+    const queue = createCatchUpQueue(environment)
+    let done = 0
+    const work = () => {
+      environment.stepClock(1)
+      done += 1
+    }
+    for (let n = 0; n < 20; n += 1) queue.add(work)
+    expect(done).toBe(5)
+    await environment.settle()
+    expect(done).toBe(20)
+  })
+})
+
+describe('the watch over full sinks', () => {
+  test('sees progress also when more was written meanwhile', async () => {
+    const environment = createVirtualEnvironment()
+    const watch = createStallWatch(60_000, environment)
+    let gaveUp = false
+    const reader = {
+      pending: 100,
+      giveUp() {
+        gaveUp = true
+      },
+    }
+    watch.watch(reader)
+    reader.pending = 1000
+    watch.watch(reader)
+    for (let quarter = 0; quarter < 12; quarter += 1) {
+      await environment.advance(15_000)
+      reader.pending -= 10
+    }
+    expect(gaveUp).toBe(false)
+    await environment.advance(120_000)
+    expect(gaveUp).toBe(true)
+  })
+})

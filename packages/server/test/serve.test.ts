@@ -95,7 +95,7 @@ describe('whatever a client sends, the next one is served', () => {
     socket.on('error', () => socket.destroy())
     socket.end(bytes, 'latin1')
     socket.resume()
-    await once(socket, 'close')
+    await new Promise((closed) => socket.once('close', closed))
     expect((await send(url, '/healthz')).status).toBe(200)
   })
 })

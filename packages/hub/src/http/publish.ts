@@ -7,6 +7,8 @@ import type { Target } from './target.ts'
 
 /** The largest body of a publish, in bytes (§5.1). */
 export const maxBodyBytes = 256 * 1024
+// Some readers' JSON parsers recurse, and some of ours did: deeper data would be an attack on one of them.
+const maxDepth = 100
 
 /** Publishes what a request's body says (§5.1). `channel` is what stood in the path, '' for an envelope or a batch. */
 export async function publishBody(
@@ -56,13 +58,25 @@ function decodeUtf8(body: Uint8Array): string {
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text)
+    const value: unknown = JSON.parse(text)
+    if (isNestedDeeper(value, maxDepth)) {
+      throw new RejoinError(`The data is nested more than ${maxDepth} levels deep. Flatten it, or send it as text.`, {
+        code: 'invalid-data',
+      })
+    }
+    return value
   } catch (cause) {
+    if (cause instanceof RejoinError) throw cause
     throw new RejoinError(
       'The body is not JSON. Send {"channel":…,"data":…} or an array of those, or plain text to /publish/<channel>.',
       { code: 'invalid-event', cause },
     )
   }
+}
+
+function isNestedDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((inner) => isNestedDeeper(inner, levels - 1))
 }
 
 type Envelope = Message & { readonly channel: string }

@@ -231,6 +231,21 @@ describe('what must not harm others', () => {
     expect(other.data).toEqual(['1', '2', '3'])
   })
 
+  test('a sink that throws while its reader catches up leaves no session behind', async () => {
+    const { hub, environment, connect } = await openHub()
+    const ids = await publish(hub, 'a', 1, 2)
+    const broken = connect('a', { cursor: ids[0] as string })
+    let writes = 0
+    broken.write = () => {
+      writes += 1
+      throw new Error('gone')
+    }
+    await environment.settle()
+    await publish(hub, 'a', 3)
+    await environment.settle()
+    expect([broken.session.mode, writes]).toEqual(['ended', 1])
+  })
+
   test('a full reader that the hub ends is cut at once, and holds nothing', async () => {
     const { hub, environment, connect } = await openHub()
     const rights = { grant: { subject: 'ada', subscribe: ['*'] } }

@@ -176,7 +176,8 @@ export function createSession(context: SessionContext, request: SessionRequest, 
   function catchUpFromMemory(): boolean {
     const slice = live.hot.slice(channels, cursor, sliceBytes)
     deliver(slice.frames, slice.cut ? (slice.frames.at(-1) as Frame).position : live.head)
-    if (slice.cut || full || !live.join(session, cursor)) return false
+    // The write itself may have ended the session.
+    if (mode !== 'replaying' || slice.cut || full || !live.join(session, cursor)) return false
     mode = 'live'
     reportReplay()
     // Its last id may be far behind what it was passed over; the checkpoints of the live side count from now.

@@ -36,7 +36,9 @@ describe('memory log', () => {
     await environment.advance(120_000)
     expect((await log.windows(['a']))[0]?.trimmedThrough).toEqual(event?.position)
     expect((await log.read(['a'], start, await log.head(), { events: 10, bytes: 1e6 })).gap?.channels).toEqual(['a'])
-    expect((await log.read(['a'], event?.position ?? origin, await log.head(), { events: 10, bytes: 1e6 })).gap).toBeUndefined()
+    expect(
+      (await log.read(['a'], event?.position ?? origin, await log.head(), { events: 10, bytes: 1e6 })).gap,
+    ).toBeUndefined()
     await log.append([{ channel: 'a', type: 'message', data: '2' }], { token: '2' })
     expect((await log.read(['a'], start, await log.head(), { events: 10, bytes: 1e6 })).gap?.channels).toEqual(['a'])
     await log.close()

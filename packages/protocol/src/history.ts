@@ -45,6 +45,11 @@ export function branchAt(history: History, position: Position): Branch | undefin
   return history.findLast((branch) => comparePositions(branch.first, position) <= 0)
 }
 
+/** Whether a rollback has taken this place away: it lies past a fork and before the branch that opened there. */
+export function isLost(history: History, position: Position): boolean {
+  return history.some(({ fork, first }) => fork !== undefined && isAfter(position, fork) && isAfter(first, position))
+}
+
 function refuse(reason: string): never {
   throw new RejoinError(`The log cannot open this branch: ${reason}.`, { code: 'invalid-option' })
 }

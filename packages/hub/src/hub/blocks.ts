@@ -22,6 +22,8 @@ export interface Blocks {
   read(channel: string, cursor: Position, through: Position): Promise<Block | Gap>
   /** Its blocks are void. */
   invalidate(channel: string): void
+  /** All blocks are void. */
+  clear(): void
 }
 
 export interface BlocksOptions {
@@ -131,6 +133,12 @@ export function createBlocks({ log, maxBytes, encode }: BlocksOptions): Blocks {
       held.delete(channel)
       order = order.filter((entry) => entry.channel !== channel)
       bytes = order.reduce((sum, entry) => sum + entry.block.bytes, 0)
+    },
+    clear() {
+      invalidations += 1
+      held.clear()
+      order = []
+      bytes = 0
     },
   }
 }

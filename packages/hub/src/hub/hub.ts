@@ -152,6 +152,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     encode,
     encodeCheckpoint: (position) => shareBytes([Buffer.from(encodeCheckpoint({ id: idOf(position) }))]),
     onInvalidation: blocks.invalidate,
+    onLostPlace: blocks.clear,
   })
   const tail = await log.tail(start, live.apply)
   const heartbeat = createHeartbeat(heartbeatMs, environment, retry)

@@ -44,10 +44,12 @@ export interface LiveOptions {
   encode(event: LogEvent): Frame
   encodeCheckpoint(position: Position): SharedBytes
   onInvalidation(channel: string): void
+  /** The tail jumped, maybe to another branch: what was read before may never have been. */
+  onLostPlace(): void
 }
 
 export function createLive(options: LiveOptions): Live {
-  const { start, environment, encode, encodeCheckpoint, onInvalidation } = options
+  const { start, environment, encode, encodeCheckpoint, onInvalidation, onLostPlace } = options
   const audiences: Audiences<Follower> = createAudiences()
   const hot = createHotWindow(start, options.hotBytes)
   let head = start
@@ -86,6 +88,7 @@ export function createLive(options: LiveOptions): Live {
   /** The tail could not continue where it stood. The log knows what its readers missed. */
   function lostPlace(position: Position): void {
     hot.restart(position)
+    onLostPlace()
     jump(position, audiences.readers)
   }
 

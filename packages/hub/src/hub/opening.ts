@@ -48,21 +48,29 @@ export async function findOpening(context: OpeningContext, subscription: Subscri
     case 'cursor':
       return judge(context, subscription, start.cursor)
     case 'earliest':
-      return { ok: true, position: await earliest(context, subscription) }
+      return onceApplied(context, await earliest(context, subscription))
     case 'last':
-      return { ok: true, position: await beforeLast(context, subscription, start.events) }
+      return onceApplied(context, await beforeLast(context, subscription, start.events))
     case 'now':
       return { ok: true, position: context.live.head }
   }
+}
+
+/** The log may have trimmed past what this node's tail has brought; a stream that started behind it would go back. */
+async function onceApplied({ live }: OpeningContext, position: Position): Promise<Opening> {
+  await live.reached(position)
+  return { ok: true, position }
 }
 
 async function judge(context: OpeningContext, subscription: Subscription, cursor: string): Promise<Opening> {
   const { log, live } = context
   const { channels } = subscription
   let verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head: live.head })
-  if (!verdict.ok && verdict.reason === 'ahead') {
-    // Ahead of this node may only mean that our tail is behind: the log itself knows.
-    verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head: await log.head() })
+  if (!verdict.ok && (verdict.reason === 'ahead' || verdict.reason === 'epoch')) {
+    // Ahead of this node, or on a branch it has not heard of, may only mean that our tail is behind: the log itself
+    // knows. Its answer also brings the branches up to date, so they are looked at after it.
+    const head = await log.head()
+    verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head })
     if (verdict.ok) await live.reached(verdict.position)
   }
   if (!verdict.ok) return { ok: false, reason: verdict.reason, channels }

@@ -7,6 +7,7 @@ import {
   encodeSyncRequired,
   type GapReason,
   isAfter,
+  isLost,
   latest,
   origin,
   type Position,
@@ -52,7 +53,7 @@ export interface EndOptions {
 }
 
 export interface SessionContext {
-  readonly log: Pick<Log, 'windows'>
+  readonly log: Pick<Log, 'windows' | 'history'>
   readonly live: Live
   readonly blocks: Blocks
   readonly catchUp: CatchUpQueue
@@ -161,6 +162,11 @@ export function createSession(context: SessionContext, request: SessionRequest, 
       void context.presence.renew(session).then(release, fail)
       return
     }
+    if (isStranded(cursor)) {
+      const from = greeted ? idOf(cursor) : (shown as string)
+      void announceGap('epoch', channels, from, origin).then(release, fail)
+      return
+    }
     if (!live.hot.covers(channels, cursor)) {
       void catchUpFromLog().then(undefined, fail)
       return
@@ -170,6 +176,15 @@ export function createSession(context: SessionContext, request: SessionRequest, 
     if (joined) return
     // From inside a delivery nobody can join; the turn has to end first.
     if (!full) environment.endOfTurn(wake)
+  }
+
+  /**
+   * The log has lost this place by a rollback, and this hub has followed it to the new branch. A read from here would find
+   * nothing missing: what the reader has, and what it would still have been owed, never was.
+   */
+  function isStranded(position: Position): boolean {
+    const { history } = context.log
+    return isLost(history, position) && !isLost(history, live.head)
   }
 
   /** One slice from the hot window; true when it was the last and the session is live. Synchronous to the end. */
@@ -189,6 +204,10 @@ export function createSession(context: SessionContext, request: SessionRequest, 
     const from = cursor
     const replay = await readReplay(context.blocks, channels, from, live.head)
     if (mode !== 'replaying') return
+    if (isStranded(from)) {
+      release()
+      return
+    }
     if ('wholeAfter' in replay) {
       // A reader that only asked for the past has lost nothing: what it asked for begins later now.
       if (!greeted && requested === null) await open()

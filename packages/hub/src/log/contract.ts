@@ -22,7 +22,10 @@ export interface Log {
   readonly window: Readonly<Required<WindowOptions>>
   /** How positions are written as ids. Fixed for an event once it is appended: one event has one id for ever. */
   readonly formats: IdFormats
-  /** The branches of this log, oldest first; the last is the one appended to. */
+  /**
+   * The branches of this log, oldest first; the last is the one appended to. When a branch opens, the tail's next batch
+   * continues from its first position, and the history names it by then: readers that stood on what was lost are told.
+   */
   readonly history: readonly Branch[]
 
   /**

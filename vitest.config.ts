@@ -1,5 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { mutantPlugin } from './test/simulation/mutant-plugin.ts'
+import { patchesOf } from './test/simulation/mutants.ts'
 
 // Tests run on the sources, so that `npm run test:unit` needs no build. The packed and built form has its own test in
 // test/package.
@@ -20,12 +22,18 @@ export default defineConfig({
       { resolve: { alias }, test: { name: 'unit', include: ['packages/*/test/**/*.test.ts'] } },
       {
         resolve: { alias },
+        plugins: [mutantPlugin(patchesOf)],
         test: {
           name: 'whole',
-          include: ['test/{package,simulation}/**/*.test.ts'],
+          include: ['test/{package,simulation,faults}/**/*.test.ts'],
           globalSetup,
           testTimeout: 120_000,
         },
+      },
+      {
+        resolve: { alias },
+        plugins: [mutantPlugin(patchesOf)],
+        test: { name: 'simulate', include: ['test/simulation/long-run.ts'] },
       },
       {
         resolve: { alias },

@@ -1,0 +1,64 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { cpus, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { checkHistory, fileSource, formatReport, type Report } from '../checker.ts'
+import { type History, openHistory } from '../history.ts'
+
+/**
+ * A run from the terminal: reads its options, prints its inputs, writes its history to a file, and ends with the verdict
+ * and an exit code. The history of a run that passed is deleted, unless `--keep` is given.
+ */
+export async function longRun<Inputs extends Record<string, number>>({ name, inputs, run }: LongRun<Inputs>) {
+  const given = readInputs({ seed: Math.floor(Math.random() * 1_000_000), ...inputs })
+  const file = join(mkdtempSync(join(tmpdir(), `rejoin-${name}-`)), 'history.jsonl')
+  console.log(
+    `${name}: ${Object.entries(given.inputs)
+      .map(([input, value]) => `--${input} ${value}`)
+      .join(' ')}`,
+  )
+  console.log(`${cpus().length} × ${cpus()[0]?.model ?? 'unknown processor'}, node ${process.version}`)
+  const started = performance.now()
+  const seconds = () => ((performance.now() - started) / 1000).toFixed(0)
+  const history = openHistory(file)
+  await run(given.inputs as Inputs & { seed: number }, history, (text) =>
+    console.log(`${seconds().padStart(4)} s  ${text}`),
+  )
+  history.close()
+  console.log(`${seconds().padStart(4)} s  over, now the checker\n`)
+  const report = judge(file)
+  if (report.passed && !given.keep) rmSync(join(file, '..'), { recursive: true })
+  else console.log(`History: ${file}. Repeat with: npm run faults -- ${name} --seed ${given.inputs.seed}`)
+}
+
+/** Prints the verdict on a history and sets the exit code. */
+export function judge(...files: string[]): Report {
+  const report = checkHistory(files.map(fileSource))
+  console.log(formatReport(report))
+  if (!report.passed) process.exitCode = 1
+  return report
+}
+
+export interface LongRun<Inputs> {
+  readonly name: string
+  /** Options of the run, with their defaults. */
+  readonly inputs: Inputs
+  run(inputs: Inputs & { seed: number }, history: History, progress: (text: string) => void): Promise<void>
+}
+
+function readInputs(defaults: Record<string, number>): { inputs: Record<string, number>; keep: boolean } {
+  const names = Object.keys(defaults)
+  const { values } = parseArgs({
+    options: {
+      keep: { type: 'boolean' },
+      ...Object.fromEntries(names.map((name) => [name, { type: 'string' }] as const)),
+    },
+  })
+  const inputs = names.map((name) => {
+    const text = (values as Record<string, string | undefined>)[name]
+    const value = text === undefined ? defaults[name] : Number(text)
+    if (value === undefined || !(value >= 0)) throw new Error(`--${name} is ${text}. Give a number from 0 up.`)
+    return [name, value] as const
+  })
+  return { inputs: Object.fromEntries(inputs), keep: values.keep === true }
+}

@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+/** One place of a source file, and what stands there in the mutant. */
+export interface Patch {
+  /** Under packages/. */
+  readonly file: string
+  readonly find: string
+  readonly replace: string
+}
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const mark = '?mutant='
+
+/**
+ * Loads a package together with all that it imports once more for each mutant, with patched sources:
+ * `import('@rejoin/hub?mutant=name')`. The sources themselves stay as they are.
+ */
+export function mutantPlugin(patchesOf: (mutant: string) => readonly Patch[]): MutantPlugin {
+  return {
+    name: 'rejoin-mutants',
+    enforce: 'pre',
+    async resolveId(source, importer) {
+      const [plainSource = '', named] = source.split(mark)
+      const [plainImporter, inherited] = importer?.split(mark) ?? []
+      const mutant = named ?? inherited
+      if (mutant === undefined) return null
+      const resolved = await this.resolve(plainSource, plainImporter, { skipSelf: true })
+      return resolved?.id.startsWith(`${root}packages/`) ? resolved.id + mark + mutant : resolved
+    },
+    load(id) {
+      const [file = '', mutant] = id.split(mark)
+      if (mutant === undefined) return null
+      const patches = patchesOf(mutant).filter((patch) => file === `${root}packages/${patch.file}`)
+      return patches.reduce(applyPatch, readFileSync(file, 'utf8'))
+    },
+  }
+}
+
+/** A source that was rewritten must not leave a mutant that breaks nothing. */
+export function applyPatch(text: string, { file, find, replace }: Patch): string {
+  const places = text.split(find).length - 1
+  if (places !== 1)
+    throw new Error(`The mutant's place in packages/${file} is there ${places} times, not once: ${find}`)
+  return text.replace(find, () => replace)
+}
+
+interface MutantPlugin {
+  readonly name: string
+  readonly enforce: 'pre'
+  resolveId(
+    this: {
+      resolve(
+        source: string,
+        importer: string | undefined,
+        options: { skipSelf: boolean },
+      ): Promise<{ id: string } | null>
+    },
+    source: string,
+    importer: string | undefined,
+  ): Promise<{ id: string } | string | null>
+  load(id: string): string | null
+}

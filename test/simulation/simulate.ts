@@ -1,0 +1,179 @@
+import { createHash } from 'node:crypto'
+import { connect } from '@rejoin/client'
+import { createHub, createSubscription, type Grant } from '@rejoin/hub'
+import { createJudge, type Judge, nameOf, type Violation } from './judge.ts'
+import { drawScenario, type Scenario } from './scenario.ts'
+import { createFaults } from './simulated-faults.ts'
+import { createSimulatedLog, type LogFlaw, type SimulatedLog } from './simulated-log.ts'
+import type { Machine } from './simulated-machine.ts'
+import { createNode, type SimulatedNode } from './simulated-node.ts'
+import { createPublisher } from './simulated-publisher.ts'
+import { createReader, type SimulatedReader } from './simulated-reader.ts'
+import { createTally, type Happening, type Tally } from './tally.ts'
+import { createTruth, type Truth } from './truth.ts'
+import { createWorld, type World } from './virtual-world.ts'
+
+/** What is under test. Mutants bring their own. */
+export interface Parts {
+  readonly createHub: typeof createHub
+  readonly createSubscription: typeof createSubscription
+  readonly connect: typeof connect
+}
+
+export interface SimulateOptions {
+  readonly parts?: Parts
+  readonly flaw?: LogFlaw | undefined
+  /** Keeps what happened, line by line. */
+  readonly story?: boolean
+  /** Ends with the first violation, instead of playing the history to its end. */
+  readonly untilBroken?: boolean
+}
+
+/** All that those who take part can see of each other. */
+export interface Stage {
+  readonly world: World
+  readonly scenario: Scenario
+  readonly parts: Parts
+  readonly truth: Truth
+  readonly judge: Judge
+  readonly log: SimulatedLog
+  readonly nodes: readonly SimulatedNode[]
+  readonly readers: readonly SimulatedReader[]
+  /** Subjects without rights. */
+  readonly revoked: Set<string>
+  /** Asks for a subject's rights again, from the machine of a hub. */
+  renew(machine: Machine, subject: string): Promise<Grant | null>
+  count(kind: Happening): void
+  /** Writes down what happened. */
+  note(...words: unknown[]): void
+  /** Writes down what a hub has sent, byte by byte. */
+  noteBytes(bytes: Uint8Array): void
+}
+
+export interface Outcome {
+  readonly seed: number
+  readonly violations: readonly Violation[]
+  readonly tally: Tally
+  readonly steps: number
+  readonly virtualMs: number
+  readonly events: number
+  /** Of everything that happened, in order: two runs of a seed have the same. */
+  readonly hash: string
+  readonly story: readonly string[]
+}
+
+/** From the end of the faults until every reader has everything: the longest silence, and a few waits after it. */
+const catchUpMs = 90_000
+
+/** Plays the one history of a seed and judges it. */
+export async function simulate(seed: number, options: SimulateOptions = {}): Promise<Outcome> {
+  const world = createWorld(seed)
+  const { chance } = world
+  const scenario = drawScenario(chance)
+  const truth = createTruth()
+  const judge = createJudge(world, truth)
+  const tally = createTally()
+  const hash = createHash('sha256')
+  const story: string[] = []
+  const nodes: SimulatedNode[] = []
+  const readers: SimulatedReader[] = []
+
+  const count = (kind: Happening) => void tally.set(kind, (tally.get(kind) as number) + 1)
+  const stage: Stage = {
+    ...{ world, scenario, truth, judge, nodes, readers, count },
+    parts: options.parts ?? { createHub, createSubscription, connect },
+    revoked: new Set(),
+    log: createSimulatedLog({
+      ...{ world, truth, flaw: options.flaw },
+      codec: scenario.codec,
+      window: scenario.window,
+      feedEvents: scenario.feedEvents,
+      pageEvents: scenario.pageEvents,
+      latencyMs: scenario.logLatencyMs,
+      onTrimDuringRead: () => count('trim during a read'),
+      onJump(why) {
+        count('sent back by a jump of the tail')
+        if (why === 'feed') count('tail out of its feed')
+      },
+    }),
+    renew: (machine, subject) =>
+      new Promise((resolve) => {
+        world.after(chance.between(0, 50), () => {
+          const grant = stage.revoked.has(subject) ? null : { subject, subscribe: ['*'] }
+          machine.run(() => resolve(grant))
+        })
+      }),
+    count,
+    note(...words) {
+      const line = `${world.now.toFixed(3)} ${words.join(' ')}`
+      hash.update(line)
+      if (options.story) story.push(line)
+    },
+    noteBytes: (bytes) => void hash.update(bytes),
+  }
+
+  for (let each = 0; each < scenario.nodes; each += 1) {
+    const node = createNode(`n${each}`, stage)
+    nodes.push(node)
+    node.start()
+  }
+  await world.advance(1_000)
+  const publisher = createPublisher(stage)
+  const faults = createFaults(stage)
+  for (let each = 0; each < scenario.readers; each += 1) {
+    world.after(chance.happens(0.5) ? 0 : chance.between(0, scenario.activeMs / 2), () => {
+      const reader = createReader(stage, drawReader(stage, `r${each}`))
+      readers.push(reader)
+      reader.open()
+    })
+  }
+  publisher.start()
+  faults.start()
+  const isOver = () => options.untilBroken === true && judge.violations.length > 0
+  for (const end = world.now + scenario.activeMs; world.now < end && !isOver(); ) await world.advance(500)
+  publisher.stop()
+  faults.heal()
+
+  const deadline = world.now + catchUpMs
+  await world.advance(1_000)
+  while (world.now < deadline && !isOver() && !readers.every((reader) => reader.caughtUp)) await world.advance(500)
+  // Whatever comes now comes twice.
+  await world.advance(1_000)
+  if (!isOver()) {
+    for (const reader of readers) if (!reader.caughtUp) judge.accuse('lost-write', reader.describe())
+    judgePublishes(stage)
+  }
+  for (const reader of readers) reader.close()
+
+  stage.note('end', world.steps)
+  return {
+    ...{ seed, tally, story, violations: judge.violations },
+    steps: world.steps,
+    virtualMs: world.now,
+    events: truth.places.length,
+    hash: hash.digest('hex'),
+  }
+}
+
+function drawReader({ world: { chance }, scenario, log }: Stage, name: string) {
+  const from = chance.happens(0.15)
+    ? chance.pick([log.idAhead(), 'nonsense', 'evt-7', 'v9_01ARZ3NDEKTSV4RRFFQ69G5FAV'])
+    : chance.pick(['now', 'now', 'earliest', 'last'] as const)
+  return {
+    ...{ name, from },
+    wanted: { channels: chance.some(scenario.channels), types: chance.happens(0.2) ? ['rare'] : [] },
+    isStripped: chance.happens(0.05),
+    reloadMs: chance.happens(0.3) ? chance.between(1, 400) : 0,
+  }
+}
+
+/** A key that was used again, on whichever hub, must not have made a second event. */
+function judgePublishes({ truth, judge }: Stage): void {
+  const seen = new Set<string>()
+  for (const place of truth.places) {
+    if (place.name === undefined || place.lostAt < Infinity) continue
+    const once = `${place.log} ${place.name}`
+    if (seen.has(once)) judge.accuse('published-twice', `${nameOf(place)} stands in the log twice`)
+    seen.add(once)
+  }
+}

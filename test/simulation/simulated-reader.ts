@@ -1,0 +1,162 @@
+import type { EventStream } from '@rejoin/client'
+import type { Start } from '@rejoin/hub'
+import { readFrames } from './frames.ts'
+import type { Receipts, Wanted } from './judge.ts'
+import type { Stage } from './simulate.ts'
+import type { Line } from './simulated-line.ts'
+import { beginning } from './simulated-machine.ts'
+import type { SimulatedNode } from './simulated-node.ts'
+import type { Place } from './truth.ts'
+
+/** A person with a page open: the whole client, on virtual time and virtual lines. */
+export interface SimulatedReader {
+  readonly name: string
+  readonly wanted: Wanted
+  readonly line: Line | undefined
+  /** Whether there is nothing that it is owed. */
+  readonly caughtUp: boolean
+  /** What it is owed and does not have. */
+  describe(): string
+  /** Opens the page, or opens it again where it was. */
+  open(): void
+  close(): void
+}
+
+export interface ReaderOptions {
+  readonly name: string
+  readonly wanted: Wanted
+  /** Where it starts: at an id that it has from somewhere, or as a new reader does. */
+  readonly from: string | Exclude<Start['from'], 'cursor'>
+  /** A proxy on its way takes the header with the cursor away. */
+  readonly isStripped: boolean
+  /** How long it takes to reload after a gap; 0 for a handler that returns at once. */
+  readonly reloadMs: number
+}
+
+export function createReader(
+  stage: Stage,
+  { name, wanted, from, isStripped, reloadMs }: ReaderOptions,
+): SimulatedReader {
+  const { world, truth, judge } = stage
+  const { chance } = world
+  const clockError = chance.between(-5_000, 5_000)
+  const receipts: Receipts = judge.follow(name, wanted)
+  const fresh = from === 'now' || from === 'earliest' || from === 'last' ? from : undefined
+  let cursor = fresh === undefined ? from : null
+  let stream: EventStream | undefined
+  let line: Line | undefined
+  let lastNode: SimulatedNode | undefined
+  /** Where the last fresh stream said that it starts. It counts once the client has acted on it. */
+  let greeting: Place | undefined
+
+  function open(): void {
+    stream = stage.parts.connect('http://simulated/events', {
+      from: cursor,
+      retryMs: 200,
+      maxRetryMs: 3_000,
+      fetch: request as unknown as typeof fetch,
+      clock: {
+        now: () => Math.floor(beginning + world.now + clockError),
+        random: chance.number,
+        setTimeout: (callback, ms) => world.after(ms, callback),
+        clearTimeout: (cancel) => (cancel as (() => void) | undefined)?.(),
+      },
+    })
+    stream.on('*', (event) => {
+      begin()
+      stage.note(name, 'got', event.id)
+      const place = truth.place(event.id)
+      if (place) receipts.event(place)
+    })
+    stream.onSync((gap) => {
+      stage.note(name, 'told', gap.reason, gap.requested, gap.latest)
+      const place = truth.place(gap.latest)
+      if (place) receipts.gap(place)
+      return reloadMs > 0 ? new Promise<void>((resolve) => void world.after(reloadMs, resolve)) : undefined
+    })
+  }
+
+  function begin(): void {
+    if (greeting && !receipts.place) receipts.start(greeting)
+  }
+
+  async function request(url: URL, { headers, signal }: { headers: Headers; signal: AbortSignal }): Promise<unknown> {
+    const inHeader = isStripped ? null : headers.get('last-event-id')
+    if (isStripped && headers.has('last-event-id')) stage.count('stripped header')
+    const requested = inHeader ?? url.searchParams.get('lastEventId')
+    if (stream?.cursor) begin()
+    const node = chance.pick(stage.nodes)
+    await travel()
+    if (signal.aborted || !node.accepts) throw new Error('refused')
+    if (stage.revoked.has(name)) return answer(403)
+    await new Promise<void>((resolve) => node.machine.run(resolve))
+    if (signal.aborted || !node.accepts) throw new Error('refused')
+    if (lastNode && lastNode !== node) stage.count('reconnect to another node')
+    lastNode = node
+    stage.note(name, 'asks', node.name, requested)
+    const opened = node.accept({ name, wanted }, { start: startOf(requested) })
+    line = opened
+    signal.addEventListener('abort', () => opened.leave())
+    await travel()
+    return answer(200, opened)
+  }
+
+  function startOf(requested: string | null): Start {
+    if (requested !== null) return { from: 'cursor', cursor: requested }
+    return fresh === 'last' ? { from: 'last', events: 3 } : { from: fresh ?? 'now' }
+  }
+
+  function travel(): Promise<void> {
+    return new Promise((resolve) => void world.after(chance.between(0, stage.scenario.lineLatencyMs), resolve))
+  }
+
+  function answer(status: number, opened?: Line) {
+    tapped = ''
+    const reader = opened && {
+      async read() {
+        const value = await opened.read()
+        if (value && !receipts.place) tap(value)
+        return value ? { done: false, value } : { done: true, value: undefined }
+      },
+    }
+    return {
+      status,
+      headers: new Headers({ 'content-type': 'text/event-stream' }),
+      body: reader ? { getReader: () => reader } : null,
+    }
+  }
+
+  let tapped = ''
+
+  /** Reads along until the reader has its first place, which only the client's `hello` tells. */
+  function tap(bytes: Uint8Array): void {
+    tapped += Buffer.from(bytes).toString('latin1')
+    const end = tapped.lastIndexOf('\n\n')
+    if (end < 0) return
+    for (const { type, id } of readFrames(tapped.slice(0, end + 2)) ?? []) {
+      if (type === 'hello' && id !== undefined) greeting = truth.place(id)
+    }
+    tapped = tapped.slice(end + 2)
+  }
+
+  return {
+    name,
+    wanted,
+    get line() {
+      return line
+    },
+    get caughtUp() {
+      if (stream?.cursor) begin()
+      return receipts.place !== undefined && !receipts.isStranded && receipts.missing().length === 0
+    },
+    describe() {
+      const { place } = receipts
+      return `${name} (${stream?.state.state}) is at ${place?.name ?? place?.id} and lacks ${receipts.missing().map((each) => each.name)}`
+    },
+    open,
+    close() {
+      cursor = stream?.cursor ?? cursor
+      stream?.close()
+    },
+  }
+}

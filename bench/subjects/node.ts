@@ -1,0 +1,42 @@
+import { cores } from '../processes/cores.ts'
+import { type Remote, startRemote } from '../processes/remote.ts'
+import type { Certificate, ServerCommands } from '../servers/serve.ts'
+import type { Subject } from './subject.ts'
+
+export type NodeSubjectName = 'rejoin' | 'better-sse' | 'plain res.write'
+
+type NodeSubject = Subject & { readonly server: Remote<ServerCommands> }
+
+const programs: Record<NodeSubjectName, string> = {
+  rejoin: 'rejoin.js',
+  'better-sse': 'better-sse.js',
+  'plain res.write': 'plain.js',
+}
+
+export async function startNode(name: NodeSubjectName, certificate?: Certificate): Promise<NodeSubject> {
+  const program = new URL(`../servers/${programs[name]}`, import.meta.url)
+  const server = startRemote<ServerCommands>(program, { core: cores.server, nodeFlags: ['--expose-gc'] })
+  const port = await server.call('listen', { certificate })
+  return {
+    name,
+    server,
+    port,
+    tls: certificate !== undefined,
+    pids: [server.pid],
+    readPath: '/events/shared',
+    publishPath: '/publish/shared?type=tick',
+    publish: (publishing) => server.call('publish', publishing),
+    stopPublishing: () => server.call('stopPublishing', undefined),
+    stop: () => server.stop(),
+  }
+}
+
+/** A hub whose hot window is full, so that its memory is that of one that has run for long. */
+export async function startFilledHub(eventBytes: number): Promise<NodeSubject> {
+  const subject = await startNode('rejoin')
+  await subject.server.call('publishAtOnce', { events: filling, eventBytes })
+  return subject
+}
+
+// Over the default of 32 MB, at the 245 bytes and more of a frame with 200 bytes of data.
+const filling = 140_000

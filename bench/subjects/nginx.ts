@@ -16,6 +16,10 @@ export interface Nginx {
   stop(): Promise<void>
 }
 
+// A signal would end this process without an 'exit', and leave nginx behind.
+process.once('SIGINT', () => process.exit(130))
+process.once('SIGTERM', () => process.exit(143))
+
 /** Whether there is an nginx, and which of its modules; undefined when there is none. */
 export function findNginx(): { readonly nchan: string | undefined } | undefined {
   const { error, stderr } = spawnSync('nginx', ['-V'], { encoding: 'utf8' })
@@ -37,18 +41,21 @@ export async function startNginx(options: {
   writeFileSync(join(folder, 'nginx.conf'), configuration({ ...options, folder, port }))
   const [command, ...args] = [...pinnedTo(options.core), 'nginx', '-p', folder, '-c', join(folder, 'nginx.conf')]
   const main = spawn(command!, args, { stdio: ['ignore', 'ignore', 'inherit'] })
-  const killWithUs = () => void main.kill('SIGTERM')
-  process.on('exit', killWithUs)
+  const cleanUp = () => {
+    main.kill('SIGTERM')
+    rmSync(folder, { recursive: true, force: true })
+  }
+  process.on('exit', cleanUp)
 
   const workerPid = await untilServing(main.pid!, port)
   return {
     port,
     workerPid,
     async stop() {
-      process.off('exit', killWithUs)
-      main.kill('SIGTERM')
-      if (main.exitCode === null) await once(main, 'exit')
-      rmSync(folder, { recursive: true })
+      process.off('exit', cleanUp)
+      const ended = once(main, 'exit')
+      cleanUp()
+      await ended
     },
   }
 }

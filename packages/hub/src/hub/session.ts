@@ -313,22 +313,17 @@ export function createSession(context: SessionContext, request: SessionRequest, 
 
   function push(bytes: SharedBytes): boolean {
     if (mode === 'ended') return true
-    if (!write(bytes)) {
-      full = true
-      context.stalls.watch(stalled)
-    }
-    return !full
-  }
-
-  /** A sink that throws costs its own reader, and nobody else whose turn it is. */
-  function write(bytes: SharedBytes): boolean {
     try {
-      return sink.write(bytes)
+      if (sink.write(bytes)) return !full
     } catch (cause) {
+      // A sink that throws costs its own reader, and nobody else whose turn it is.
       finish('failed', cause)
       sink.destroy()
       return true
     }
+    full = true
+    context.stalls.watch(stalled)
+    return false
   }
 
   const stalled: Stalled = {
@@ -362,7 +357,9 @@ export function createSession(context: SessionContext, request: SessionRequest, 
       sink.destroy()
       return
     }
-    write(shareBytes([Buffer.from(encodeClose({ reason }, { retryMs }))]))
+    push(shareBytes([Buffer.from(encodeClose({ reason }, { retryMs }))]))
+    // The farewell itself may have ended it.
+    if (session.mode === 'ended') return
     sink.end()
     finish(reason, cause)
     if (sink.pending > 0) context.stalls.watch(stalled)

@@ -1,10 +1,23 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { checkHistory, fileSource, formatReport, linesSource } from './checker.ts'
 import { openHistory } from './history.ts'
 import { story } from './story.ts'
+
+test('the checker imports nothing of what it judges', () => {
+  const folder = fileURLToPath(new URL('.', import.meta.url))
+  const parts = readdirSync(join(folder, 'checker')).map((file) => join('checker', file))
+  const imported = ['checker.ts', 'history.ts', ...parts].flatMap((file) => {
+    const text = readFileSync(join(folder, file), 'utf8')
+    return [...text.matchAll(/\bfrom '([^']+)'|\bimport\('([^']+)'\)/g)].map(([, name, lazy]) => name ?? lazy ?? '')
+  })
+  expect(imported.length).toBeGreaterThan(20)
+  const own = /^(?:node:\w+|\.\/(?:checker\/)?[\w-]+\.ts|\.\.\/history\.ts)$/
+  expect(imported.filter((name) => !own.test(name))).toEqual([])
+})
 
 test('a history in which everybody gets everything once, across a cut, breaks nothing', () => {
   const tell = story()
@@ -946,10 +959,14 @@ describe('a history', () => {
     tell.reader('r')
     const stream = (lastsMs: number) => {
       tell.write({ kind: 'connect', who: 'r', requested: null })
-      tell.write({ kind: 'open', who: 'r', requested: null, resumed: false, id: null, retryMs: 100 })
+      tell.write({ kind: 'open', who: 'r', requested: null, resumed: false, id: null })
       tell.wait(lastsMs - 1)
-      tell.close('r')
+      seq += 1
+      tell.recv('r', seq)
+      tell.wait(3000)
+      tell.close('r', { retryMs: 100 })
     }
+    let seq = 0
     tell.close('r')
     stream(5000)
     tell.wait(148)

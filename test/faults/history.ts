@@ -122,8 +122,6 @@ export type ReaderLine =
       readonly resumed: boolean
       /** Null when the hub gave the reader no place. */
       readonly id: string | null
-      /** What it asked the reader to wait after the end of this stream. */
-      readonly retryMs?: number
     })
   /** The reader was handed an event. `channel` and `seq` are read out of the data, `sha` is made from it. */
   | (OfReader & {
@@ -153,6 +151,8 @@ export type ReaderLine =
       readonly frames?: number
       /** The id in a frame that was cut off; null when the cut frame had none. Left out when no frame was cut. */
       readonly partial?: string | null
+      /** What the hub had last asked the reader to wait before it comes back. */
+      readonly retryMs?: number
     })
   /** From now on the reader may read these channels, and no others. Without such a line it may read what it asked for. */
   | (OfReader & {

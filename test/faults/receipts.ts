@@ -23,6 +23,7 @@ export function createReceipts(history: History, who: string, channels: readonly
   const newest = new Map<string, number>()
   const skippedTo = new Set<string>()
   let count = 0
+  let retryMs: number | undefined
 
   function changed(): void {
     for (const look of waiting) look()
@@ -34,7 +35,10 @@ export function createReceipts(history: History, who: string, channels: readonly
       return count
     },
     start: ({ once, from = null }) => history.write({ kind: 'reader', who, channels, once, from }),
-    connect: (requested) => history.write({ kind: 'connect', who, requested }),
+    connect(requested) {
+      retryMs = undefined
+      history.write({ kind: 'connect', who, requested })
+    },
     event(id, data) {
       const { channel, seq } = JSON.parse(data) as { channel: string; seq: number }
       history.write({ kind: 'recv', who, id, channel, seq, sha: shaOf(data) })
@@ -48,17 +52,21 @@ export function createReceipts(history: History, who: string, channels: readonly
       changed()
     },
     frame(frame) {
+      retryMs = frame.retryMs ?? retryMs
       if (frame.type === 'hello') {
         const { requested, resumed } = JSON.parse(frame.data) as { requested: string | null; resumed: boolean }
-        const retry = frame.retryMs === undefined ? {} : { retryMs: frame.retryMs }
-        history.write({ kind: 'open', who, requested, resumed, id: frame.id ?? null, ...retry })
+        history.write({ kind: 'open', who, requested, resumed, id: frame.id ?? null })
       } else if (isProtocol(frame) && frame.type !== 'sync-required' && frame.id !== undefined) {
         history.write({ kind: 'mark', who, id: frame.id })
       }
     },
     malformed: (why, text) => history.write({ kind: 'malformed', who, why, text }),
     close: (why, { frames, partial }) =>
-      history.write({ kind: 'close', who, why, frames, ...(partial ? { partial: partial.id } : {}) }),
+      history.write({
+        ...{ kind: 'close', who, why, frames },
+        ...(partial ? { partial: partial.id } : {}),
+        ...(retryMs === undefined ? {} : { retryMs }),
+      }),
     end: () => history.write({ kind: 'end', who }),
     has: ({ channel, seq, id }) =>
       new Promise((resolve) => {

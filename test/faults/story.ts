@@ -67,7 +67,7 @@ export interface Story {
   /** A reader of channel a with an open stream. */
   reader(who: string, given?: { channels?: string[]; once?: boolean; from?: string }): void
   open(who: string, requested?: string | null, id?: string | null): void
-  close(who: string, given?: { frames?: number; partial?: string | null }): void
+  close(who: string, given?: { frames?: number; partial?: string | null; retryMs?: number }): void
   recv(who: string, seq: number, given?: { channel?: string; id?: string; sha?: string }): void
   gap(who: string, from: string | null, to: string, given?: { reason?: string }): void
   quiet(): void

@@ -39,8 +39,6 @@ export interface Judge {
   follow(who: string, wanted: Wanted): Receipts
   /** Judges what a hub writes to one connection. */
   watch(connection: Connection): (bytes: Uint8Array) => void
-  /** Whether a reader may be told of a gap after `requested` now. */
-  isFounded(reason: string, requested: string, channels: readonly string[]): boolean
 }
 
 export interface Connection {
@@ -193,6 +191,7 @@ export function createJudge(world: World, truth: Truth): Judge {
     }
   }
 
+  /** Whether a reader may be told of a gap after `requested` now. */
   function isFounded(reason: string, requested: string, channels: readonly string[]): boolean {
     const cursor = truth.place(requested)
     if (!cursor) return reason !== 'expired' && reason !== 'forced'
@@ -217,7 +216,7 @@ export function createJudge(world: World, truth: Truth): Judge {
     }
   }
 
-  return { violations, accuse, follow, watch, isFounded }
+  return { violations, accuse, follow, watch }
 }
 
 export function nameOf(place: Place): string {

@@ -39,7 +39,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'tail-from-now',
-    mistake: 'the tail asks for "what is new as of now" again and again until something comes',
+    mistake: 'tails the log by asking for "what is new as of now" until something comes',
     caughtBy: 'unannounced-gap',
     flaw: 'tail-from-now',
   },
@@ -183,7 +183,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'dedup-without-epoch',
-    mistake: 'the client compares ids without their epoch, and remembers them beyond a gap',
+    mistake: 'compares ids without their epoch in the client, and remembers them beyond a gap',
     caughtBy: 'unannounced-gap',
     patches: [
       {
@@ -203,7 +203,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'off-by-one-at-the-edge',
-    mistake: 'the hot window claims to cover the event that it has just let go',
+    mistake: 'claims that the hot window covers the event that it has just let go',
     caughtBy: 'unannounced-gap',
     patches: [
       {

@@ -16,7 +16,7 @@ export function drawScenario(chance: Chance) {
     window: { maxEvents: chance.pick([4, 10, 40, 1000]), maxAgeMs: chance.pick([2_000, 10_000, 300_000]) },
     feedEvents: chance.pick([5, 1000, 1000]),
     // A hub without room for what it has read reads it again, so that small pages would take it for ever.
-    pageEvents: chance.pick(hotBytes === 1 ? [30, 1000] : [3, 10, 1000]),
+    pageEvents: chance.pick(hotBytes < 1_000_000 ? [30, 1000] : [3, 10, 1000]),
     logLatencyMs: chance.pick([1, 10, 60]),
     lineLatencyMs: chance.pick([1, 20, 80]),
     budgetBytes: chance.pick([300, 2_000, 65_536]),

@@ -50,6 +50,8 @@ export interface SimulatedLog {
 export interface NodeView {
   /** The newest place its tail has handed over. */
   readonly applied: Position
+  /** Whether there is something that its tail has yet to bring. */
+  readonly behind: boolean
   /** Reads it has asked for. */
   readonly reads: number
   /** Lets the tail stand still for a while. */
@@ -296,7 +298,6 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     head = fork
     if (flaw === 'silent-rollback') return true
     startBranch(fork)
-    for (const each of past) each.voidFrom = head
     for (const wake of tails) wake()
     return true
   }
@@ -384,6 +385,9 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
       name: 'simulated',
       get applied() {
         return applied
+      },
+      get behind() {
+        return nextBatch(applied) !== undefined
       },
       get reads() {
         return reads

@@ -12,7 +12,7 @@ export interface Truth {
   place(id: string): Place | undefined
   /** The events of these channels that stand between two places, both left out. */
   eventsBetween(channels: readonly string[], after: Place, before: Place | undefined): Place[]
-  note(place: Omit<Place, 'trimmedAt' | 'lostAt' | 'voidFrom'>): Place
+  note(place: Omit<Place, 'trimmedAt' | 'lostAt'>): Place
 }
 
 export interface Place {
@@ -28,8 +28,6 @@ export interface Place {
   trimmedAt: number
   /** When the log forgot that it had ever acknowledged it. */
   lostAt: number
-  /** Where the branch starts that has no such place. A hub that has come so far knows that it is gone. */
-  voidFrom: Position | undefined
 }
 
 export function comparePlaces(a: Place, b: Place): number {
@@ -63,7 +61,7 @@ export function createTruth(): Truth {
       return found
     },
     note(given) {
-      const place: Place = { ...given, trimmedAt: Infinity, lostAt: Infinity, voidFrom: undefined }
+      const place: Place = { ...given, trimmedAt: Infinity, lostAt: Infinity }
       places.push(place)
       byId.set(place.id, place)
       if (place.event && place.kind === 'event') {

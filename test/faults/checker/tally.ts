@@ -1,4 +1,5 @@
 import { isAcked, type Ledger, mayExist } from './ledger.ts'
+import { countAtMost } from './precedence.ts'
 
 /** What a history holds, so that a verdict of "nothing found" can be told from "nothing looked at". */
 export function tallyOf(ledger: Ledger): Tally {
@@ -47,8 +48,8 @@ export interface Tally {
   /** From the end of a stream to the next one. */
   readonly resumeMs: Spread | undefined
   /**
-   * How much longer that was than the hub had asked for; of streams that had lasted five seconds, and were followed by
-   * another with the first attempt. After others a reader waits longer on purpose.
+   * How much longer that was than the hub had asked for; of streams that had brought events for five seconds, and were
+   * followed by another with the first attempt. After others a reader waits longer on purpose.
    */
   readonly overRetryMs: Spread | undefined
 }
@@ -80,8 +81,10 @@ const lastingMs = 5000
 function timesOverRetry(reader: Ledger['readers'][number]): number[] {
   return returnsOf(reader).flatMap(({ before, lost, open }) => {
     const attempts = reader.connects.filter(({ number }) => number > lost.number && number < open.number)
-    if (before.retryMs === undefined || attempts.length !== 1 || lost.t - before.t < lastingMs) return []
-    return [Math.max(open.t - lost.t - before.retryMs, 0)]
+    // Up to the last event: what follows in a line that hangs is not life.
+    const last = reader.receipts.t[countAtMost(reader.receipts.line, lost.number) - 1] ?? before.t
+    if (lost.retryMs === undefined || attempts.length !== 1 || last - before.t < lastingMs) return []
+    return [Math.max(open.t - lost.t - lost.retryMs, 0)]
   })
 }
 

@@ -31,7 +31,7 @@ export interface HubOptions extends RetryOptions, ReplayLimits, SnapshotOptions 
   /**
    * Memory for encoded events of all channels together, from which returning readers are served without asking the log.
    * Less means more reads of the log, never a loss.
-   * @defaultValue 33554432
+   * @defaultValue 16777216
    */
   hotBytes?: number
   /**
@@ -128,7 +128,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const environment = options.environment ?? systemEnvironment
   const heartbeatMs = positive('heartbeatMs', options.heartbeatMs ?? 25_000)
   const stallTimeoutMs = positive('stallTimeoutMs', options.stallTimeoutMs ?? 60_000)
-  const hotBytes = positive('hotBytes', options.hotBytes ?? 32 * 1024 * 1024)
+  const hotBytes = positive('hotBytes', options.hotBytes ?? 16 * 1024 * 1024)
   for (const [name, limit] of Object.entries({ ...options.limits, ...replayLimits(options) }))
     positiveLimit(name, limit)
   if (typeof options.retryMs === 'number') positive('retryMs', options.retryMs)

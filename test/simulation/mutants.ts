@@ -15,7 +15,7 @@ export interface Mutant {
 
 const session = 'hub/src/hub/session.ts'
 const audience = 'hub/src/hub/audience.ts'
-const joinInThisStep = ' || !live.join(session, cursor)) return false\n'
+const joinInThisStep = ' || !live.join(this, this.#cursor)) return false\n'
 
 export const mutants: readonly Mutant[] = [
   {
@@ -25,12 +25,12 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: session,
-        find: `      if (mode === 'replaying') deliverReplay(replay)
+        find: `      if (this.mode === 'replaying') this.#deliverReplay(replay)
 `,
-        replace: `      if (mode === 'replaying') deliverReplay(replay)
-      if (mode === 'replaying' && !full && live.join(session, live.head)) {
-        mode = 'live'
-        busy = false
+        replace: `      if (this.mode === 'replaying') this.#deliverReplay(replay)
+      if (this.mode === 'replaying' && !this.full && live.join(this, live.head)) {
+        this.mode = 'live'
+        this.#busy = false
         return
       }
 `,
@@ -84,7 +84,7 @@ export const mutants: readonly Mutant[] = [
         file: session,
         find: joinInThisStep,
         replace: `) return false
-    environment.endOfTurn(() => mode === 'live' && live.join(session, live.head))
+    this.#context.environment.endOfTurn(() => this.mode === 'live' && live.join(this, live.head))
 `,
       },
     ],
@@ -116,7 +116,9 @@ export const mutants: readonly Mutant[] = [
         file: session,
         find: joinInThisStep,
         replace: `) return false
-    void context.log.windows(channels).then(() => mode === 'live' && live.join(session, live.head))
+    void this.#context.log
+      .windows(this.subscription.channels)
+      .then(() => this.mode === 'live' && live.join(this, live.head))
 `,
       },
     ],
@@ -152,8 +154,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: session,
-        find: 'hello({ resumed: false })',
-        replace: 'hello({ resumed: false, id: idOf(live.head) })',
+        find: 'this.#hello({ resumed: false })',
+        replace: 'this.#hello({ resumed: false, id: idOf(live.head) })',
       },
     ],
   },
@@ -170,8 +172,13 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: session,
-        find: 'readReplay(context.blocks, channels, from, live.head)',
-        replace: 'readReplay(context.blocks, channels, from, await (context.log as Log).head())',
+        find: 'readReplay(blocks, this.subscription.channels, from, live.head)',
+        replace: 'readReplay(blocks, this.subscription.channels, from, await (this.#context.log as Log).head())',
+      },
+      {
+        file: session,
+        find: 'if (isAfter(this.#cursor, this.#context.live.head)) {',
+        replace: 'if (isAfter(this.#cursor, this.#context.live.head) && false) {',
       },
     ],
   },
@@ -232,8 +239,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: session,
-        find: 'return isLost(history, position) && !isLost(history, live.head)',
-        replace: 'return isLost(history, position) && isLost(history, live.head) && false',
+        find: 'return isLost(history, position) && !isLost(history, this.#context.live.head)',
+        replace: 'return isLost(history, position) && isLost(history, this.#context.live.head) && false',
       },
     ],
   },

@@ -6,7 +6,6 @@ export type Scenario = ReturnType<typeof drawScenario>
 
 export function drawScenario(chance: Chance) {
   const channels = ['a', 'b', 'c/d'].slice(0, chance.whole(1, 3))
-  const hotBytes = chance.pick([1, 3_000, 1_000_000])
   return {
     channels,
     nodes: chance.whole(1, 3),
@@ -15,12 +14,11 @@ export function drawScenario(chance: Chance) {
     codec: chance.pick([ulid, ulid, uuidv7, sequence])(),
     window: { maxEvents: chance.pick([4, 10, 40, 1000]), maxAgeMs: chance.pick([2_000, 10_000, 300_000]) },
     feedEvents: chance.pick([5, 1000, 1000]),
-    // A hub without room for what it has read reads it again, so that small pages would take it for ever.
-    pageEvents: chance.pick(hotBytes < 1_000_000 ? [30, 1000] : [3, 10, 1000]),
+    pageEvents: chance.pick([3, 10, 1000]),
     logLatencyMs: chance.pick([1, 10, 60]),
     lineLatencyMs: chance.pick([1, 20, 80]),
     budgetBytes: chance.pick([300, 2_000, 65_536]),
-    hotBytes,
+    hotBytes: chance.pick([1, 3_000, 1_000_000]),
     heartbeatMs: 5_000,
     stallTimeoutMs: chance.pick([4_000, 30_000]),
     maxReplayEvents: chance.happens(0.1) ? 5 : Number.POSITIVE_INFINITY,

@@ -1,7 +1,7 @@
 import { memoryLog } from '@rejoin/hub/memory'
 import { createVirtualEnvironment } from '@rejoin/hub/testing'
 import { comparePositions, isAfter, type Position } from '@rejoin/protocol'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { createBlocks } from '../src/hub/blocks.ts'
 import { createCatchUpQueue } from '../src/hub/catch-up.ts'
 import { encodeFrame } from '../src/hub/frame.ts'
@@ -18,7 +18,7 @@ const frame = (position: Position, channel = 'a', data = 'x') =>
   encodeFrame(event(position, at(0), channel, data), `${position.ms}`)
 
 describe('blocks of the log', () => {
-  async function openLog(count: number) {
+  async function openLog(count: number, maxBytes = 10_000_000) {
     const environment = createVirtualEnvironment()
     const inner = await memoryLog({ window: { maxEvents: 100_000 } }).open(environment)
     const places: Position[] = []
@@ -41,7 +41,7 @@ describe('blocks of the log', () => {
       },
     }
     const encode = (one: LogEvent) => encodeFrame(one, 'id')
-    const blocks = createBlocks({ log: log as Log, maxBytes: 10_000_000, encode })
+    const blocks = createBlocks({ log: log as Log, maxBytes, encode })
     const head = await inner.head()
     return { inner, blocks, head, places, reads: () => reads, most: () => most }
   }
@@ -54,6 +54,17 @@ describe('blocks of the log', () => {
       expect(leadsOn && isAfter(block.through, places[index] as Position)).toBe(true)
     }
     expect(reads()).toBeLessThanOrEqual(3)
+  })
+
+  test('a replay that is longer than what may be kept reads every part of the log once', async () => {
+    // 10,000 events within one round place are ten blocks, of which not even one may stay.
+    const { blocks, head, reads } = await openLog(10_000, 1)
+    let cursor = at(0)
+    while (isAfter(head, cursor)) {
+      const block = await blocks.read('a', cursor, head)
+      cursor = 'through' in block ? block.through : block.wholeAfter
+    }
+    expect(reads()).toBeLessThanOrEqual(12)
   })
 
   test('readers of many channels make the log answer only a few reads at once', async () => {
@@ -152,6 +163,17 @@ describe('catching up', () => {
 })
 
 describe('the watch over full sinks', () => {
+  test('a clock that is set back does not keep a reader that has stalled', async () => {
+    const environment = createVirtualEnvironment()
+    const giveUp = vi.fn()
+    const watch = createStallWatch(1000, environment)
+    watch.watch({ pending: 100, giveUp })
+    environment.stepClock(-3_600_000)
+    await environment.advance(1500)
+    expect(giveUp).toHaveBeenCalledOnce()
+    watch.stop()
+  })
+
   test('sees progress also when more was written meanwhile', async () => {
     const environment = createVirtualEnvironment()
     const watch = createStallWatch(60_000, environment)

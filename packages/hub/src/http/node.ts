@@ -60,7 +60,7 @@ export function nodeHandler(hub: Hub, options: NodeHandlerOptions = {}): NodeHan
     response.flushHeaders()
     const sink = createResponseSink(request, response, budgetBytes)
     const session = hub.subscribe(plan.subscribe, sink)
-    const stopListening = sink.onDrain(session.drained)
+    const stopListening = sink.onDrain(() => session.drained())
     onceGone(request, response, () => {
       stopListening()
       session.disconnected()
@@ -68,11 +68,14 @@ export function nodeHandler(hub: Hub, options: NodeHandlerOptions = {}): NodeHan
   }
 }
 
-/**
- * Calls `cleanUp` once when the reader has gone. Its response says so, except when it waits behind another on the same
- * socket: such a response has no socket of its own yet and is never told that it went.
- */
+/** Calls `cleanUp` once when the reader has gone. */
 function onceGone({ socket }: IncomingMessage, response: ServerResponse, cleanUp: () => void): void {
+  if (response.socket) response.once('close', cleanUp)
+  else onceQueuedGone(socket, response, cleanUp)
+}
+
+/** A response that waits behind another on the same socket has no socket yet, and is never told that it went. */
+function onceQueuedGone(socket: Socket, response: ServerResponse, cleanUp: () => void): void {
   let onSocket = cleanUps.get(socket)
   if (!onSocket) {
     const waiting = new Set<() => void>()

@@ -1,5 +1,7 @@
 import { type IncomingMessage, OutgoingMessage, type ServerResponse } from 'node:http'
-import type { Sink } from '../hub/sink.ts'
+import type { Socket } from 'node:net'
+import type { Writable } from 'node:stream'
+import type { SharedBytes, Sink } from '../hub/sink.ts'
 
 /**
  * Writes a session's bytes to a Node response.
@@ -13,30 +15,46 @@ export function createResponseSink(
   response: ServerResponse,
   budgetBytes: number,
 ): DrainableSink {
-  const socket = ownSocket(request, response)
-  const target = socket ?? response
-  const framed = socket !== undefined && response.chunkedEncoding
-  // Below its high-water mark a stream emits no 'drain', and a session waiting for one would sleep for ever.
-  const limit = Math.max(budgetBytes, target.writableHighWaterMark)
-  return {
-    write(bytes) {
-      target.write(framed ? bytes.chunked : bytes.plain)
-      // Judged by what waits, not by the answer of write(): a healthy TLS socket says false at 16 KB and drains at once.
-      return target.writableLength <= limit
-    },
-    get pending() {
-      return target.writableLength
-    },
-    end: () => void response.end(),
-    destroy() {
-      // A reset, because a FIN would queue behind what the peer does not read.
-      if (response.socket) response.socket.resetAndDestroy()
-      else response.destroy()
-    },
-    onDrain(listener) {
-      target.on('drain', listener)
-      return () => void target.off('drain', listener)
-    },
+  return new ResponseSink(ownSocket(request, response), response, budgetBytes)
+}
+
+class ResponseSink implements DrainableSink {
+  readonly #response: ServerResponse
+  readonly #target: Writable
+  readonly #framed: boolean
+  readonly #limit: number
+
+  constructor(socket: Socket | undefined, response: ServerResponse, budgetBytes: number) {
+    this.#response = response
+    this.#target = socket ?? response
+    this.#framed = socket !== undefined && response.chunkedEncoding
+    // Below its high-water mark a stream emits no 'drain', and a session waiting for one would sleep for ever.
+    this.#limit = Math.max(budgetBytes, this.#target.writableHighWaterMark)
+  }
+
+  write(bytes: SharedBytes): boolean {
+    this.#target.write(this.#framed ? bytes.chunked : bytes.plain)
+    // Judged by what waits, not by the answer of write(): a healthy TLS socket says false at 16 KB and drains at once.
+    return this.#target.writableLength <= this.#limit
+  }
+
+  get pending(): number {
+    return this.#target.writableLength
+  }
+
+  end(): void {
+    this.#response.end()
+  }
+
+  destroy(): void {
+    // A reset, because a FIN would queue behind what the peer does not read.
+    if (this.#response.socket) this.#response.socket.resetAndDestroy()
+    else this.#response.destroy()
+  }
+
+  onDrain(listener: () => void): () => void {
+    this.#target.on('drain', listener)
+    return () => void this.#target.off('drain', listener)
   }
 }
 
@@ -49,7 +67,7 @@ export interface DrainableSink extends Sink {
  * The socket, when bytes may be written past the response: the headers are out, nothing waits in the response (a pipelined
  * request waits there for its predecessor), and nobody has wrapped `write`, as compression middleware does.
  */
-function ownSocket(request: IncomingMessage, response: ServerResponse) {
+function ownSocket(request: IncomingMessage, response: ServerResponse): Socket | undefined {
   const direct =
     response.headersSent &&
     response.socket !== null &&
@@ -57,5 +75,5 @@ function ownSocket(request: IncomingMessage, response: ServerResponse) {
     response.writableLength === response.socket.writableLength &&
     response.getHeader('content-encoding') === undefined &&
     response.write === OutgoingMessage.prototype.write
-  return direct ? response.socket : undefined
+  return direct ? (response.socket as Socket) : undefined
 }

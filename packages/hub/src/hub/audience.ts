@@ -42,7 +42,7 @@ export function createAudiences<Reader extends LiveReader>(): Audiences<Reader> 
   const byChannel = new Map<string, Set<Audience<Reader>>>()
 
   function open(subscription: Subscription, moment: Moment): Audience<Reader> {
-    const audience: Audience<Reader> = { subscription, readers: new Set(), turn: [], idWritten: moment }
+    const audience: Audience<Reader> = { subscription, readers: new Set(), run: undefined, idWritten: moment }
     audiences.set(subscription.key, audience)
     for (const channel of subscription.channels) {
       const listeners = byChannel.get(channel)
@@ -91,17 +91,19 @@ export function createAudiences<Reader extends LiveReader>(): Audiences<Reader> 
     },
     deliver(frames, moment, onFull) {
       const touched: Audience<Reader>[] = []
+      const start: Run = { frame: undefined, before: undefined, extended: undefined, bytes: undefined }
       for (const frame of frames) {
         for (const audience of byChannel.get(frame.channel) ?? []) {
           if (!wants(audience.subscription, frame)) continue
-          if (audience.turn.length === 0) touched.push(audience)
-          audience.turn.push(frame.bytes)
+          if (!audience.run) touched.push(audience)
+          audience.run = extend(audience.run ?? start, frame)
         }
       }
       for (const audience of touched) {
-        const bytes = shareBytes(audience.turn)
-        audience.turn = []
-        write(audience, bytes, moment, onFull)
+        const run = audience.run as Run
+        audience.run = undefined
+        run.bytes ??= shareBytes(partsOf(run))
+        write(audience, run.bytes, moment, onFull)
       }
     },
     checkpoint(moment, encode, onFull) {
@@ -120,8 +122,28 @@ export function createAudiences<Reader extends LiveReader>(): Audiences<Reader> 
 interface Audience<Reader> {
   readonly subscription: Subscription
   readonly readers: Set<Reader>
-  /** The frames of the turn being delivered. */
-  turn: Uint8Array[]
+  /** What it gets of the turn being delivered. */
+  run: Run | undefined
   /** When its readers were last sent an id. One that joined later has a newer one from its own replay. */
   idWritten: Moment
+}
+
+/** Frames of one turn, in a row. Audiences that get the same row are at the same run, and share its bytes. */
+interface Run {
+  readonly frame: Frame | undefined
+  readonly before: Run | undefined
+  /** By the frame delivered last. No earlier one is asked for again, because frames are handed out one after the other. */
+  extended: Run | undefined
+  bytes: SharedBytes | undefined
+}
+
+function extend(run: Run, frame: Frame): Run {
+  if (run.extended?.frame !== frame) run.extended = { frame, before: run, extended: undefined, bytes: undefined }
+  return run.extended as Run
+}
+
+function partsOf(run: Run): Uint8Array[] {
+  const parts: Uint8Array[] = []
+  for (let at = run; at.frame; at = at.before as Run) parts.push(at.frame.bytes)
+  return parts.reverse()
 }

@@ -1,4 +1,4 @@
-import { comparePositions, isAfter, type Position } from '@rejoin/protocol'
+import { isAfter, latest, type Position } from '@rejoin/protocol'
 import type { Gap, Log, LogEvent } from '../log/contract.ts'
 import { indexAfter, type Stretch } from '../log/in-order.ts'
 import { costOf, type Frame } from './frame.ts'
@@ -40,12 +40,16 @@ const blockBytes = 256 * 1024
 const alignMs = 4096
 // How many reads the log has to answer at once; more would only queue there, in front of the tail.
 const maxReads = 4
+// Those of one round place and a few before it, in one busy channel; and the megabyte that all may cost.
+const maxBorders = 64
+const maxBordersInAll = 16_384
 // An empty block is worth keeping, and has to go some day as well.
 const blockOverhead = 200
 
 export function createBlocks({ log, maxBytes, encode }: BlocksOptions): Blocks {
   const held = new Map<string, Block[]>()
   const inFlight = new Map<string, Promise<Block | Gap>>()
+  const borders = createBorders()
   const queue = createTickets(maxReads)
   // Oldest first, to know what goes.
   let order: { channel: string; block: Block }[] = []
@@ -56,15 +60,9 @@ export function createBlocks({ log, maxBytes, encode }: BlocksOptions): Blocks {
     return held.get(channel)?.find((block) => !isAfter(block.after, cursor) && isAfter(block.through, cursor))
   }
 
-  /** Where a read for this cursor starts: at the end of a block that leads up to it, else at a round place before it. */
-  function startFor(channel: string, cursor: Position): Position {
-    const leadsUp = held.get(channel)?.some((block) => comparePositions(block.through, cursor) === 0)
-    return leadsUp ? cursor : align(cursor)
-  }
-
   async function read(channel: string, cursor: Position, through: Position): Promise<Block | Gap> {
     if (!isAfter(through, cursor)) return { after: cursor, through: cursor, frames: [], bytes: 0 }
-    let start = startFor(channel, cursor)
+    let start = borders.before(channel, cursor)
     for (;;) {
       const found = find(channel, cursor)
       if (found) return found
@@ -102,6 +100,7 @@ export function createBlocks({ log, maxBytes, encode }: BlocksOptions): Blocks {
   async function loadAt(channel: string, after: Position, through: Position): Promise<Block | Gap> {
     const page = await log.read([channel], after, through, { events: blockEvents, bytes: blockBytes })
     if (page.gap) return page.gap
+    borders.add(channel, page.completeThrough)
     const frames = page.events.map(encode)
     const broken = brokenLink(frames, after)
     if (broken) return { channels: [channel], reason: 'expired', wholeAfter: broken.previous }
@@ -136,6 +135,7 @@ export function createBlocks({ log, maxBytes, encode }: BlocksOptions): Blocks {
     },
     clear() {
       invalidations += 1
+      borders.clear()
       held.clear()
       order = []
       bytes = 0
@@ -154,6 +154,45 @@ export function stretchOf({ frames }: Block, cursor: Position, through: Position
  */
 function brokenLink(frames: readonly Frame[], after: Position): Frame | undefined {
   return frames.find((frame, index) => isAfter(frame.previous, frames[index - 1]?.position ?? after))
+}
+
+/**
+ * Where blocks have ended, also those that were let go since: a few numbers each. A reader that comes to the end of a
+ * block goes on from there, and does not read from the round place again, which over a long replay would be all of it for
+ * every part.
+ */
+function createBorders(): Borders {
+  const known = new Map<string, Position[]>()
+  let count = 0
+  return {
+    before(channel, cursor) {
+      const places = known.get(channel) ?? []
+      return places.reduce((best, place) => (isAfter(place, cursor) ? best : latest(best, place)), align(cursor))
+    },
+    add(channel, place) {
+      const places = known.get(channel) ?? []
+      // What came in last is what is read now.
+      known.delete(channel)
+      known.set(channel, places.length < maxBorders ? [...places, place] : [...places.slice(1), place])
+      if (places.length < maxBorders) count += 1
+      for (const [oldest, { length }] of known) {
+        if (count <= maxBordersInAll || oldest === channel) break
+        known.delete(oldest)
+        count -= length
+      }
+    },
+    clear() {
+      known.clear()
+      count = 0
+    },
+  }
+}
+
+interface Borders {
+  /** The last place before `cursor`, or at it, where a read may well start. */
+  before(channel: string, cursor: Position): Position
+  add(channel: string, place: Position): void
+  clear(): void
 }
 
 function align({ ms, seq }: Position): Position {

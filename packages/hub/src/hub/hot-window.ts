@@ -36,9 +36,11 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
 
   function evict(): void {
     const frame = order[oldest] as Frame
+    order[oldest] = gone
     oldest += 1
     bytes -= costOf(frame)
     const channel = channels.get(frame.channel) as HotChannel
+    channel.frames[channel.start] = gone
     channel.start += 1
     channel.coveredAfter = latest(channel.coveredAfter, frame.position)
     if (channel.start === channel.frames.length) {
@@ -98,6 +100,9 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
     },
   }
 }
+
+/** In the place of an evicted frame until the list is cut: the frame itself would be kept for as long. */
+const gone = undefined as unknown as Frame
 
 interface HotChannel {
   frames: Frame[]

@@ -86,312 +86,360 @@ const maxUnmarked = 1000
 const judgeTimeoutMs = 10_000
 
 export function createSession(context: SessionContext, request: SessionRequest, sink: Sink): Session {
-  const { live, environment, observers, idOf } = context
-  const { connection, subscription, reader } = request
-  const { channels } = subscription
-  const requested = request.start.from === 'cursor' ? request.start.cursor : null
-  // What arrived may be as long as a header; nobody needs to read more of it than this, in a frame or in a log.
-  const shown = requested === null ? null : requested.slice(0, maxEcho)
-  const facts = { connection, channels, ...reader }
-  const startedAt = environment.now()
+  return new ReaderSession(context, request, sink)
+}
 
-  let mode: Session['mode'] = 'replaying'
-  let full = false
-  let busy = false
-  let started = false
-  let greeted = false
+/**
+ * A class, and not closures over local variables, for its size: tens of thousands of these wait at a time. Some 30
+ * closures, and getters of an object literal, for which V8 keeps a dictionary each, made a session 4 KB larger.
+ */
+class ReaderSession implements Session, Stalled {
+  readonly connection: string
+  readonly reader: ReaderFacts
+  readonly subscription: Subscription
+  mode: Session['mode'] = 'replaying'
+  full = false
+
+  readonly #context: SessionContext
+  readonly #start: Start
+  readonly #sink: Sink
+  readonly #startedAt: number
+  #busy = false
+  #started = false
+  #greeted = false
   /** Everything of the subscription up to here has been handed to the sink. Only kept up while not live. */
-  let cursor: Position = origin
+  #cursor: Position = origin
   /** Events passed over since an id was written. */
-  let unmarked = 0
+  #unmarked = 0
   /** Set while a return has to be reported: events handed out since the reader came back. */
-  let replayed: number | undefined
-  let stopJudging: Cancel = () => undefined
+  #replayed: number | undefined
+  #stopJudging: Cancel = nothing
 
-  function start(): void {
-    if (mode === 'ended') return
-    started = true
-    observers.tell('connect', { ...facts, requested: shown, resuming: requested !== null })
-    if (request.start.from === 'now') {
-      cursor = live.head
-      push(shareBytes([hello({ resumed: false, id: idOf(cursor) })]))
-      wake()
+  constructor(context: SessionContext, { connection, subscription, start, reader }: SessionRequest, sink: Sink) {
+    this.connection = connection
+    this.reader = reader
+    this.subscription = subscription
+    this.#context = context
+    this.#start = start
+    this.#sink = sink
+    this.#startedAt = context.environment.now()
+  }
+
+  get #requested(): string | null {
+    return this.#start.from === 'cursor' ? this.#start.cursor : null
+  }
+
+  /** What arrived may be as long as a header; nobody needs to read more of it than this, in a frame or in a log. */
+  get #shown(): string | null {
+    return this.#requested?.slice(0, maxEcho) ?? null
+  }
+
+  get #facts() {
+    return { connection: this.connection, channels: this.subscription.channels, ...this.reader }
+  }
+
+  start(): void {
+    if (this.mode === 'ended') return
+    this.#started = true
+    const { observers, live, environment, idOf } = this.#context
+    const resuming = this.#requested !== null
+    observers.tell('connect', { ...this.#facts, requested: this.#shown, resuming })
+    if (this.#start.from === 'now') {
+      this.#cursor = live.head
+      this.push(shareBytes([this.#hello({ resumed: false, id: idOf(this.#cursor) })]))
+      this.#wake()
     } else {
-      busy = true
-      stopJudging = environment.after(judgeTimeoutMs, () => end('log-unavailable'))
-      void open().then(release, fail)
+      this.#busy = true
+      this.#stopJudging = environment.after(judgeTimeoutMs, () => this.end('log-unavailable'))
+      this.#goOnAfter(this.#open())
     }
   }
 
   /** Finds the place to start from. The greeting waits for the first read, which alone can tell that it is whole. */
-  async function open(): Promise<void> {
-    const opening = await context.findOpening(subscription, request.start)
-    if (mode === 'ended') return
+  async #open(): Promise<void> {
+    const opening = await this.#context.findOpening(this.subscription, this.#start)
+    if (this.mode === 'ended') return
     if (opening.ok) {
-      cursor = opening.position
-      replayed = requested === null ? undefined : 0
+      this.#cursor = opening.position
+      this.#replayed = this.#requested === null ? undefined : 0
     } else {
-      await announceGap(opening.reason, opening.channels, shown as string, origin)
+      await this.#announceGap(opening.reason, opening.channels, this.#shown as string, origin)
     }
   }
 
   /** Asks for a slice of time to catch up, unless one is under way. */
-  function wake(): void {
-    if (busy || full || mode !== 'replaying') return
-    busy = true
-    context.catchUp.add(step)
+  #wake(): void {
+    if (this.#busy || this.full || this.mode !== 'replaying') return
+    this.#busy = true
+    this.#context.catchUp.add(() => this.#step())
   }
 
-  function release(): void {
-    busy = false
-    wake()
+  #goOnAfter(work: Promise<unknown>): void {
+    void work.then(
+      () => this.#release(),
+      (cause) => this.#fail(cause),
+    )
   }
 
-  function fail(cause: unknown): void {
-    busy = false
+  #release(): void {
+    this.#busy = false
+    this.#wake()
+  }
+
+  #fail(cause: unknown): void {
+    this.#busy = false
     // The log cannot be read now. The cursor stays the reader's own, who is asked to come back with it.
-    end('log-unavailable', { cause })
+    this.end('log-unavailable', { cause })
   }
 
-  function step(): void {
-    if (mode !== 'replaying' || full) {
-      busy = false
+  #step(): void {
+    if (this.mode !== 'replaying' || this.full) {
+      this.#busy = false
       return
     }
-    if (context.presence.isStale(session)) {
-      void context.presence.renew(session).then(release, fail)
+    if (this.#context.presence.isStale(this)) {
+      this.#goOnAfter(this.#context.presence.renew(this))
       return
     }
-    if (isStranded(cursor)) {
-      const from = greeted ? idOf(cursor) : (shown as string)
-      void announceGap('epoch', channels, from, origin).then(release, fail)
+    if (isAfter(this.#cursor, this.#context.live.head)) {
+      this.#goOnAfter(this.#waitForTail())
       return
     }
-    if (!live.hot.covers(channels, cursor)) {
-      void catchUpFromLog().then(undefined, fail)
+    if (this.#isStranded(this.#cursor)) {
+      const from = this.#greeted ? this.#context.idOf(this.#cursor) : (this.#shown as string)
+      this.#goOnAfter(this.#announceGap('epoch', this.subscription.channels, from, origin))
       return
     }
-    const joined = catchUpFromMemory()
-    busy = false
+    if (!this.#context.live.hot.covers(this.subscription.channels, this.#cursor)) {
+      void this.#catchUpFromLog().then(undefined, (cause) => this.#fail(cause))
+      return
+    }
+    const joined = this.#catchUpFromMemory()
+    this.#busy = false
     if (joined) return
     // From inside a delivery nobody can join; the turn has to end first.
-    if (!full) environment.endOfTurn(wake)
+    if (!this.full) this.#context.environment.endOfTurn(() => this.#wake())
   }
 
   /**
    * The log has lost this place by a rollback, and this hub has followed it to the new branch. A read from here would find
    * nothing missing: what the reader has, and what it would still have been owed, never was.
    */
-  function isStranded(position: Position): boolean {
-    const { history } = context.log
-    return isLost(history, position) && !isLost(history, live.head)
+  #isStranded(position: Position): boolean {
+    const { history } = this.#context.log
+    return isLost(history, position) && !isLost(history, this.#context.live.head)
+  }
+
+  /** A log that has trimmed past what this hub's tail has brought leaves the reader ahead of the hub for a moment. */
+  async #waitForTail(): Promise<void> {
+    const { environment, live } = this.#context
+    const stopWaiting = environment.after(judgeTimeoutMs, () => this.end('log-unavailable'))
+    await live.reached(this.#cursor)
+    stopWaiting()
   }
 
   /** One slice from the hot window; true when it was the last and the session is live. Synchronous to the end. */
-  function catchUpFromMemory(): boolean {
-    const slice = live.hot.slice(channels, cursor, sliceBytes)
-    deliver(slice.frames, slice.cut ? (slice.frames.at(-1) as Frame).position : live.head)
+  #catchUpFromMemory(): boolean {
+    const { live } = this.#context
+    const slice = live.hot.slice(this.subscription.channels, this.#cursor, sliceBytes)
+    this.#deliver(slice.frames, slice.cut ? (slice.frames.at(-1) as Frame).position : live.head)
     // The write itself may have ended the session.
-    if (mode !== 'replaying' || slice.cut || full || !live.join(session, cursor)) return false
-    mode = 'live'
-    reportReplay()
+    if (this.mode !== 'replaying' || slice.cut || this.full || !live.join(this, this.#cursor)) return false
+    this.mode = 'live'
+    this.#reportReplay()
     // Its last id may be far behind what it was passed over; the checkpoints of the live side count from now.
-    if (unmarked > 0) push(shareBytes([checkpoint()]))
+    if (this.#unmarked > 0) this.push(shareBytes([this.#checkpoint()]))
     return true
   }
 
-  async function catchUpFromLog(): Promise<void> {
-    const from = cursor
-    const replay = await readReplay(context.blocks, channels, from, live.head)
-    if (mode !== 'replaying') return
-    if (isStranded(from)) {
-      release()
+  async #catchUpFromLog(): Promise<void> {
+    const { blocks, live, catchUp, idOf } = this.#context
+    const from = this.#cursor
+    const replay = await readReplay(blocks, this.subscription.channels, from, live.head)
+    if (this.mode !== 'replaying') return
+    if (this.#isStranded(from)) {
+      this.#release()
       return
     }
     if ('wholeAfter' in replay) {
       // A reader that only asked for the past has lost nothing: what it asked for begins later now.
-      if (!greeted && requested === null) await open()
-      else
-        await announceGap(replay.reason, replay.channels, greeted ? idOf(from) : (shown as string), replay.wholeAfter)
-      release()
+      if (!this.#greeted && this.#requested === null) await this.#open()
+      else {
+        const had = this.#greeted ? idOf(from) : (this.#shown as string)
+        await this.#announceGap(replay.reason, replay.channels, had, replay.wholeAfter)
+      }
+      this.#release()
       return
     }
-    context.catchUp.add(() => {
-      if (mode === 'replaying') deliverReplay(replay)
-      release()
+    catchUp.add(() => {
+      if (this.mode === 'replaying') this.#deliverReplay(replay)
+      this.#release()
     })
   }
 
   /** As much of it as the sink takes. The rest is at hand when it has drained, or is read again. */
-  function deliverReplay({ frames, through }: Replay): void {
+  #deliverReplay({ frames, through }: Replay): void {
     let slice: Frame[] = []
     let bytes = 0
     for (const frame of frames) {
       if (bytes >= sliceBytes) {
-        deliver(slice, (slice.at(-1) as Frame).position)
-        if (full) return
+        this.#deliver(slice, (slice.at(-1) as Frame).position)
+        if (this.full) return
         slice = []
         bytes = 0
       }
       slice.push(frame)
       bytes += frame.bytes.length
     }
-    deliver(slice, through)
+    this.#deliver(slice, through)
   }
 
-  function deliver(frames: readonly Frame[], through: Position): void {
-    const wanted = frames.filter((frame) => wants(subscription, frame))
-    const parts = greeted ? [] : greeting()
+  #deliver(frames: readonly Frame[], through: Position): void {
+    const wanted = frames.filter((frame) => wants(this.subscription, frame))
+    const parts = this.#greeted ? [] : this.#greeting()
     for (const frame of wanted) parts.push(frame.bytes)
-    cursor = through
-    if (replayed !== undefined) replayed += wanted.length
-    unmarked = wanted.length > 0 ? 0 : unmarked + frames.length
-    if (unmarked > maxUnmarked) parts.push(checkpoint())
-    if (parts.length > 0) push(shareBytes(parts))
+    this.#cursor = through
+    if (this.#replayed !== undefined) this.#replayed += wanted.length
+    this.#unmarked = wanted.length > 0 ? 0 : this.#unmarked + frames.length
+    if (this.#unmarked > maxUnmarked) parts.push(this.#checkpoint())
+    if (parts.length > 0) this.push(shareBytes(parts))
   }
 
-  function greeting(): Uint8Array[] {
-    if (requested === null) return [hello({ resumed: false, id: idOf(cursor) })]
-    const added = request.start.from === 'cursor' ? (request.start.added ?? []) : []
-    const resumed = hello({ resumed: true, id: requested })
-    return added.length > 0 ? [resumed, announceAdded(requested, added)] : [resumed]
+  #greeting(): Uint8Array[] {
+    if (this.#requested === null) return [this.#hello({ resumed: false, id: this.#context.idOf(this.#cursor) })]
+    const added = this.#start.from === 'cursor' ? (this.#start.added ?? []) : []
+    const resumed = this.#hello({ resumed: true, id: this.#requested })
+    return added.length > 0 ? [resumed, this.#announceAdded(this.#requested, added)] : [resumed]
   }
 
-  function checkpoint(): Uint8Array {
-    unmarked = 0
-    return Buffer.from(encodeCheckpoint({ id: idOf(cursor) }))
+  #checkpoint(): Uint8Array {
+    this.#unmarked = 0
+    return Buffer.from(encodeCheckpoint({ id: this.#context.idOf(this.#cursor) }))
   }
 
   /** Channels the reader did not have before are whole from its cursor on; what was before that, it has to load. */
-  function announceAdded(id: string, names: readonly string[]): Uint8Array {
+  #announceAdded(id: string, names: readonly string[]): Uint8Array {
     const sync = { reason: 'added' as const, channels: names, requested: id, oldest: null, latest: id }
     return Buffer.from(encodeSyncRequired(sync, { id }))
   }
 
   /** The only thing that moves a cursor over a gap (§4.6), and never back. */
-  async function announceGap(
-    reason: GapReason,
-    lost: readonly string[],
-    from: string,
-    wholeAfter: Position,
-  ): Promise<void> {
-    if (!greeted) push(shareBytes([hello({ resumed: false })]))
-    replayed = undefined
-    observers.tell('gap', { ...facts, channels: lost, reason, requested: from })
-    const taken = await context.snapshots.take(channels, latest(cursor, wholeAfter))
-    const windows = await context.log.windows(channels)
-    if (mode !== 'replaying') return
+  async #announceGap(reason: GapReason, lost: readonly string[], from: string, wholeAfter: Position): Promise<void> {
+    const { observers, snapshots, log, live, idOf } = this.#context
+    const { channels } = this.subscription
+    if (!this.#greeted) this.push(shareBytes([this.#hello({ resumed: false })]))
+    this.#replayed = undefined
+    observers.tell('gap', { ...this.#facts, channels: lost, reason, requested: from })
+    const taken = await snapshots.take(channels, latest(this.#cursor, wholeAfter))
+    const windows = await log.windows(channels)
+    if (this.mode !== 'replaying') return
     // A snapshot that took longer than the window reaches back is of no use: what follows it is gone as well.
     const outlived = windows.some((window) => isAfter(window.trimmedThrough, taken.position))
     const useful = !outlived || live.hot.covers(channels, taken.position)
     const { position, state } = useful ? taken : { position: live.head, state: {} }
-    cursor = position
-    unmarked = 0
+    this.#cursor = position
+    this.#unmarked = 0
     const id = idOf(position)
-    const sync = { reason, channels: lost, requested: from, oldest: oldestOf(windows), latest: id, ...state }
-    push(shareBytes([Buffer.from(encodeSyncRequired(sync, { id }))]))
+    const sync = { reason, channels: lost, requested: from, oldest: this.#oldestOf(windows), latest: id, ...state }
+    this.push(shareBytes([Buffer.from(encodeSyncRequired(sync, { id }))]))
   }
 
-  function oldestOf(windows: readonly Window[]): string | null {
+  #oldestOf(windows: readonly Window[]): string | null {
     const oldest = windows.flatMap((window) => window.oldest ?? []).sort(comparePositions)[0]
-    return oldest ? idOf(oldest) : null
+    return oldest ? this.#context.idOf(oldest) : null
   }
 
-  function reportReplay(): void {
-    if (replayed === undefined || shown === null) return
-    const elapsedMs = environment.now() - startedAt
-    observers.tell('replay', { ...facts, requested: shown, replayed, elapsedMs })
-    replayed = undefined
+  #reportReplay(): void {
+    if (this.#replayed === undefined || this.#shown === null) return
+    const { observers, environment } = this.#context
+    const elapsedMs = environment.now() - this.#startedAt
+    observers.tell('replay', { ...this.#facts, requested: this.#shown, replayed: this.#replayed, elapsedMs })
+    this.#replayed = undefined
   }
 
-  function hello({ resumed, id }: { resumed: boolean; id?: string }): Uint8Array {
-    greeted = true
-    stopJudging()
-    const greeting = { resumed, requested: shown, heartbeatMs: context.heartbeatMs, connection }
-    return Buffer.from(encodeHello(greeting, { retryMs: context.retry.forOne(), ...(id ? { id } : {}) }))
+  #hello({ resumed, id }: { resumed: boolean; id?: string }): Uint8Array {
+    this.#greeted = true
+    this.#stopJudging()
+    const { heartbeatMs, retry } = this.#context
+    const greeting = { resumed, requested: this.#shown, heartbeatMs, connection: this.connection }
+    return Buffer.from(encodeHello(greeting, { retryMs: retry.forOne(), ...(id ? { id } : {}) }))
   }
 
-  function push(bytes: SharedBytes): boolean {
-    if (mode === 'ended') return true
+  push(bytes: SharedBytes): boolean {
+    if (this.mode === 'ended') return true
     try {
-      if (sink.write(bytes)) return !full
+      if (this.#sink.write(bytes)) return !this.full
     } catch (cause) {
       // A sink that throws costs its own reader, and nobody else whose turn it is.
-      finish('failed', cause)
-      sink.destroy()
+      this.#finish('failed', cause)
+      this.#sink.destroy()
       return true
     }
-    full = true
-    context.stalls.watch(stalled)
+    this.full = true
+    this.#context.stalls.watch(this)
     return false
   }
 
-  const stalled: Stalled = {
-    get pending() {
-      return sink.pending
-    },
-    giveUp() {
-      if (mode !== 'ended') {
-        observers.tell('stall', { ...facts, pending: sink.pending })
-        finish('stalled')
-      }
-      sink.destroy()
-    },
-  }
-
-  function finish(reason: string, cause?: unknown): void {
-    if (mode === 'ended') return
-    if (mode === 'live') live.leave(session)
-    mode = 'ended'
-    stopJudging()
+  #finish(reason: string, cause?: unknown): void {
+    if (this.mode === 'ended') return
+    const { live, observers, environment, onEnd } = this.#context
+    if (this.mode === 'live') live.leave(this)
+    this.mode = 'ended'
+    this.#stopJudging()
+    const durationMs = environment.now() - this.#startedAt
     // One that was turned away at the door was never here.
-    if (started) observers.tell('close', { ...facts, reason, durationMs: environment.now() - startedAt, cause })
-    context.onEnd(session)
+    if (this.#started) observers.tell('close', { ...this.#facts, reason, durationMs, cause })
+    onEnd(this)
   }
 
-  function end(reason: CloseReason, { retryMs = context.retry.forOne(), cause }: EndOptions = {}): void {
-    if (mode === 'ended') return
-    if (full) {
+  end(reason: CloseReason, { retryMs = this.#context.retry.forOne(), cause }: EndOptions = {}): void {
+    if (this.mode === 'ended') return
+    if (this.full) {
       // It does not read: the farewell would wait behind the rest, and both would hold the socket.
-      finish(reason, cause)
-      sink.destroy()
+      this.#finish(reason, cause)
+      this.#sink.destroy()
       return
     }
-    push(shareBytes([Buffer.from(encodeClose({ reason }, { retryMs }))]))
+    this.push(shareBytes([Buffer.from(encodeClose({ reason }, { retryMs }))]))
     // The farewell itself may have ended it.
-    if (session.mode === 'ended') return
-    sink.end()
-    finish(reason, cause)
-    if (sink.pending > 0) context.stalls.watch(stalled)
+    if (this.#hasEnded()) return
+    this.#sink.end()
+    this.#finish(reason, cause)
+    if (this.#sink.pending > 0) this.#context.stalls.watch(this)
   }
 
-  const session: Session = {
-    connection,
-    reader,
-    subscription,
-    get mode() {
-      return mode
-    },
-    get full() {
-      return full
-    },
-    start,
-    push,
-    drained() {
-      full = false
-      context.stalls.unwatch(stalled)
-      wake()
-    },
-    disconnected() {
-      context.stalls.unwatch(stalled)
-      finish('disconnected')
-    },
-    leaveLive(position) {
-      cursor = position
-      mode = 'replaying'
-      wake()
-    },
-    end,
+  #hasEnded(): boolean {
+    return this.mode === 'ended'
   }
-  return session
+
+  get pending(): number {
+    return this.#sink.pending
+  }
+
+  giveUp(): void {
+    if (this.mode !== 'ended') {
+      this.#context.observers.tell('stall', { ...this.#facts, pending: this.#sink.pending })
+      this.#finish('stalled')
+    }
+    this.#sink.destroy()
+  }
+
+  drained(): void {
+    this.full = false
+    this.#context.stalls.unwatch(this)
+    this.#wake()
+  }
+
+  disconnected(): void {
+    this.#context.stalls.unwatch(this)
+    this.#finish('disconnected')
+  }
+
+  leaveLive(position: Position): void {
+    this.#cursor = position
+    this.mode = 'replaying'
+    this.#wake()
+  }
 }
+
+const nothing = () => undefined

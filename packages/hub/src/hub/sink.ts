@@ -30,7 +30,8 @@ export function shareBytes(parts: readonly Uint8Array[]): SharedBytes {
   let length = 0
   for (const part of parts) length += part.length
   const header = `${length.toString(16)}\r\n`
-  const chunked = Buffer.allocUnsafe(header.length + length + 2)
+  // Not from Node's pool: the frames of the hot window lie there, and would keep these bytes for as long as themselves.
+  const chunked = Buffer.allocUnsafeSlow(header.length + length + 2)
   let offset = chunked.write(header, 0, 'latin1')
   const start = offset
   for (const part of parts) {

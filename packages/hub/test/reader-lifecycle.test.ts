@@ -212,6 +212,29 @@ test('what happens to a reader is told with who it is', async () => {
   expect(told[3]?.[1]).toMatchObject({ ...reader, reason: 'unknown-id', requested: 'nonsense' })
 })
 
+test('how long a reader was away is told by the first event it had missed', async () => {
+  const { hub, environment, connect } = await openHub()
+  const told: (number | null)[] = []
+  hub.on('replay', ({ absenceMs }) => told.push(absenceMs))
+  const [id] = await publish(hub, 'a', 1)
+  await environment.advance(40_000)
+  await publish(hub, 'a', 2)
+  await environment.advance(3000)
+  connect('a', { cursor: id as string })
+  await environment.settle()
+  const [newest] = await publish(hub, 'a', 3)
+  connect('a', { cursor: newest as string })
+  await environment.settle()
+  expect(told).toEqual([3000, null])
+})
+
+test('a hub says what a channel holds', async () => {
+  const { hub } = await openHub()
+  const [first, , last] = await publish(hub, 'a', 1, 2, 3)
+  expect(await hub.window('a')).toMatchObject({ events: 3, oldest: first, newest: last })
+  expect(await hub.window('b')).toMatchObject({ events: 0, oldest: null, newest: null })
+})
+
 describe('what must not harm others', () => {
   test('a sink that throws ends its own session; everybody else goes on', async () => {
     const { hub, environment, connect } = await openHub()

@@ -33,6 +33,7 @@ export const errorCodes = [
   'overloaded',
   'too-large',
   'unauthorized',
+  'unreachable',
   'wrong-method',
 ] as const
 

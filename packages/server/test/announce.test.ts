@@ -12,7 +12,12 @@ const ready: Readiness = {
   loopbackOnly: true,
 }
 const reader = { ip: null, userAgent: null, subject: null, connection: 'c_8f2a', channels: ['demo'] }
-const replay = { ...reader, requested: 'X', replayed: 11, elapsedMs: 2.8 }
+const replay = { ...reader, requested: 'X', replayed: 11, elapsedMs: 2.8, absenceMs: 5000 }
+const small = {
+  ...{ channel: 'demo', absenceMs: 60_000, eventsPerSecond: 5 },
+  has: { maxEvents: 500, maxAgeMs: 300_000 },
+  needs: { maxEvents: 600, maxAgeMs: 120_000 },
+}
 
 describe('at a terminal', () => {
   test('the program says where it is, what it keeps, who may come, and what to try', () => {
@@ -54,8 +59,16 @@ describe('at a terminal', () => {
   })
 
   test('a reader that was told of a gap is a line with the reason', () => {
-    expect(onTerminal((announcer) => observe(announcer, 'gap', { ...reader, reason: 'epoch', requested: 'X' }))).toBe(
-      '12:04:31 gap demo c_8f2a, told to reload: its last id is of an earlier log\n',
+    expect(
+      onTerminal((announcer) =>
+        observe(announcer, 'gap', { ...reader, reason: 'epoch', requested: 'X', absenceMs: null }),
+      ),
+    ).toBe('12:04:31 gap demo c_8f2a, told to reload: its last id is of an earlier log\n')
+  })
+
+  test('a window that is too small for its readers is a line that says what would do', () => {
+    expect(onTerminal((announcer) => observe(announcer, 'window', small))).toBe(
+      '12:04:31 window demo is small: readers are away for up to 60 s, keep 600 events and 120 s\n',
     )
   })
 
@@ -101,6 +114,11 @@ describe('in a pipe', () => {
   test('it warns when others may come', async () => {
     const lines = await inPipe((announcer) => announcer.ready({ ...ready, loopbackOnly: false }))
     expect(lines[1]).toMatchObject({ level: 'warn', event: 'server_insecure', msg: expect.stringContaining('WARNING') })
+  })
+
+  test('a window that is too small for its readers is a warning', async () => {
+    const [line] = await inPipe((announcer) => observe(announcer, 'window', small))
+    expect(line).toMatchObject({ level: 'warn', event: 'window_small', channel: 'demo', needed_events: 600 })
   })
 
   test('a connection, a replay, a gap and an end are lines of their own', async () => {

@@ -30,6 +30,15 @@ export function forbidden(): RejoinError {
   return new RejoinError('You have no right to this channel, or to one of these.', { code: 'forbidden' })
 }
 
+/** For readers that can read a status (§4.12); others are told in a stream, which alone an EventSource returns from. */
+export function overloaded(retryMs: number): Answer {
+  const error = {
+    code: 'overloaded',
+    message: 'The hub has no room for this reader now. Retry-After says when to return.',
+  }
+  return jsonAnswer(503, { error }, { 'Retry-After': String(Math.ceil(retryMs / 1000)) })
+}
+
 const statusOf: Partial<Record<ErrorCode, number>> = {
   closed: 503,
   forbidden: 403,

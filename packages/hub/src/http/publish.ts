@@ -45,9 +45,11 @@ export async function publishBody(
   return jsonAnswer(201, { events: events.map(({ id }) => ({ id })) })
 }
 
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
 function decodeUtf8(body: Uint8Array): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body)
+    return strictUtf8.decode(body)
   } catch (cause) {
     throw new RejoinError('The body is not UTF-8. Encode it as UTF-8, or binary data as base64.', {
       code: 'invalid-data',

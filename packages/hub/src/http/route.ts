@@ -1,7 +1,9 @@
 import { RejoinError } from '@rejoin/protocol'
 import { type Grant, maySubscribe } from '../hub/grant.ts'
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
-import { type Answer, forbidden, jsonAnswer, refusal } from './answer.ts'
+import type { ReaderFacts } from '../hub/observation.ts'
+import { type Answer, forbidden, jsonAnswer, overloaded, refusal } from './answer.ts'
+import { answerPoll } from './poll.ts'
 import { maxBodyBytes, publishBody } from './publish.ts'
 import { readSubscription, streamHeaders } from './subscribe.ts'
 import { below, parseTarget, type Target } from './target.ts'
@@ -22,8 +24,8 @@ export interface RequestHead {
 }
 
 /**
- * What to do with a request: answer it, stream to it, or read its body first. An adapter carries it out in its framework's
- * terms and decides nothing.
+ * What to do with a request: answer it, stream to it, answer it when there is something, or read its body first. An
+ * adapter carries it out in its framework's terms and decides nothing.
  */
 export type Plan =
   | { readonly kind: 'answer'; readonly answer: Answer }
@@ -32,15 +34,19 @@ export type Plan =
       readonly headers: Readonly<Record<string, string>>
       readonly subscribe: SubscribeRequest
     }
+  /** The signal is aborted when the requester has gone. Never rejects. */
+  | { readonly kind: 'poll'; answer(signal: AbortSignal): Promise<Answer> }
   | { readonly kind: 'body'; readonly maxBytes: number; accept(body: Uint8Array): Promise<Answer> }
 
 /** The plan for a request, undefined when its path is none of the hub's. Never throws and never rejects. */
 export function route(hub: Hub, request: RequestHead): Promise<Plan> | undefined {
   const target = parseTarget(request.url)
   const stream = below('events', target.path) ?? below('stream', target.path)
+  const poll = below('poll', target.path)
   const publish = below('publish', target.path)
   const plan =
     (stream !== undefined && planStream(hub, stream, target, request)) ||
+    (poll !== undefined && planPoll(hub, poll, target, request)) ||
     (publish !== undefined && planPublish(hub, publish, target, request))
   return plan
     ? plan.catch((error) => {
@@ -53,15 +59,31 @@ export function route(hub: Hub, request: RequestHead): Promise<Plan> | undefined
 async function planStream(hub: Hub, channel: string, target: Target, request: RequestHead): Promise<Plan> {
   if (request.method === 'HEAD') return answerWith({ status: 200, headers: streamHeaders(false), body: '' })
   if (request.method !== 'GET') return wrongMethod('GET')
+  const subscribe = await readRequest(channel, target, request)
+  const { reader, subscription, rights } = subscribe
+  const turnedAway = target.query.get('reject') === 'status' ? hub.refuse(reader, subscription) : undefined
+  if (turnedAway) return answerWith(overloaded(turnedAway.retryMs))
+  return { kind: 'stream', headers: streamHeaders(rights !== undefined), subscribe }
+}
+
+async function planPoll(hub: Hub, channel: string, target: Target, request: RequestHead): Promise<Plan> {
+  if (request.method !== 'GET') return wrongMethod('GET')
+  const subscribe = await readRequest(channel, target, request)
+  return { kind: 'poll', answer: (signal) => answerPoll(hub, subscribe, target, signal) }
+}
+
+/** What a reader asks for, if it may. */
+async function readRequest(
+  channel: string,
+  target: Target,
+  request: RequestHead,
+): Promise<SubscribeRequest & { reader: ReaderFacts }> {
   const asked = readSubscription(channel, target, request)
   const grant = await grantOf(request)
   if (grant && !maySubscribe(grant, asked.subscription)) throw forbidden()
   const reader = { ip: request.ip, userAgent: request.header('user-agent') ?? null, subject: grant?.subject ?? null }
-  const headers = streamHeaders(grant !== undefined)
-  const turnedAway = target.query.get('reject') === 'status' ? hub.refuse(reader, asked.subscription) : undefined
-  if (turnedAway) return answerWith(overloaded(turnedAway.retryMs))
   const renew = async () => (await request.authorize?.()) ?? null
-  return { kind: 'stream', headers, subscribe: { ...asked, reader, ...(grant ? { rights: { grant, renew } } : {}) } }
+  return { ...asked, reader, ...(grant ? { rights: { grant, renew } } : {}) }
 }
 
 async function planPublish(hub: Hub, channel: string, target: Target, request: RequestHead): Promise<Plan> {
@@ -82,15 +104,6 @@ async function grantOf({ authorize }: RequestHead): Promise<Grant | undefined> {
   const grant = await authorize()
   if (grant) return grant
   throw new RejoinError('This hub wants to know who you are. Send a valid token.', { code: 'unauthorized' })
-}
-
-/** For clients that asked for a status (§4.12); all others are told in a stream, which alone an EventSource returns from. */
-function overloaded(retryMs: number): Answer {
-  const error = {
-    code: 'overloaded',
-    message: 'The hub has no room for this stream now. Retry-After says when to return.',
-  }
-  return jsonAnswer(503, { error }, { 'Retry-After': String(Math.ceil(retryMs / 1000)) })
 }
 
 function answerWith(answer: Answer): Plan {

@@ -22,7 +22,7 @@ export function readSubscription(
   channel: string,
   { query }: Target,
   request: RequestHead,
-): Pick<SubscribeRequest, 'subscription' | 'start' | 'client'> {
+): Pick<SubscribeRequest, 'subscription' | 'start' | 'client' | 'heartbeat'> {
   const channels = channel === '' ? query.getAll('channel') : [channel, ...query.getAll('channel')]
   const subscription = createSubscription(channels, query.getAll('type'))
   const id = query.get('clientId')
@@ -31,6 +31,7 @@ export function readSubscription(
     subscription,
     start: readStart(query, request, subscription.channels),
     ...(id && id.length <= 128 && Number.isSafeInteger(attempt) ? { client: { id, attempt } } : {}),
+    ...(query.get('heartbeat') === 'event' ? { heartbeat: 'event' as const } : {}),
   }
 }
 

@@ -22,6 +22,7 @@ export interface Moment {
 export interface Audiences<Reader extends LiveReader> {
   add(reader: Reader, moment: Moment): void
   remove(reader: Reader): void
+  has(reader: Reader): boolean
   readers(): Reader[]
   readersOf(channel: string): Reader[]
   /**
@@ -82,6 +83,9 @@ export function createAudiences<Reader extends LiveReader>(): Audiences<Reader> 
       const audience = audiences.get(reader.subscription.key)
       audience?.readers.delete(reader)
       if (audience?.readers.size === 0) close(audience)
+    },
+    has(reader) {
+      return audiences.get(reader.subscription.key)?.readers.has(reader) ?? false
     },
     readers() {
       return [...audiences.values()].flatMap((audience) => [...audience.readers])

@@ -1,4 +1,4 @@
-import { encodeHeartbeat, encodeRetry } from '@rejoin/protocol'
+import { encodeEvent, encodeHeartbeat, encodeRetry } from '@rejoin/protocol'
 import type { Environment } from '../environment.ts'
 import type { RetryPolicy } from './retry.ts'
 import { type SharedBytes, shareBytes } from './sink.ts'
@@ -11,7 +11,8 @@ export interface Listener {
 }
 
 export interface Heartbeat {
-  add(listener: Listener): void
+  /** `asEvent`: a native `EventSource` shows its page no comments, so that its page can ask for beats it sees (§4.7). */
+  add(listener: Listener, asEvent?: boolean): void
   remove(listener: Listener): void
   stop(): void
 }
@@ -22,7 +23,10 @@ const slotCount = 25
 
 /** One timer for all readers, which are spread over the slots of the interval. A new retry time goes out with the beat. */
 export function createHeartbeat(intervalMs: number, environment: Environment, retry: RetryPolicy): Heartbeat {
-  const beat = shareBytes([Buffer.from(encodeHeartbeat())])
+  const beats = { comment: encodeHeartbeat(), event: encodeEvent({ type: 'heartbeat', data: '{}' }) }
+  const comment = shareBytes([Buffer.from(beats.comment)])
+  const event = shareBytes([Buffer.from(beats.event)])
+  const wantEvents = new Set<Listener>()
   const slots = Array.from({ length: slotCount }, () => ({ listeners: new Set<Listener>(), toldMs: retry.baseMs }))
   const slotOf = new Map<Listener, Set<Listener>>()
   const slotMs = intervalMs / slotCount
@@ -38,27 +42,32 @@ export function createHeartbeat(intervalMs: number, environment: Environment, re
     const news = slot.toldMs !== retry.baseMs
     slot.toldMs = retry.baseMs
     for (const listener of slot.listeners) {
-      if (!listener.full) listener.push(news ? beatWithRetry() : beat)
+      if (listener.full) continue
+      const asEvent = wantEvents.has(listener)
+      if (news) listener.push(beatWithRetry(asEvent ? beats.event : beats.comment))
+      else listener.push(asEvent ? event : comment)
     }
     due = (due + 1) % slotCount
     cancel = environment.after(slotMs, tick)
   }
   let cancel = environment.after(slotMs, tick)
 
-  function beatWithRetry(): SharedBytes {
-    return shareBytes([Buffer.from(encodeRetry(retry.forOne()) + encodeHeartbeat())])
+  function beatWithRetry(beat: string): SharedBytes {
+    return shareBytes([Buffer.from(encodeRetry(retry.forOne()) + beat)])
   }
 
   return {
-    add(listener) {
+    add(listener, asEvent = false) {
       const { listeners } = slots[next] as (typeof slots)[number]
       next = (next + 1) % slotCount
       listeners.add(listener)
       slotOf.set(listener, listeners)
+      if (asEvent) wantEvents.add(listener)
     },
     remove(listener) {
       slotOf.get(listener)?.delete(listener)
       slotOf.delete(listener)
+      wantEvents.delete(listener)
     },
     stop: () => cancel(),
   }

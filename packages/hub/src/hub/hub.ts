@@ -1,7 +1,15 @@
 import { createHash } from 'node:crypto'
-import { type CloseReason, createEpoch, encodeCheckpoint, type Position, RejoinError, renderId } from '@rejoin/protocol'
+import {
+  type CloseReason,
+  checkChannel,
+  createEpoch,
+  encodeCheckpoint,
+  type Position,
+  RejoinError,
+  renderId,
+} from '@rejoin/protocol'
 import { type Environment, systemEnvironment } from '../environment.ts'
-import type { AppendOptions, Log, LogEvent, LogSource, NewEvent, Place } from '../log/contract.ts'
+import type { AppendOptions, Log, LogEvent, LogSource, NewEvent, Place, Window } from '../log/contract.ts'
 import { createAdmission, type LimitOptions } from './admission.ts'
 import { createBlocks } from './blocks.ts'
 import { createCatchUpQueue } from './catch-up.ts'
@@ -11,10 +19,13 @@ import { createLive } from './live.ts'
 import { type Message, toNewEvent } from './message.ts'
 import { createObservers, type Observers, type ReaderFacts } from './observation.ts'
 import { findOpening, type ReplayLimits, type Start } from './opening.ts'
+import { createPolls, type PollAnswer, type PollOptions } from './poll.ts'
+import { anonymous } from './poll-readers.ts'
 import { createPresence, type Rights } from './presence.ts'
 import { createRetryPolicy, type RetryOptions } from './retry.ts'
 import { createSession, type Session } from './session.ts'
 import { type Sink, shareBytes } from './sink.ts'
+import { watchWindow } from './sizing.ts'
 import { createSnapshots, type SnapshotOptions } from './snapshot.ts'
 import { createStallWatch } from './stall.ts'
 import type { Subscription } from './subscription.ts'
@@ -59,6 +70,11 @@ export interface Hub {
   ): Promise<PublishedEvent[]>
   /** Connects a reader; one for whom there is no room is sent away at once, with `close`. Adapters call this; `@rejoin/hub/node` is one. */
   subscribe(request: SubscribeRequest, sink: Sink): Session
+  /**
+   * Gives a reader that cannot hold a stream open what it would have read there: at once what it missed, else what happens
+   * first, else nothing after `waitMs`. Asked again and again with the cursor of the last answer, it is a stream.
+   */
+  poll(request: SubscribeRequest, options?: PollOptions): Promise<PollAnswer | Refusal>
   /** Why a reader would be turned away now, for adapters that can say so by status; undefined when it is welcome. */
   refuse(reader: ReaderFacts, subscription: Subscription): Refusal | undefined
   /** Declares what a channel holds void. Its readers, here, elsewhere and absent, are told `sync-required`, `forced`. */
@@ -69,12 +85,22 @@ export interface Hub {
   drain(options?: DrainOptions): Promise<void>
   /** Told by adapters: the program's own code failed while a request was answered. Goes to those who observe `error`. */
   failed(cause: unknown): void
+  /** What a channel holds now, for those who return to it. */
+  window(channel: string): Promise<ChannelWindow>
   /** Calls `observe` for each observation of that kind until the returned function is called. */
   readonly on: Observers['on']
   /** What the hub stands on, for a banner or a health check. */
   readonly log: Pick<Log, 'name' | 'durability' | 'window'>
   /** Ends every stream in order and closes the log. */
   close(): Promise<void>
+}
+
+export interface ChannelWindow {
+  readonly events: number
+  readonly bytes: number
+  /** The id of the oldest event still held, null when there is none; and of the newest. */
+  readonly oldest: string | null
+  readonly newest: string | null
 }
 
 export interface PublishOptions {
@@ -101,6 +127,11 @@ export interface SubscribeRequest {
    * connection, which may be a dead line that nobody has noticed.
    */
   readonly client?: { readonly id: string; readonly attempt: number }
+  /**
+   * How heartbeats are sent. A page is not shown the comments that its `EventSource` reads, but gets events.
+   * @defaultValue 'comment'
+   */
+  readonly heartbeat?: 'comment' | 'event'
 }
 
 export interface Refusal {
@@ -122,7 +153,6 @@ export interface DrainOptions {
 const checkpointEveryMs = 10_000
 // One batch is one step of the log and one turn of every reader.
 const maxBatch = 1000
-const anonymous: ReaderFacts = { ip: null, userAgent: null, subject: null }
 
 export async function createHub(options: HubOptions): Promise<Hub> {
   const environment = options.environment ?? systemEnvironment
@@ -158,6 +188,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const heartbeat = createHeartbeat(heartbeatMs, environment, retry)
   const stalls = createStallWatch(stallTimeoutMs, environment)
   const stopCheckpoints = every(checkpointEveryMs, live.checkpoint, environment)
+  const stopWatchingWindow = watchWindow({ log, observers, environment })
   // Tells this hub's appends from those of every other hub on the same log.
   const hubName = createEpoch(environment.random)
   let appends = 0
@@ -179,11 +210,42 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     findOpening: (subscription: Subscription, from: Start) => findOpening(opening, subscription, from),
     presence,
     onEnd(session: Session) {
-      sessions.delete(session)
-      heartbeat.remove(session)
-      presence.remove(session)
+      forget(session)
       admission.leave(session.reader)
     },
+  }
+  const polls = createPolls({
+    ...{ environment, live, log, observers, admission, nameConnection },
+    knock({ reader = anonymous, subscription }) {
+      admission.knock(reader, environment.now())
+      const reason = refusal(reader, subscription)
+      return reason === undefined ? undefined : { reason, retryMs: retry.forGoodbye() }
+    },
+    attach({ reader = anonymous, ...request }, sink, connection, told) {
+      const asked = { connection, reader, subscription: request.subscription, start: request.start }
+      const session = createSession({ ...context, observers: told, onEnd: forget }, asked, sink)
+      if (closed || draining) session.end('drain', { retryMs: retry.forGoodbye() })
+      else begin(session, request)
+      return session
+    },
+  })
+
+  function nameConnection(): string {
+    return `c_${Math.floor(environment.random() * 2 ** 24)
+      .toString(16)
+      .padStart(6, '0')}`
+  }
+
+  function begin(session: Session, { rights, client }: SubscribeRequest): void {
+    sessions.add(session)
+    if (rights) presence.add(session, rights, client)
+    session.start()
+  }
+
+  function forget(session: Session): void {
+    sessions.delete(session)
+    heartbeat.remove(session)
+    presence.remove(session)
   }
 
   async function append(entries: readonly NewEvent[], publishing: PublishOptions): Promise<PublishedEvent[]> {
@@ -227,11 +289,8 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       )
     },
     subscribe(request, sink) {
-      const { subscription, start: from, reader = anonymous, rights, client } = request
-      const connection = `c_${Math.floor(environment.random() * 2 ** 24)
-        .toString(16)
-        .padStart(6, '0')}`
-      const session = createSession(context, { connection, subscription, start: from, reader }, sink)
+      const { subscription, start: from, reader = anonymous } = request
+      const session = createSession(context, { connection: nameConnection(), subscription, start: from, reader }, sink)
       // Judged and counted in one step, so that readers who come together cannot all take the last place.
       admission.knock(reader, environment.now())
       const turnedAway = closed || draining ? 'drain' : refusal(reader, subscription) && 'overloaded'
@@ -240,12 +299,11 @@ export async function createHub(options: HubOptions): Promise<Hub> {
         session.end(turnedAway, { retryMs: retry.forGoodbye() })
         return session
       }
-      sessions.add(session)
-      heartbeat.add(session)
-      if (rights) presence.add(session, rights, client)
-      session.start()
+      heartbeat.add(session, request.heartbeat === 'event')
+      begin(session, request)
       return session
     },
+    poll: polls.poll,
     refuse(reader, subscription) {
       const reason = refusal(reader, subscription)
       if (reason === undefined) return undefined
@@ -255,6 +313,11 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     async invalidate(channel) {
       const entry = await log.invalidate(toNewEvent(channel, { data: null }).channel)
       await live.reached(entry.position)
+    },
+    async window(channel) {
+      const [held] = await log.windows([checkChannel(channel)])
+      const { events, bytes, oldest, newest } = held as Window
+      return { events, bytes, oldest: oldest ? idOf(oldest) : null, newest: newest ? idOf(newest) : null }
     },
     revoke: presence.revoke,
     failed: (cause) => observers.tell('error', { cause }),
@@ -277,8 +340,10 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       heartbeat.stop()
       stalls.stop()
       stopCheckpoints()
+      stopWatchingWindow()
       tail.close()
       for (const session of sessions) session.end('drain')
+      polls.close()
       live.close()
       await log.close()
     },

@@ -35,6 +35,11 @@ export interface Live {
   close(): void
   /** Moves the cursors of readers that got nothing for long, so that they do not fall out of the window or rescan it. */
   checkpoint(): void
+  /**
+   * Brings one live reader up to `head` and writes it that place, so that it can leave from there. Not to be called from
+   * inside a delivery.
+   */
+  mark(follower: Follower): void
 }
 
 export interface LiveOptions {
@@ -154,6 +159,12 @@ export function createLive(options: LiveOptions): Live {
       delivering = true
       audiences.checkpoint({ now: environment.now(), count }, () => encodeCheckpoint(head), leaveFull)
       delivering = false
+    },
+    mark(follower) {
+      flush()
+      // Only of a reader that is still here is it true that it has everything up to the head.
+      if (!audiences.has(follower)) return
+      if (!follower.push(encodeCheckpoint(head))) leaveFull(follower)
     },
   }
 }

@@ -1,13 +1,22 @@
 import type { GapReason } from '@rejoin/protocol'
+import type { SmallWindow } from './sizing.ts'
 
 /** What a hub tells about itself. It logs nothing; a program that wants lines or metrics makes them from these. */
 export interface HubObservations {
   /** A reader connected. `requested` is the cursor it brought, null for none. */
   connect: ReaderObservation & { requested: string | null; resuming: boolean }
-  /** A reader came back with a cursor that could be served and has caught up. */
-  replay: ReaderObservation & { requested: string; replayed: number; elapsedMs: number }
-  /** A reader was told that something is gone; `channels` are those that lost it. */
-  gap: ReaderObservation & { reason: GapReason; requested: string }
+  /**
+   * A reader came back with a cursor that could be served and has caught up. `absenceMs` is the age of the first event it
+   * had missed, null when it had missed none.
+   */
+  replay: ReaderObservation & { requested: string; replayed: number; elapsedMs: number; absenceMs: number | null }
+  /**
+   * A reader was told that something is gone; `channels` are those that lost it. `absenceMs` is the age of its cursor when
+   * a larger window would have helped, else null.
+   */
+  gap: ReaderObservation & { reason: GapReason; requested: string; absenceMs: number | null }
+  /** Readers are away for longer than a channel's window bridges for certain. Told every ten minutes at most. */
+  window: SmallWindow
   /** A reader read nothing for so long that it was given up, with this many bytes waiting for it. */
   stall: ReaderObservation & { pending: number }
   /** A stream ended: the reader left, or the hub ended it for `reason`, with the error that made it do so, if any. */

@@ -113,6 +113,8 @@ class ReaderSession implements Session, Stalled {
   #unmarked = 0
   /** Set while a return has to be reported: events handed out since the reader came back. */
   #replayed: number | undefined
+  /** The age of the first of those. */
+  #absenceMs: number | null = null
   #stopJudging: Cancel = nothing
 
   constructor(context: SessionContext, { connection, subscription, start, reader }: SessionRequest, sink: Sink) {
@@ -249,6 +251,7 @@ class ReaderSession implements Session, Stalled {
     this.#reportReplay()
     // Its last id may be far behind what it was passed over; the checkpoints of the live side count from now.
     if (this.#unmarked > 0) this.push(shareBytes([this.#checkpoint()]))
+    this.#sink.caughtUp?.()
     return true
   }
 
@@ -299,10 +302,16 @@ class ReaderSession implements Session, Stalled {
     const parts = this.#greeted ? [] : this.#greeting()
     for (const frame of wanted) parts.push(frame.bytes)
     this.#cursor = through
-    if (this.#replayed !== undefined) this.#replayed += wanted.length
+    if (this.#replayed !== undefined) this.#countReplayed(wanted)
     this.#unmarked = wanted.length > 0 ? 0 : this.#unmarked + frames.length
     if (this.#unmarked > maxUnmarked) parts.push(this.#checkpoint())
     if (parts.length > 0) this.push(shareBytes(parts))
+  }
+
+  #countReplayed(frames: readonly Frame[]): void {
+    const [first] = frames
+    if (this.#replayed === 0 && first) this.#absenceMs = Math.max(0, this.#context.environment.now() - first.at)
+    this.#replayed = (this.#replayed ?? 0) + frames.length
   }
 
   #greeting(): Uint8Array[] {
@@ -329,7 +338,8 @@ class ReaderSession implements Session, Stalled {
     const { channels } = this.subscription
     if (!this.#greeted) this.push(shareBytes([this.#hello({ resumed: false })]))
     this.#replayed = undefined
-    observers.tell('gap', { ...this.#facts, channels: lost, reason, requested: from })
+    const absenceMs = reason === 'expired' ? this.#ageOf(this.#cursor) : null
+    observers.tell('gap', { ...this.#facts, channels: lost, reason, requested: from, absenceMs })
     const taken = await snapshots.take(channels, latest(this.#cursor, wholeAfter))
     const windows = await log.windows(channels)
     if (this.mode !== 'replaying') return
@@ -344,6 +354,11 @@ class ReaderSession implements Session, Stalled {
     this.push(shareBytes([Buffer.from(encodeSyncRequired(sync, { id }))]))
   }
 
+  /** A counter clock tells no time. */
+  #ageOf({ ms }: Position): number | null {
+    return ms > 0 ? Math.max(0, this.#context.environment.now() - ms) : null
+  }
+
   #oldestOf(windows: readonly Window[]): string | null {
     const oldest = windows.flatMap((window) => window.oldest ?? []).sort(comparePositions)[0]
     return oldest ? this.#context.idOf(oldest) : null
@@ -353,7 +368,8 @@ class ReaderSession implements Session, Stalled {
     if (this.#replayed === undefined || this.#shown === null) return
     const { observers, environment } = this.#context
     const elapsedMs = environment.now() - this.#startedAt
-    observers.tell('replay', { ...this.#facts, requested: this.#shown, replayed: this.#replayed, elapsedMs })
+    const [requested, replayed, absenceMs] = [this.#shown, this.#replayed, this.#absenceMs]
+    observers.tell('replay', { ...this.#facts, requested, replayed, elapsedMs, absenceMs })
     this.#replayed = undefined
   }
 

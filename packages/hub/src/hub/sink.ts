@@ -17,6 +17,8 @@ export interface Sink {
   end(): void
   /** Ends the stream at once and lets go of what waits: nobody reads it. */
   destroy(): void
+  /** Told each time the session joins the live side: everything up to the head has been written. */
+  caughtUp?(): void
 }
 
 /** The same bytes twice: bare, and framed as one HTTP/1.1 chunk. Shared by all readers they go to, so never changed. */

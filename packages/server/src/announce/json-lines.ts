@@ -45,6 +45,17 @@ export function jsonLines(output: JsonOutput): Announcer {
       hub.on('gap', ({ connection, channels, requested, reason }) => {
         logger.warn({ event: 'sse_gap', connection_id: connection, channels, requested_id: requested, reason })
       })
+      hub.on('window', ({ channel, absenceMs, has, needs }) => {
+        logger.warn({
+          event: 'window_small',
+          channel,
+          absence_ms: absenceMs,
+          max_events: has.maxEvents,
+          max_age_ms: has.maxAgeMs,
+          needed_events: needs.maxEvents,
+          needed_age_ms: needs.maxAgeMs,
+        })
+      })
       hub.on('close', ({ connection, channels, reason, durationMs, cause }) => {
         const line = { event: 'sse_close', connection_id: connection, channels, reason, duration_ms: durationMs }
         if (cause) logger.error({ ...line, cause: String(cause) })

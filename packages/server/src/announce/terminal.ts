@@ -32,6 +32,13 @@ export function terminal({ write, colour, now }: Terminal): Announcer {
       hub.on('gap', ({ connection, channels, reason }) => {
         say(`${style('yellow', 'gap')} ${some(channels)} ${connection}, told to reload: ${gapWords[reason]}`)
       })
+      hub.on('window', ({ channel, absenceMs, needs }) => {
+        const seconds = Math.round(absenceMs / 1000)
+        const need = `keep ${needs.maxEvents} events and ${Math.round(needs.maxAgeMs / 1000)} s`
+        say(
+          `${style('yellow', 'window')} ${some([channel])} is small: readers are away for up to ${seconds} s, ${need}`,
+        )
+      })
       hub.on('close', ({ connection, channels, reason, cause }) => {
         if (cause) say(`${style('red', 'failed')} ${some(channels)} ${connection}, ${reason}: ${String(cause)}`)
       })

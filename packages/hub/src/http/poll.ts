@@ -1,0 +1,22 @@
+import type { Hub, SubscribeRequest } from '../hub/hub.ts'
+import { type Answer, jsonAnswer, overloaded } from './answer.ts'
+import type { Target } from './target.ts'
+
+/**
+ * Answers a poll (§4.14). One that is turned away gets a status whether or not it asked for it: no `EventSource` reads
+ * this, and whatever does can read that.
+ */
+export async function answerPoll(
+  hub: Hub,
+  request: SubscribeRequest,
+  { query }: Target,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const answer = await hub.poll(request, { ...readWait(query.get('waitMs')), signal })
+  if ('reason' in answer) return overloaded(answer.retryMs)
+  return jsonAnswer(200, answer, { Vary: 'Last-Event-ID, Authorization, Cookie, Origin' })
+}
+
+function readWait(text: string | null): { waitMs?: number } {
+  return text !== null && /^[0-9]{1,9}$/.test(text) ? { waitMs: Number(text) } : {}
+}

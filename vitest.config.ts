@@ -8,10 +8,12 @@ import { patchesOf } from './test/simulation/mutants.ts'
 const source = (path: string) => fileURLToPath(new URL(`packages/${path}`, import.meta.url))
 const alias = {
   '@rejoin/protocol': source('protocol/src/index.ts'),
+  '@rejoin/hub/lmdb': source('hub/src/log/lmdb.ts'),
   '@rejoin/hub/memory': source('hub/src/log/memory.ts'),
   '@rejoin/hub/node': source('hub/src/http/node.ts'),
   '@rejoin/hub/testing': source('hub/src/testing/index.ts'),
   '@rejoin/hub': source('hub/src/index.ts'),
+  '@rejoin/client/publisher': source('client/src/publisher/publisher.ts'),
   '@rejoin/client': source('client/src/index.ts'),
 }
 const globalSetup = fileURLToPath(new URL('test/fresh-build.ts', import.meta.url))

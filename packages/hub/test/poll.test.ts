@@ -209,6 +209,7 @@ function laggingLog() {
       waiting = []
     },
     source: {
+      name: inner.name,
       async open(environment: Parameters<typeof inner.open>[0]) {
         const log = await inner.open(environment)
         const held = (after: Parameters<Log['tail']>[0], onEvents: Parameters<Log['tail']>[1]) =>

@@ -72,5 +72,5 @@ function tabOf(query: URLSearchParams): string | undefined {
 }
 
 function isStream(request: IncomingMessage, path: string): boolean {
-  return request.method === 'GET' && (path === '/playground/plain' || /^\/(?:events|stream)(?:\/|$)/.test(path))
+  return request.method === 'GET' && (path === '/playground/plain' || /^\/(?:events|stream|poll)(?:\/|$)/.test(path))
 }

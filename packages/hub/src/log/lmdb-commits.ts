@@ -1,0 +1,86 @@
+import type { Place } from './contract.ts'
+import type { Once } from './idempotency.ts'
+import type { Draft } from './lmdb-draft.ts'
+
+/**
+ * Group commit. Whatever was submitted while a commit was under way, or within one turn of the event loop, goes into the
+ * next: so many publishers share one flush of the disk, and each is answered when its own is done.
+ */
+export interface Commits {
+  /** Resolves when the change is as durable as the log promises. Changes are made in the order in which they came. */
+  submit(change: Change): Promise<void>
+  /** Resolves when everything that was submitted is done. */
+  settled(): Promise<void>
+}
+
+export interface Change {
+  /** What it adds to the commit. Must not throw: others are in the same one. */
+  apply(draft: Draft): void
+  /** Roughly the events it touches. */
+  readonly size: number
+  /** Set when it is a publish under an idempotency key. */
+  readonly publish?: { readonly once: Once; readonly places: readonly Place[] } | undefined
+}
+
+export interface CommitsOptions<Made> {
+  /** Makes all these changes, in one step and in this order, and resolves when they are durable. */
+  commit(changes: readonly Change[]): Promise<Made>
+  /** Called after each commit, in order, before those who wait for it are resumed. */
+  onCommit(made: Made): void
+}
+
+// What goes into one commit is worked out in one turn of the event loop: some milliseconds at this many events.
+const maxSize = 4096
+
+export function createCommits<Made>({ commit, onCommit }: CommitsOptions<Made>): Commits {
+  let waiting: Waiting[] = []
+  let busy: Promise<void> | undefined
+
+  async function run(): Promise<void> {
+    // At the end of this turn: those whose last publish has just been answered get to publish the next one first.
+    while (waiting.length > 0) {
+      await new Promise((resolve) => setImmediate(resolve))
+      const group = takeGroup()
+      await commit(group.map(({ change }) => change)).then(
+        (made) => {
+          for (const { resolve } of group) resolve()
+          onCommit(made)
+        },
+        (error) => {
+          for (const { reject } of group) reject(error)
+        },
+      )
+    }
+    busy = undefined
+  }
+
+  function takeGroup(): Waiting[] {
+    let size = 0
+    let count = 0
+    while (count < waiting.length && size < maxSize) {
+      size += (waiting[count] as Waiting).change.size
+      count += 1
+    }
+    const group = waiting.slice(0, count)
+    waiting = waiting.slice(count)
+    return group
+  }
+
+  return {
+    submit(change) {
+      return new Promise((resolve, reject) => {
+        waiting.push({ change, resolve, reject })
+        busy ??= run()
+      })
+    },
+    async settled() {
+      while (busy) await busy
+    },
+  }
+}
+
+interface Waiting {
+  readonly change: Change
+  resolve(): void
+  reject(error: unknown): void
+}

@@ -1,0 +1,62 @@
+import type { Position } from '@rejoin/protocol'
+
+/**
+ * All keys of the store, told apart by their first byte.
+ *
+ * - `F` the format and the branches, `S` the state of the whole log
+ * - `C` + name: a channel
+ * - `E` + the channel's number + position: a record, the events of one channel in one commit
+ * - `I` + digest of scope and key: a publish made under an idempotency key; `O` + position: the same, oldest first
+ */
+export const formatKey = Buffer.from('F')
+export const stateKey = Buffer.from('S')
+
+export function channelKey(name: string): Buffer {
+  return Buffer.from(`C${name}`)
+}
+
+export function channelOf(key: Uint8Array): string {
+  return Buffer.from(key.buffer, key.byteOffset + 1, key.length - 1).toString()
+}
+
+/** Every channel stands before this. */
+export const afterChannels = Buffer.from('D')
+
+export function recordKey(channelNumber: number, position: Position): Buffer {
+  const key = Buffer.allocUnsafe(1 + numberBytes + positionBytes)
+  key[0] = 0x45
+  key.writeUIntBE(channelNumber, 1, numberBytes)
+  writePosition(key, position, 1 + numberBytes)
+  return key
+}
+
+/** The first position of the record under this key. */
+export function positionOf(key: Uint8Array): Position {
+  const bytes = Buffer.from(key.buffer, key.byteOffset + key.length - positionBytes, positionBytes)
+  return { ms: bytes.readUIntBE(0, 6), seq: (bytes[6] as number) * 2 ** 48 + bytes.readUIntBE(7, 6) }
+}
+
+export function onceKey(digest: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from('I'), digest])
+}
+
+export function onceOrderKey(position: Position): Buffer {
+  const key = Buffer.allocUnsafe(1 + positionBytes)
+  key[0] = 0x4f
+  writePosition(key, position, 1)
+  return key
+}
+
+export const onceOrderRange = { start: Buffer.from('O'), end: Buffer.from('P') }
+
+// Channels ever made: a million a second for twelve days.
+const numberBytes = 5
+// 48 bits of milliseconds, and the 53 bits that the largest `seq` of any codec needs.
+const positionBytes = 13
+
+function writePosition(key: Buffer, { ms, seq }: Position, at: number): void {
+  key.writeUIntBE(ms, at, 6)
+  // No method of a buffer writes more than six bytes of a number.
+  key[at + 6] = Math.floor(seq / 2 ** 48)
+  key.writeUIntBE(seq % 2 ** 48, at + 7, 6)
+}

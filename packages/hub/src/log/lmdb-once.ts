@@ -1,0 +1,133 @@
+import { createHash } from 'node:crypto'
+import { isSame, RejoinError } from '@rejoin/protocol'
+import type { Place } from './contract.ts'
+import type { IdempotencyOptions, Once } from './idempotency.ts'
+import { ByteWriter, unseal } from './lmdb-bytes.ts'
+import { onceKey, onceOrderKey, onceOrderRange, positionOf } from './lmdb-keys.ts'
+import type { LogState } from './lmdb-state.ts'
+import type { Entry, Store } from './lmdb-store.ts'
+
+/**
+ * What publishes were already made under which key. A key is stored in the same commit as its events: a publisher that
+ * retries after a crash would otherwise publish twice, which is the very thing it named a key for.
+ */
+export interface StoredOnce {
+  /** The places of an earlier publish, made or under way. Throws `key-reused` when that one said something else. */
+  earlier(once: Once, now: number): Promise<readonly Place[]> | undefined
+  /** A publish is under way; `stored` settles with it. */
+  begin(once: Once, places: readonly Place[], stored: Promise<void>): void
+  /** What is to be stored of a publish, and which old keys go. Counts both in `state`. */
+  changes(made: readonly { once: Once; places: readonly Place[] }[], state: LogState, now: number): OnceChanges
+}
+
+export interface OnceChanges {
+  readonly puts: Entry[]
+  readonly removals: Buffer[]
+}
+
+// Old keys go as new ones come, some more of them than come, so that their number falls back under its bound.
+const removalsAtMost = 64
+
+export function createStoredOnce(
+  store: Store,
+  { maxAgeMs = 24 * 3_600_000, maxKeys = 100_000 }: IdempotencyOptions = {},
+): StoredOnce {
+  const underWay = new Map<string, { hash: string; places: Promise<readonly Place[]> }>()
+
+  return {
+    earlier(once, now) {
+      const found = underWay.get(idOf(once)) ?? findPublish(store, digestOf(once))
+      if (!found || ('at' in found && now - found.at > maxAgeMs)) return undefined
+      if (found.hash === once.hash) return Promise.resolve(found.places)
+      throw new RejoinError('This Idempotency-Key was used for another publish. Use a new key for a new event.', {
+        code: 'key-reused',
+      })
+    },
+    begin(once, places, stored) {
+      const id = idOf(once)
+      const end = () => void underWay.delete(id)
+      underWay.set(id, { hash: once.hash, places: stored.then(() => places) })
+      stored.then(end, end)
+    },
+    changes(made, state, now) {
+      const puts: Entry[] = []
+      const removals: Buffer[] = []
+      const renewed = new Set<string>()
+      for (const { once, places } of made) {
+        const digest = digestOf(once)
+        const key = onceKey(digest)
+        renewed.add(digest.toString('hex'))
+        puts.push({ key, value: sealPublish(key, once.hash, places) })
+        puts.push({ key: onceOrderKey((places[0] as Place).position), value: digest })
+      }
+      state.keys += made.length
+      if (state.keys === 0) return { puts, removals }
+      let left = made.length + removalsAtMost
+      for (const { key: orderKey, value: digest } of store.range(onceOrderRange.start, onceOrderRange.end)) {
+        const found = findPublish(store, digest)
+        const isCurrent = found !== undefined && isSame(found.places[0]!.position, positionOf(orderKey))
+        if (left === 0 || (isCurrent && state.keys <= maxKeys && now - found.at <= maxAgeMs)) break
+        left -= 1
+        state.keys = Math.max(0, state.keys - 1)
+        removals.push(orderKey)
+        // The key may have been used again since, for a publish that is younger.
+        if (isCurrent && !renewed.has(digest.toString('hex'))) removals.push(onceKey(digest))
+      }
+      return { puts, removals }
+    },
+  }
+}
+
+interface StoredPublish {
+  readonly hash: string
+  readonly places: readonly Place[]
+  readonly at: number
+}
+
+/** A damaged one counts as unknown: what it answered for is in the log, but nobody can say any more what it was. */
+function findPublish(store: Store, digest: Buffer): StoredPublish | undefined {
+  const key = onceKey(digest)
+  const sealed = store.get(key)
+  const reader = sealed && unseal(key, sealed)
+  if (!reader) return undefined
+  const hash = reader.text()
+  const at = reader.number()
+  const places: Place[] = []
+  let { ms, seq } = reader.position()
+  for (let count = reader.number(); count > 0; count -= 1) {
+    const step = reader.number()
+    const next = reader.number()
+    seq = step === 0 ? seq + next : next
+    ms += step
+    places.push({ position: { ms, seq }, at })
+  }
+  return { hash, places, at }
+}
+
+/** All events of a publish are appended at once, so they share their time. */
+function sealPublish(key: Buffer, hash: string, places: readonly Place[]): Buffer {
+  const { position: first, at } = places[0] as Place
+  writer.text(hash)
+  writer.number(at)
+  writer.position(first)
+  writer.number(places.length)
+  let before = first
+  for (const { position } of places) {
+    const step = position.ms - before.ms
+    writer.number(step)
+    writer.number(step === 0 ? position.seq - before.seq : position.seq)
+    before = position
+  }
+  return writer.seal(key)
+}
+
+const writer = new ByteWriter()
+
+function digestOf(once: Once): Buffer {
+  return createHash('sha256').update(idOf(once)).digest().subarray(0, 16)
+}
+
+// A line break is in no header and no subject, so no two pairs meet.
+function idOf({ scope, key }: Once): string {
+  return `${scope}\n${key}`
+}

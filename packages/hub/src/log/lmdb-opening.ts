@@ -1,0 +1,159 @@
+import { open, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import {
+  createClock,
+  createEpoch,
+  createIdFormats,
+  type History,
+  type IdCodec,
+  latest,
+  openBranch,
+  origin,
+  RejoinError,
+} from '@rejoin/protocol'
+import type { Environment } from '../environment.ts'
+import { formatVersion, idsOf, openFormat, sealFormat } from './lmdb-format.ts'
+import { afterChannels, channelKey, formatKey, stateKey } from './lmdb-keys.ts'
+import { type LogState, openChannelState, openLogState, sealLogState } from './lmdb-state.ts'
+import { openStore, type Store, syncFolder } from './lmdb-store.ts'
+import { takeWriterLock } from './lmdb-writer-lock.ts'
+
+export interface OpenedLog {
+  readonly store: Store
+  readonly state: LogState
+  readonly history: History
+  /** Leaves the log as one that was closed in order. */
+  close(): Promise<void>
+}
+
+export interface OpeningOptions {
+  readonly directory: string
+  readonly codec: IdCodec
+  readonly durability: 'disk' | 'os'
+  readonly environment: Environment
+}
+
+/** Opens the log of a folder for this process alone, or makes one. Decides whether it still holds all it acknowledged. */
+export async function openLog(options: OpeningOptions): Promise<OpenedLog> {
+  const store = await openStore(options.directory, options.durability)
+  const lock = await takeWriterLock(store.directory, store.exclusively).catch(async (error) => {
+    await store.close()
+    throw error
+  })
+  const release = async () => {
+    await store.close()
+    await lock.release()
+  }
+  try {
+    const { state, history } = await restore(store, options)
+    await markUnclean(store.directory, options.durability)
+    return {
+      store,
+      state,
+      history,
+      async close() {
+        await release()
+        if (options.durability === 'os') await markClean(store.directory)
+      },
+    }
+  } catch (error) {
+    await release()
+    throw error
+  }
+}
+
+async function restore(store: Store, { codec, environment }: OpeningOptions): Promise<Restored> {
+  const sealed = store.get(formatKey)
+  if (!sealed) {
+    for (const _entry of store.range(Buffer.from([0]), Buffer.from([255]))) refuseForeign(store.directory)
+    return startBranch(store, { state: emptyState, history: [] }, codec, environment)
+  }
+  const { history } = openFormat(formatKey, sealed, store.directory, codec)
+  const stored = store.get(stateKey)
+  const state = stored && openLogState(stateKey, stored)
+  if (!state) return startBranch(store, { state: rebuildState(store, history), history }, codec, environment)
+  if (await isUnclean(store.directory)) return startBranch(store, { state, history }, codec, environment)
+  return { state, history }
+}
+
+interface Restored {
+  readonly state: LogState
+  readonly history: History
+}
+
+const emptyState: LogState = { last: origin, forgottenThrough: origin, nextChannel: 0, keys: 0 }
+
+/** Goes on from what is there, on a branch of its own: readers that stood on something else will be told. */
+async function startBranch(
+  store: Store,
+  { state, history }: Restored,
+  codec: IdCodec,
+  { now, random }: Environment,
+): Promise<Restored> {
+  const isFirst = history.length === 0
+  const { range } = createIdFormats([{ codec }])
+  const clock = createClock({ ...range, now, last: isFirst ? undefined : state.last })
+  const first = clock.next()
+  const epoch = createEpoch(random)
+  const restored = {
+    state: { ...state, last: first },
+    history: openBranch(history, { epoch, first, fork: isFirst ? undefined : state.last }),
+  }
+  const format = { version: formatVersion, ids: idsOf(codec), history: restored.history }
+  await store.write({
+    puts: [
+      { key: formatKey, value: sealFormat(formatKey, format) },
+      { key: stateKey, value: sealLogState(stateKey, restored.state) },
+    ],
+    removals: [],
+  })
+  return restored
+}
+
+/** From the channels, when the log's own state is damaged. What it knew of forgotten ones is gone, so all of them are. */
+function rebuildState(store: Store, history: History): LogState {
+  let last = history.at(-1)?.first ?? origin
+  let nextChannel = 0
+  for (const { key, value } of store.range(channelKey(''), afterChannels)) {
+    const channel = openChannelState(key, value)
+    if (!channel) continue
+    last = latest(last, channel.newest)
+    nextChannel = Math.max(nextChannel, channel.number + 1)
+  }
+  return { last, forgottenThrough: last, nextChannel, keys: 0 }
+}
+
+/**
+ * With 'os', the last commits may still be on their way to the disk when the machine stops. A file tells the next opener
+ * that it cannot know: it is made before the first commit and removed after the last one has been flushed.
+ */
+async function markUnclean(directory: string, durability: 'disk' | 'os'): Promise<void> {
+  if (durability === 'disk') return rm(join(directory, uncleanName), { force: true })
+  await writeFile(join(directory, uncleanName), 'Open, or not closed in order. Do not remove.\n', { flush: true })
+  await syncFolder(directory)
+}
+
+async function markClean(directory: string): Promise<void> {
+  const file = await open(join(directory, 'data.mdb'), 'r+')
+  await file.datasync().finally(() => file.close())
+  await rm(join(directory, uncleanName), { force: true })
+  await syncFolder(directory)
+}
+
+async function isUnclean(directory: string): Promise<boolean> {
+  return stat(join(directory, uncleanName)).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return false
+      throw error
+    },
+  )
+}
+
+const uncleanName = 'unclean'
+
+function refuseForeign(directory: string): never {
+  throw new RejoinError(`The file data.mdb in ${directory} is not a log of Rejoin. Choose another folder.`, {
+    code: 'invalid-option',
+  })
+}

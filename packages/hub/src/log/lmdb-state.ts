@@ -1,0 +1,91 @@
+import { isSame, origin, type Position } from '@rejoin/protocol'
+import { ByteWriter, unseal } from './lmdb-bytes.ts'
+
+/** What the log knows of itself; written with every commit. */
+export interface LogState {
+  /** The newest place assigned to anything that was committed. */
+  last: Position
+  /** Stands for every channel that has no entry: each that was ever trimmed and then forgotten is below it. */
+  forgottenThrough: Position
+  /** The number the next new channel gets. */
+  nextChannel: number
+  /** How many idempotency keys are kept. */
+  keys: number
+}
+
+export function sealLogState(key: Uint8Array, { last, forgottenThrough, nextChannel, keys }: LogState): Buffer {
+  writer.position(last)
+  writer.position(forgottenThrough)
+  writer.number(nextChannel)
+  writer.number(keys)
+  return writer.seal(key)
+}
+
+/** Undefined when it is damaged. */
+export function openLogState(key: Uint8Array, sealed: Buffer): LogState | undefined {
+  const reader = unseal(key, sealed)
+  if (!reader) return undefined
+  return {
+    last: reader.position(),
+    forgottenThrough: reader.position(),
+    nextChannel: reader.number(),
+    keys: reader.number(),
+  }
+}
+
+/**
+ * What the store keeps of a channel, beside its records. It is the only thing that stays of one that has gone quiet, so
+ * it is short then: 15 to 20 bytes and the name.
+ */
+export interface ChannelState {
+  /** Stands in the keys of its records, instead of the name. */
+  readonly number: number
+  /** Its last event or invalidation, to which the next event is linked. */
+  newest: Position
+  trimmedThrough: Position
+  /** Where it was last declared void, `origin` if never. */
+  invalidatedThrough: Position
+  events: number
+  bytes: number
+  /** When the oldest event it holds was appended; says nothing while it holds none. */
+  oldestAt: number
+  /** When it let go of its last event; says nothing while it holds one. */
+  emptySince: number
+}
+
+export function sealChannelState(key: Uint8Array, state: ChannelState): Buffer {
+  const { number, newest, trimmedThrough, invalidatedThrough, events, bytes, oldestAt, emptySince } = state
+  const allGone = isSame(trimmedThrough, newest)
+  const neverVoid = isSame(invalidatedThrough, origin)
+  writer.number((allGone ? 1 : 0) | (neverVoid ? 2 : 0) | (events === 0 ? 4 : 0))
+  writer.number(number)
+  writer.position(newest)
+  if (!allGone) writer.position(trimmedThrough)
+  if (!neverVoid) writer.position(invalidatedThrough)
+  if (events === 0) {
+    writer.number(emptySince)
+  } else {
+    writer.number(events)
+    writer.number(bytes)
+    writer.number(oldestAt)
+  }
+  return writer.seal(key)
+}
+
+/** Undefined when it is damaged. */
+export function openChannelState(key: Uint8Array, sealed: Buffer): ChannelState | undefined {
+  const reader = unseal(key, sealed)
+  if (!reader) return undefined
+  const flags = reader.number()
+  const number = reader.number()
+  const newest = reader.position()
+  const trimmedThrough = flags & 1 ? newest : reader.position()
+  const invalidatedThrough = flags & 2 ? origin : reader.position()
+  const held =
+    flags & 4
+      ? { events: 0, bytes: 0, oldestAt: 0, emptySince: reader.number() }
+      : { events: reader.number(), bytes: reader.number(), oldestAt: reader.number(), emptySince: 0 }
+  return { number, newest, trimmedThrough, invalidatedThrough, ...held }
+}
+
+const writer = new ByteWriter()

@@ -1,0 +1,104 @@
+import { judgeCursor, origin, renderId, sequence, snowflake, ulid } from '@rejoin/protocol'
+import { describe, expect, test } from 'vitest'
+import { lmdbWorkbench, publish, readOn } from './lmdb-workbench.ts'
+
+describe('after a crash', () => {
+  test('a log flushed to disk goes on as if nothing had been: same branch, same events', async () => {
+    const { open, crash } = lmdbWorkbench()
+    const before = await open()
+    const [place = origin] = await publish(before, 'a', '1', '2')
+    const id = renderId(place, before)
+    const after = await open({}, crash())
+    expect(after.history).toEqual(before.history)
+    expect(judgeCursor(id, { ...after, head: await after.head() })).toEqual({ ok: true, position: place })
+    expect(await readOn(after, 'a', place)).toEqual({ texts: ['2'], gaps: [] })
+  })
+
+  test('a log left to the operating system opens a branch: readers are told that the newest may be gone (§2.3)', async () => {
+    const { open, crash } = lmdbWorkbench()
+    const before = await open({ durability: 'os' })
+    const [place = origin] = await publish(before, 'a', '1')
+    const place2 = crash()
+    const after = await open({ durability: 'os' }, place2)
+    expect(after.history).toHaveLength(2)
+    expect(after.history[1]?.fork).toEqual(place)
+    const [later = origin] = await publish(after, 'a', '2')
+    await after.close()
+    const again = await open({ durability: 'os' }, place2)
+    expect(again.history).toHaveLength(2)
+    expect(await readOn(again, 'a', place)).toEqual({ texts: ['2'], gaps: [] })
+    expect(renderId(later, again)).not.toContain(after.history[0]?.epoch)
+  })
+
+  test('a log left to the operating system that was closed in order goes on', async () => {
+    const { open } = lmdbWorkbench()
+    const before = await open({ durability: 'os' })
+    await publish(before, 'a', '1')
+    await before.close()
+    expect((await open({ durability: 'disk' })).history).toEqual(before.history)
+  })
+})
+
+test('a clock that was set back while the log was closed takes no place twice', async () => {
+  const { open, environment } = lmdbWorkbench()
+  const before = await open()
+  const first = await publish(before, 'a', '1')
+  await before.close()
+  environment.stepClock(-3_600_000)
+  const log = await open()
+  const second = await publish(log, 'a', '2')
+  expect(second).toEqual([{ ms: first[0]?.ms, seq: (first[0]?.seq ?? 0) + 1 }])
+})
+
+test('snowflake and sequence ids go on over a restart', async () => {
+  for (const [place, codec] of [
+    ['flakes', snowflake()],
+    ['counted', sequence()],
+  ] as const) {
+    const { open } = lmdbWorkbench()
+    const before = await open({ codec }, place)
+    const [first = origin] = await publish(before, 'a', '1')
+    const id = renderId(first, before)
+    await before.close()
+    const log = await open({ codec }, place)
+    await publish(log, 'a', '2')
+    expect(judgeCursor(id, { ...log, head: await log.head() })).toEqual({ ok: true, position: first })
+    expect(await readOn(log, 'a', first)).toEqual({ texts: ['2'], gaps: [] })
+  }
+})
+
+test('an idempotency key is recognised after a restart, and refused for another publish', async () => {
+  const { open } = lmdbWorkbench()
+  const publishOnce = (log: Awaited<ReturnType<typeof open>>, data: string, hash: string) =>
+    log.append([{ channel: 'a', type: 'message', data }], { token: data, once: { scope: 'me', key: 'k', hash } })
+  const before = await open()
+  const { places } = await publishOnce(before, '1', 'one')
+  await before.close()
+  const log = await open()
+  expect(await publishOnce(log, '1', 'one')).toEqual({ places, repeated: true })
+  await expect(publishOnce(log, '2', 'two')).rejects.toMatchObject({ code: 'key-reused' })
+  expect((await log.windows(['a']))[0]?.events).toBe(1)
+})
+
+test('idempotency keys are bounded in number and in time', async () => {
+  const { open, environment } = lmdbWorkbench()
+  const log = await open({ idempotency: { maxKeys: 2, maxAgeMs: 60_000 } })
+  const publishOnce = async (key: string) => {
+    const entries = [{ channel: 'a', type: 'message', data: key }]
+    return (await log.append(entries, { token: key, once: { scope: '', key, hash: key } })).repeated
+  }
+  for (const key of ['1', '2', '3']) expect(await publishOnce(key)).toBe(false)
+  expect([await publishOnce('3'), await publishOnce('2')]).toEqual([true, true])
+  expect(await publishOnce('1')).toBe(false)
+  await environment.advance(61_000)
+  expect(await publishOnce('3')).toBe(false)
+})
+
+test('a log is refused under another codec, with advice', async () => {
+  const { open } = lmdbWorkbench()
+  await (await open({ codec: ulid() })).close()
+  await expect(open({ codec: snowflake() })).rejects.toMatchObject({
+    code: 'invalid-option',
+    message: expect.stringContaining('open it with the codec it was made with'),
+  })
+})

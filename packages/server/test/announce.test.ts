@@ -126,7 +126,7 @@ describe('in a pipe', () => {
     const lines = await inPipe((announcer) => {
       observe(announcer, 'connect', { ...reader, requested: null, resuming: false })
       observe(announcer, 'replay', replay)
-      observe(announcer, 'gap', { ...reader, reason: 'expired', requested: 'X' })
+      observe(announcer, 'gap', { ...reader, reason: 'expired', requested: 'X', absenceMs: null })
       observe(announcer, 'close', { ...reader, reason: 'left', durationMs: 5, cause: undefined })
       observe(announcer, 'close', { ...reader, reason: 'failed', durationMs: 5, cause: new Error('disk full') })
       announcer.stopping('SIGTERM')
@@ -143,7 +143,8 @@ describe('in a pipe', () => {
 
   test('whatever a reader sends stays within its line', async () => {
     const lines = await inPipe((announcer) => {
-      observe(announcer, 'gap', { ...reader, reason: 'unknown-id', requested: 'x"\r\n{"level":"fatal"}\u2028' })
+      const requested = 'x"\r\n{"level":"fatal"}\u2028'
+      observe(announcer, 'gap', { ...reader, reason: 'unknown-id', requested, absenceMs: null })
     })
     expect(lines).toHaveLength(1)
   })

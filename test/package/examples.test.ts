@@ -16,3 +16,9 @@ test('cut-and-return prints every number once, in order, across its cut', async 
   expect(numbers).toEqual(Array.from({ length: 12 }, (_, index) => index + 1))
   expect(printed).toContain('cut\nbackoff\n')
 })
+
+test('publish-from-node publishes every number once, although its answers get lost', async () => {
+  const printed = await example('publish-from-node')
+  expect([...printed.matchAll(/got (\d+)/g)].map(([, number]) => Number(number))).toEqual([1, 2, 3, 4, 5])
+  expect(printed.match(/answer lost/g)).toHaveLength(5)
+})

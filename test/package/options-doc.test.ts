@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { readText } from './repository.ts'
 
 /** The names in the first column of the table that follows a heading. */
-function documented(heading: string): string[] {
-  const page = readText('docs/reference/hub.md')
+function documented(heading: string, file = 'docs/reference/hub.md'): string[] {
+  const page = readText(file)
   const section = page.slice(page.indexOf(heading))
   const table = section.slice(section.indexOf('|---'), section.indexOf('\n\n', section.indexOf('|---')))
   return [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name ?? '').sort()
@@ -39,4 +39,19 @@ describe('every option has its line in docs/reference/hub.md, and no other has',
   test('of memoryLog', () => {
     expect(documented('## `memoryLog')).toEqual(declared([hub('log/memory.ts'), 'MemoryLogOptions']))
   })
+
+  test('of lmdbLog', () => {
+    expect(documented('## `lmdbLog')).toEqual(declared([hub('log/lmdb.ts'), 'LmdbLogOptions']))
+  })
+})
+
+test('every option of connect has its line in docs/reference/client.md, and no other has', () => {
+  const client = (file: string) => `packages/client/src/${file}`
+  const options = declared(
+    [client('options.ts'), 'ConnectOptions'],
+    [client('options.ts'), 'ReadOptions'],
+    [client('request.ts'), 'RequestOptions'],
+  )
+  expect(options.length).toBeGreaterThan(12)
+  expect(documented('# `connect', 'docs/reference/client.md')).toEqual(options)
 })

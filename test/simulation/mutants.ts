@@ -195,16 +195,16 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: 'client/src/recent-ids.ts',
-        find: '    has: (id) => ids.has(id),\n    add(id) {\n',
-        replace: `    has: (id) => ids.has(id.replace(/-[0-9a-z]{8}$/, '')),
+        find: '    has: (id) => ids.has(id) || older.has(id),\n    add(id) {\n',
+        replace: `    has: (id) => ids.has(id.replace(/-[0-9a-z]{8}$/, '')) || older.has(id.replace(/-[0-9a-z]{8}$/, '')),
     add(given) {
       const id = given.replace(/-[0-9a-z]{8}$/, '')
 `,
       },
       {
         file: 'client/src/recent-ids.ts',
-        find: 'clear: () => ids.clear()',
-        replace: 'clear: () => undefined',
+        find: '      ids = older = new Set()\n',
+        replace: '',
       },
     ],
   },

@@ -54,6 +54,8 @@ export function createReader(
       from: cursor,
       retryMs: 200,
       maxRetryMs: 3_000,
+      // A simulated line carries streams only.
+      transports: ['fetch'],
       fetch: request as unknown as typeof fetch,
       clock: {
         now: () => Math.floor(beginning + world.now + clockError),

@@ -1,5 +1,5 @@
 import { type Hello, isIdText } from '@rejoin/protocol'
-import { retryDelay } from './backoff.ts'
+import { type Backoff, retryDelay } from './backoff.ts'
 import type { CloseReason, StreamState } from './stream-state.ts'
 
 /**
@@ -8,118 +8,112 @@ import type { CloseReason, StreamState } from './stream-state.ts'
  *
  * At most one connection is open at any time. Each has a generation, and what a transport reports about any but the
  * current one is ignored: an aborted request may still deliver a chunk, an error or a refusal.
+ *
+ * @param generation - of the connection that a report is about; none for what is not about one
  */
-export function step(connection: Connection, input: Input, moment: Moment): Step {
-  // One copy per step, changed in place until it is handed out: a copy costs about a microsecond (Node 20), and most
-  // steps are events.
-  const next: Draft = { ...connection }
+export function step(before: Connection, input: Input, moment: Moment, generation?: number): Step {
+  // One copy per step, changed in place until it is handed out.
+  const next: Draft = { ...before }
+  const isCurrent = generation === before.generation
+  const fired = input.type === 'timer'
   // A timer that has fired is gone, also when it is to be set for the same time again.
-  if (input.type === 'timer') next.timerAt = never
-  const { timerAt } = next
-  react(next, input, moment)
-  next.timerAt = timerFor(connection, next)
-  return { connection: next, effects: effectsOf(connection, next, timerAt) }
+  if (fired) next.timerAt = never
+  if (before.state === 'closed') {
+    // A handler closed the stream. It did get this event, so whoever stores the cursor now must find it counted.
+    if (isCurrent && input.type === 'event') moveCursor(next, input.id)
+  } else if (generation === undefined || (isCurrent && isOpen(before))) {
+    const react = reactions[input.type] as Reaction<Input>
+    react(next, moment, input)
+  }
+  // One that is early is left alone: when it fires, it is set again. So a stream full of events sets none.
+  next.timerAt = Math.min(deadlineOf(next), next.state === before.state ? next.timerAt : never)
+  return { connection: next, effects: effectsOf(before, next, fired) }
 }
 
-/** Where a stream stands before its first `connect`. */
+/** Where a stream stands before its first `connect`, which sets the rest. */
 export function newConnection(cursor: string | null): Connection {
   return {
     state: 'backoff',
     generation: 0,
     attempt: 0,
     cursor,
-    sent: cursor,
     cursorIn: 'header',
-    openedAt: 0,
-    lastByteAt: 0,
-    silenceMs: never,
-    proved: false,
-    paused: false,
-    astray: false,
+    refresh: false,
+    rung: 0,
+    doubts: 0,
+    openMs: 30_000,
+    stale: false,
+    syncAt: 0,
     retryMs: 0,
+    waitMs: 0,
     nextRetryAt: null,
     notBefore: 0,
     lastEventAt: null,
     closeReason: null,
     timerAt: never,
-  }
+  } satisfies Partial<Connection> as Connection
 }
 
-function react(next: Draft, input: Input, moment: Moment): void {
-  if (next.state === 'closed') {
-    // A handler closed the stream. It did get this event, so whoever stores the cursor now must find it counted.
-    if (isCurrent(next, input) && input.report.type === 'event') moveCursor(next, input.report.id)
-  } else if (input.type === 'connect') {
-    open(next, moment)
-  } else if (input.type === 'timer') {
-    due(next, moment)
-  } else if (input.type === 'wake') {
-    wake(next, moment)
-  } else if (input.type === 'close') {
-    close(next, 'closed')
-  } else if (isCurrent(next, input) && isOpen(next)) {
-    hear(next, input.report, moment)
-  }
+const reactions: { readonly [Type in Input['type']]: Reaction<Extract<Input, { type: Type }>> } = {
+  connect: open,
+  timer: due,
+  wake,
+  hide: (next) => rest(next, null),
+  close: (next) => close(next, 'closed'),
+  answered,
+  bytes: live,
+  retry(next, _, { ms }) {
+    next.retryMs = ms
+  },
+  hello: greeted,
+  event(next, moment, { id }) {
+    // On a hub `hello` comes first and announces the heartbeat. A server that starts with an event announces none, so
+    // its silence proves nothing.
+    if (!next.proved) next.silenceMs = never
+    next.lastEventAt = moment.now
+    prove(next, moment)
+    moveCursor(next, id)
+  },
+  id: (next, _, { id }) => moveCursor(next, id),
+  sync: resync,
+  paused(next, { now }, { paused }) {
+    next.paused = paused
+    next.lastByteAt = now
+  },
+  ended,
 }
 
-function isCurrent(is: Connection, input: Input): input is Reported {
-  return input.type === 'report' && input.generation === is.generation
-}
+type Reaction<Given extends Input> = (next: Draft, moment: Moment, input: Given) => void
 
-function hear(next: Draft, report: Report, moment: Moment): void {
-  switch (report.type) {
-    case 'answered':
-      answered(next, report, moment)
-      break
-    case 'bytes':
-      live(next, moment)
-      break
-    case 'retry':
-      next.retryMs = report.ms
-      break
-    case 'hello':
-      greeted(next, report, moment)
-      break
-    case 'event':
-      // On a hub `hello` comes first and announces the heartbeat. A server that starts with an event announces none, so
-      // its silence proves nothing.
-      if (!next.proved) next.silenceMs = never
-      next.proved = true
-      next.lastEventAt = moment.now
-      moveCursor(next, report.id)
-      live(next, moment)
-      break
-    case 'id':
-      moveCursor(next, report.id)
-      break
-    case 'paused':
-      next.paused = report.paused
-      next.lastByteAt = moment.now
-      break
-    case 'ended':
-      live(next, moment)
-      if (report.final) close(next, report.final)
-      else lose(next, moment)
-  }
-}
-
-function answered(next: Draft, { status, isEventStream, retryAfterMs }: Answer, moment: Moment): void {
+function answered(next: Draft, moment: Moment, { status, isEventStream, retryAfterMs }: Answer): void {
   if (status === 200 && isEventStream) {
+    if (next.state === 'connecting') next.openedAt = moment.now
     next.state = 'connected'
-    next.openedAt = next.lastByteAt = moment.now
+    next.refresh = false
+    live(next, moment)
   } else if (status === 408 || status === 425 || status === 429 || status >= 500) {
     lose(next, moment, retryAfterMs)
+  } else if (status === 401 && moment.canRefresh && !next.refresh) {
+    next.refresh = true
+    open(next, moment)
+  } else if (next.rung > 0 && status !== 204 && status !== 401) {
+    // Not every server has every way, and that one is missing ends nothing.
+    doubt(next, doubtLimit, moment)
+    lose(next, moment)
   } else {
     close(next, finalAnswers[status] ?? `http-${status}`)
   }
 }
 
-function greeted(next: Draft, { id, hello }: Greeting, moment: Moment): void {
+function greeted(next: Draft, moment: Moment, { id, hello }: Greeting): void {
   const { requested, heartbeatMs = 0 } = hello
-  next.proved = true
-  // Two heartbeats may be late, not lost; five seconds are for a slow network.
-  next.silenceMs = heartbeatMs > 0 ? 2 * heartbeatMs + 5_000 : never
-  live(next, moment)
+  next.silenceMs = never
+  if (heartbeatMs > 0) {
+    // Two heartbeats may be late, not lost; five seconds are for a slow network.
+    next.silenceMs = 2 * heartbeatMs + slackMs
+    next.openMs = Math.min(next.silenceMs, maxOpenMs)
+  }
+  prove(next, moment)
   if (next.sent === null || requested === next.sent) {
     moveCursor(next, id)
   } else if (requested !== undefined) {
@@ -131,32 +125,78 @@ function greeted(next: Draft, { id, hello }: Greeting, moment: Moment): void {
   }
 }
 
+function ended(next: Draft, moment: Moment, { reason, final }: Ending): void {
+  live(next, moment)
+  if (reason && final) {
+    close(next, reason)
+    return
+  }
+  // Whose silence proves nothing is no hub, and may send what it has and end for good reason.
+  if (!reason && next.state === 'connected' && moment.now - next.openedAt < droppedMs && next.silenceMs < never) {
+    doubt(next, 1, moment)
+  }
+  next.refresh ||= reason === 'token-expired'
+  lose(next, moment)
+  next.closeReason ??= reason ?? null
+}
+
+function prove(next: Draft, moment: Moment): void {
+  next.proved = true
+  next.closeReason = null
+  live(next, moment)
+}
+
 /** A sign of life, which may also be the one that makes this a good stream. */
 function live(next: Draft, { now }: Moment): void {
   next.lastByteAt = now
-  if (next.proved && now - next.openedAt >= goodAfterMs) next.attempt = 0
+  if (!next.proved) return
+  next.stale = false
+  if (now - next.openedAt >= goodAfterMs) next.attempt = next.doubts = 0
+}
+
+/**
+ * A reload is dear, and one that is asked for again and again may be what keeps the reader behind. A few may follow each
+ * other; then they are kept apart, by a wait before the connection that brings the next.
+ */
+function resync(next: Draft, moment: Moment): void {
+  const { now } = moment
+  const earliest = now + (syncBurst - 1) * syncEveryMs
+  next.syncAt = Math.min(Math.max(next.syncAt, now), earliest + syncEveryMs)
+  if (next.syncAt > earliest) lose(next, moment, next.syncAt - earliest)
+  else next.syncAt += syncEveryMs
 }
 
 function due(next: Draft, moment: Moment): void {
-  next.lastByteAt = Math.min(next.lastByteAt, moment.now)
+  const { now } = moment
+  next.lastByteAt = Math.min(next.lastByteAt, now)
   // The end of a wait is believed without a look at the clock: had it been put back, the wait would grow by as much.
-  if (next.state === 'backoff') open(next, moment)
-  // The first time, the silence was wait enough.
-  else if (deadlineOf(next) <= moment.now) lose(next, moment, 0, next.attempt === 0 ? 0 : undefined)
+  if (next.state === 'backoff' || (next.rung > 0 && next.upgradeAt <= now)) {
+    open(next, moment)
+  } else if (deadAt(next) <= now) {
+    if (next.lastByteAt === next.openedAt) doubt(next, 2, moment)
+    // The first time, the silence was wait enough.
+    lose(next, moment, 0, next.attempt === 0 ? 0 : undefined)
+  } else if (deadlineOf(next) <= now) {
+    next.stale = true
+  }
 }
 
 /** The network, the page or the tab is back, which is worth an attempt now; unless the server has said when to come. */
 function wake(next: Draft, moment: Moment): void {
-  const worthwhileAt = next.state === 'backoff' ? next.notBefore : deadlineOf(next)
-  if (worthwhileAt <= moment.now) open(next, moment)
+  if ((next.state === 'backoff' ? next.notBefore : deadAt(next)) <= moment.now) open(next, moment)
 }
 
 function open(next: Draft, { now }: Moment): void {
+  if (next.rung > 0 && next.upgradeAt <= now) {
+    next.rung = 0
+    // One sign that the better way is still barred is enough.
+    next.doubts = doubtLimit - 1
+  }
   next.state = 'connecting'
   next.generation++
   next.sent = next.cursor
   next.openedAt = next.lastByteAt = now
-  next.silenceMs = openTimeoutMs
+  next.silenceMs = next.openMs
   next.proved = next.paused = next.astray = false
   next.nextRetryAt = null
 }
@@ -169,16 +209,33 @@ function lose(next: Draft, moment: Moment, retryAfterMs = 0, baseMs = Math.max(m
     return
   }
   const floorMs = Math.max(baseMs, retryAfterMs)
-  next.state = 'backoff'
+  const wait = { failures, baseMs, floorMs, maxMs, previousMs: next.waitMs }
   next.attempt++
-  next.nextRetryAt = now + retryDelay({ failures, baseMs, floorMs, maxMs }, random)
+  next.waitMs = retryDelay(wait, random, moment.backoff)
   next.notBefore = now + Math.min(retryAfterMs, maxMs)
+  rest(next, now + next.waitMs)
+}
+
+function rest(next: Draft, until: number | null): void {
+  next.state = 'backoff'
+  next.stale = true
+  next.nextRetryAt = until
+  next.timerAt = never
 }
 
 function close(next: Draft, closeReason: CloseReason): void {
   next.state = 'closed'
   next.nextRetryAt = null
   next.closeReason = closeReason
+}
+
+/** Evidence that this transport does not get through: after enough of it, the next one has its turn. */
+function doubt(next: Draft, weight: number, { now, rungs }: Moment): void {
+  next.doubts += weight
+  if (next.doubts < doubtLimit) return
+  next.doubts = 0
+  next.rung = (next.rung + 1) % rungs
+  next.upgradeAt = now + upgradeMs
 }
 
 /**
@@ -190,30 +247,31 @@ function moveCursor(next: Draft, id: string | null): void {
   else if (id !== null && isIdText(id)) next.cursor = id
 }
 
-/** A timer that is early is left alone: when it fires, it is set again. So a stream full of events sets none. */
-function timerFor(before: Connection, next: Connection): number {
-  const deadline = deadlineOf(next)
-  return next.state === before.state ? Math.min(deadline, next.timerAt) : deadline
-}
-
 function deadlineOf(is: Connection): number {
   if (is.state === 'backoff') return is.nextRetryAt ?? never
-  // While an `onSync` handler is awaited nothing is read, so that silence says nothing about the line.
-  return isOpen(is) && !is.paused ? is.lastByteAt + is.silenceMs : never
+  // One heartbeat that is overdue is worth a word, two are worth a new connection.
+  const deadline = deadAt(is, is.proved && !is.stale ? (is.silenceMs + slackMs) / 2 : undefined)
+  return is.rung > 0 && isOpen(is) ? Math.min(deadline, is.upgradeAt) : deadline
+}
+
+/** While a handler is awaited nothing is read, so that silence says nothing about the line. */
+function deadAt(is: Connection, silenceMs = is.silenceMs): number {
+  return isOpen(is) && !is.paused ? is.lastByteAt + silenceMs : never
 }
 
 /**
  * What runs a user's code comes last, as that code may step the machine again: what stood after it would then be done
  * for a state that has passed.
  */
-function effectsOf(before: Connection, next: Connection, timerAt: number): Effect[] {
-  const effects: Effect[] = []
+function effectsOf(before: Connection, next: Connection, fired: boolean): Effect[] {
   const isNew = next.generation !== before.generation
-  if (isOpen(before) && (isNew || !isOpen(next))) effects.push({ type: 'abort' })
-  if (next.timerAt !== timerAt) effects.push({ type: 'timer', at: next.timerAt })
-  if (isNew) effects.push({ type: 'open' })
-  if (announced.some((field) => next[field] !== before[field])) effects.push({ type: 'notify' })
-  return effects
+  const effects: [Effect, boolean][] = [
+    ['abort', isOpen(before) && (isNew || !isOpen(next))],
+    ['timer', next.timerAt !== (fired ? never : before.timerAt)],
+    ['open', isNew],
+    ['notify', announced.some((field) => next[field] !== before[field])],
+  ]
+  return effects.flatMap(([effect, isDue]) => (isDue ? effect : []))
 }
 
 /** Whether there is a connection, made or in the making. */
@@ -222,7 +280,9 @@ export function isOpen({ state }: Connection): boolean {
 }
 
 /** Shown to the user on change. A cursor moves with every event, and a handler called that often would be a burden. */
-const announced = ['state', 'attempt', 'nextRetryAt', 'closeReason'] as const
+const announced = ['state', 'attempt', 'nextRetryAt', 'stale', 'closeReason'] as const
+
+export const shownFields = [...announced, 'lastEventAt', 'cursor'] as const
 
 const finalAnswers: Partial<Record<number, CloseReason>> = {
   200: 'wrong-content-type',
@@ -233,27 +293,51 @@ const finalAnswers: Partial<Record<number, CloseReason>> = {
 const never = Infinity
 
 /**
- * A connection on which nothing has been read for this long is given up while the server's heartbeat is unknown: before
- * the response, and until `hello`.
- */
-const openTimeoutMs = 30_000
-
-/**
  * A stream this old that has shown `hello` or an event is good, and failures before it are forgotten. Forgetting them at
  * the response would make a server that accepts and drops be asked without pause.
  */
 const goodAfterMs = 5_000
 
-export interface Connection extends StreamState, OpenRequest {
+/** On top of what a heartbeat may take, for a slow network. */
+const slackMs = 5_000
+
+/** The longest that a connection may take to say something, however rare the hub's heartbeat is. */
+const maxOpenMs = 120_000
+
+/** A stream that is over this soon was cut by something that does not like streams, or by a server that is unwell. */
+const droppedMs = 1_000
+
+/** Three streams that end at once, or two on which no byte arrives, are enough to try another transport. */
+const doubtLimit = 3
+
+/** When the first transport is tried again. Not often, as each try may cost a silence, and the other one does work. */
+const upgradeMs = 1_800_000
+
+/** So many reloads may follow each other, and in the long run one in so many ms. */
+const syncBurst = 5
+const syncEveryMs = 30_000
+
+export interface Connection extends Omit<StreamState, 'transport'>, OpenRequest {
   /** The cursor that the current connection asked for. */
   readonly sent: string | null
   readonly openedAt: number
   readonly lastByteAt: number
   /** Silence after which the connection counts as dead. */
   readonly silenceMs: number
+  /** The same for one that has not said anything yet: 30 s, until a hub has announced its heartbeat. */
+  readonly openMs: number
   /** `hello` or an event has arrived on this connection. */
   readonly proved: boolean
   readonly paused: boolean
+  /** Which of the transports is used, and how much speaks against it. */
+  readonly rung: number
+  readonly doubts: number
+  /** When the first transport is tried again. */
+  readonly upgradeAt: number
+  /** By when the reloads so far would be due, had they been kept apart. */
+  readonly syncAt: number
+  /** The last wait. */
+  readonly waitMs: number
   /** The server's last `retry:`. */
   readonly retryMs: number
   /** Before this a server has asked us not to come back. */
@@ -271,22 +355,20 @@ export interface OpenRequest {
   readonly cursor: string | null
   /** Where the cursor travels. Once a proxy was seen to strip the header, the query takes its place for good. */
   readonly cursorIn: 'header' | 'query'
+  /** The last connection was refused for its credentials, or ended because they had expired. */
+  readonly refresh: boolean
 }
 
 export type Input =
-  | Reported
+  | Report
   /** Now, whatever there is or was. */
   | { readonly type: 'connect' }
   | { readonly type: 'timer' }
   /** The machine or the page was away and is back. */
   | { readonly type: 'wake' }
+  /** The page is hidden, and the user wants no connection then. */
+  | { readonly type: 'hide' }
   | { readonly type: 'close' }
-
-interface Reported {
-  readonly type: 'report'
-  readonly generation: number
-  readonly report: Report
-}
 
 /** What there is to tell about a connection. */
 export type Report =
@@ -300,10 +382,19 @@ export type Report =
   | { readonly type: 'event'; readonly id: string | null }
   /** An id that came without an event for the user, which moves the cursor all the same. */
   | { readonly type: 'id'; readonly id: string | null }
+  /** The user is about to be told of a gap; not if this ends the connection. */
+  | { readonly type: 'sync' }
   /** Whether reading has to wait. */
   | { readonly type: 'paused'; readonly paused: boolean }
-  /** The connection is over. `final`: the next one would meet the same end. */
-  | { readonly type: 'ended'; readonly final?: CloseReason | undefined }
+  | ({ readonly type: 'ended' } & Ending)
+
+/** The connection is over. */
+interface Ending {
+  /** Why, when that is known: by the hub (§4.10), or by us. */
+  readonly reason?: CloseReason | undefined
+  /** The next one would meet the same end. */
+  readonly final?: boolean
+}
 
 /** The head of a response. */
 interface Answer {
@@ -317,13 +408,11 @@ interface Greeting {
   readonly hello: Partial<Hello>
 }
 
-export type Effect =
-  | { readonly type: 'abort' }
-  /** Replaces the timer that was set; infinite: by none. */
-  | { readonly type: 'timer'; readonly at: number }
-  /** Make the connection that the new state describes. */
-  | { readonly type: 'open' }
-  | { readonly type: 'notify' }
+/**
+ * What to do about a step. `abort`: let go of the connection. `timer`: replace the one that was set by one for `timerAt`,
+ * or by none. `open`: make the connection that the new state describes. `notify`: show the user.
+ */
+export type Effect = 'abort' | 'timer' | 'open' | 'notify'
 
 export interface Step {
   readonly connection: Connection
@@ -337,6 +426,11 @@ export interface Moment {
   readonly retryMs: number
   readonly maxRetryMs: number
   readonly maxRetries: number
+  readonly backoff?: Backoff | undefined
+  /** How many transports there are. */
+  readonly rungs: number
+  /** Whether there is somebody to ask for other credentials. */
+  readonly canRefresh: boolean
 }
 
 type Draft = { -readonly [Field in keyof Connection]: Connection[Field] }

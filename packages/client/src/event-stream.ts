@@ -17,7 +17,14 @@ export type AnyEvent<Events extends object> = {
 
 /** An event whose data could not be read. It counts as handled: asked for again, it would be the same. */
 export interface InvalidEvent extends StreamEvent<string, string> {
+  /** What `JSON.parse` threw, or the issues that a schema found. */
   readonly error: unknown
+}
+
+/** What a stream shows of itself, with its last events. */
+export interface StreamSnapshot<Events extends object = Record<string, unknown>> extends StreamState {
+  /** As many as `keep` says, oldest first; the same array until there is another. */
+  readonly events: readonly AnyEvent<Events>[]
 }
 
 /**
@@ -41,10 +48,22 @@ export interface EventStream<Events extends object = Record<string, unknown>> {
    * idempotently.
    */
   onSync(handler: Handler<SyncRequired>): Off
-  /** Calls the handler at once, and whenever `state`, `attempt`, `nextRetryAt` or `closeReason` changes. */
+  /** Calls the handler at once, and whenever `state`, `attempt`, `nextRetryAt`, `stale` or `closeReason` changes. */
   onState(handler: Handler<StreamState>): Off
-  /** Calls the handler with events whose data is not JSON. */
+  /** Calls the handler with events whose data is not JSON, or not what the schema of their type asks for. */
   onInvalid(handler: Handler<InvalidEvent>): Off
+  /** Calls the handler with events that arrived again and were not delivered again, their data unread. */
+  onDuplicate(handler: Handler<StreamEvent<string, string>>): Off
+  /** Calls the listener when `getSnapshot` has something new: once for events that arrived together. */
+  subscribe(listener: () => unknown): Off
+  /** The same object until something in it changes. Made for `useSyncExternalStore` and its like. */
+  getSnapshot(): StreamSnapshot<Events>
+  /**
+   * Every event, for `for await`. The stream is read at the pace of the loop, and an event counts as handled when the loop
+   * asks for the next one: nothing is dropped, and nothing piles up here, as the hub keeps what waits. Handlers of the same
+   * stream go at that pace too. The loop ends when the stream is closed, for whichever reason.
+   */
+  [Symbol.asyncIterator](): AsyncGenerator<AnyEvent<Events>, void>
   /** Drops the connection, or the wait for it, and connects now, from the same place. Does nothing once closed. */
   reconnect(): void
   /** Ends the stream for good. No handler for events is called after it, not even for those that have arrived. */

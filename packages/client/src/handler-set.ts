@@ -2,27 +2,29 @@ import { report } from './report.ts'
 
 /** Handlers for one kind of news. */
 export function createHandlerSet<Value>(): HandlerSet<Value> {
-  const handlers = new Set<Handler<Value>>()
+  // Never changed in place, so that a round needs no copy: a copy would be the dearest part of a small event.
+  let handlers: readonly Handler<Value>[] = []
   return {
     add(handler) {
-      handlers.add(handler)
+      if (!handlers.includes(handler)) handlers = [...handlers, handler]
       return () => {
-        handlers.delete(handler)
+        handlers = handlers.filter((other) => other !== handler)
       }
     },
 
     call(value, isWanted) {
-      const pending: Promise<unknown>[] = []
-      // Over a copy: a handler that a handler adds is for what comes next.
-      for (const handler of [...handlers]) {
-        if (!handlers.has(handler) || !isWanted()) continue
+      let pending: Promise<unknown>[] | undefined
+      // A handler that a handler adds is for what comes next.
+      const round = handlers
+      for (const handler of round) {
+        if (!isWanted() || (handlers !== round && !handlers.includes(handler))) continue
         const settled = callHandler(handler, value)
-        if (settled) pending.push(settled)
+        if (settled) pending = [...(pending ?? []), settled]
       }
-      return pending.length > 0 ? Promise.all(pending) : undefined
+      return pending && Promise.all(pending)
     },
 
-    isEmpty: () => handlers.size === 0,
+    isEmpty: () => handlers.length === 0,
   }
 }
 
@@ -33,13 +35,15 @@ export function createHandlerSet<Value>(): HandlerSet<Value> {
 export function callHandler<Value>(handler: Handler<Value>, value: Value): Promise<unknown> | undefined {
   try {
     const result = handler(value)
-    // By its method: a promise of another realm or library is none of our class.
-    if (typeof (result as Partial<Promise<unknown>> | undefined)?.then === 'function') {
-      return Promise.resolve(result).catch(report)
-    }
+    if (isPromise(result)) return Promise.resolve(result).catch(report)
   } catch (error) {
     report(error)
   }
+}
+
+/** By its method: a promise of another realm or library is none of our class. */
+export function isPromise<Value>(value: Value | PromiseLike<Value>): value is PromiseLike<Value> {
+  return typeof (value as Partial<PromiseLike<Value>> | undefined)?.then === 'function'
 }
 
 /** A promise that it returns is watched for its rejection, which is reported; anything else is ignored. */

@@ -1,59 +1,114 @@
-import type { SyncRequired } from '@rejoin/protocol'
-import type { InvalidEvent, StreamEvent } from './event-stream.ts'
-import { createHandlerSet, type Handler, type HandlerSet, type Off } from './handler-set.ts'
+import type { StreamEvent } from './event-stream.ts'
+import { createHandlerSet, type Handler, type HandlerSet, isPromise, type Off } from './handler-set.ts'
+import type { ReadOptions } from './options.ts'
+import type { SchemaResult } from './schema.ts'
 
 /**
- * What the user wants to be told, by kind.
+ * What the user wants to be told, by kind: a type of event, `*` for all of them, or one of our own `news`.
  *
  * @param isWanted - false once a handler has closed the stream, after which no other is called
  */
-export function createHandlers(parse: 'json' | 'text', isWanted: () => boolean): Handlers {
-  const eventHandlers = new Map<string, HandlerSet<StreamEvent>>()
-  const syncHandlers = createHandlerSet<SyncRequired>()
-  const invalidHandlers = createHandlerSet<InvalidEvent>()
+export function createHandlers(
+  { parse, schemas, keep }: ReadOptions & { keep: number },
+  isWanted: () => boolean,
+): Handlers {
+  const sets = new Map<string, HandlerSet<unknown>>()
   const warned = new Set<string>()
+  let latest: StreamEvent[] = []
+  let shown: readonly StreamEvent[] | undefined
 
   return {
-    on(type, handler) {
-      const handlers = eventHandlers.get(type) ?? createHandlerSet()
-      eventHandlers.set(type, handlers)
-      return handlers.add(handler)
-    },
-    onSync: syncHandlers.add,
-    onInvalid: invalidHandlers.add,
-
+    on,
+    call,
     event(event) {
-      const { id, type } = event
-      let data: unknown = event.data
       try {
-        if (parse === 'json') data = JSON.parse(event.data)
+        const data: unknown = parse === 'text' ? event.data : JSON.parse(event.data)
+        const result = schemas?.[event.type]?.['~standard'].validate(data)
+        if (!result) return deliver(event, data)
+        if (!isPromise(result)) return deliver(event, accept(result))
+        return Promise.resolve(result)
+          .then(accept)
+          .then(
+            (value) => deliver(event, value),
+            (error) => refuse(event, error),
+          )
       } catch (error) {
-        if (invalidHandlers.isEmpty()) warnOnce("Data that is not JSON: set parse to 'text', or add onInvalid.")
-        void invalidHandlers.call({ ...event, error }, isWanted)
-        return
+        refuse(event, error)
       }
-      const parsed = { id, type, data }
-      void eventHandlers.get(type)?.call(parsed, isWanted)
-      if (type !== '*') void eventHandlers.get('*')?.call(parsed, isWanted)
     },
-
-    sync(gap) {
-      if (syncHandlers.isEmpty()) warnOnce('Events are gone, and nothing reloads what they changed: add onSync.')
-      return syncHandlers.call(gap, isWanted)
+    latest() {
+      shown ??= latest.slice(Math.max(latest.length - keep, 0))
+      return shown
+    },
+    eachType(callback, signal) {
+      for (const kind of ['message', ...sets.keys()]) callback(kind)
+      signal.addEventListener('abort', on(news.kind, callback))
     },
   }
 
-  function warnOnce(message: string): void {
-    if (!warned.has(message)) console.warn('Rejoin:', message)
-    warned.add(message)
+  function on(kind: string, handler: Handler<never>): Off {
+    let handlers = sets.get(kind)
+    if (!handlers) {
+      handlers = createHandlerSet()
+      sets.set(kind, handlers)
+      void call(news.kind, kind)
+    }
+    return handlers.add(handler as Handler<unknown>)
+  }
+
+  function call(kind: string, value: unknown, advice?: string): Promise<unknown> | undefined {
+    const handlers = sets.get(kind)
+    if (handlers && !handlers.isEmpty()) return handlers.call(value, isWanted)
+    if (!advice || warned.has(kind)) return
+    warned.add(kind)
+    console.warn('Rejoin:', advice)
+  }
+
+  function deliver({ id, type }: StreamEvent, data: unknown): Promise<unknown> | undefined {
+    const event = { id, type, data }
+    if (keep > 0) {
+      latest.push(event)
+      // Now and then, as each time moves all of them.
+      if (latest.length > 2 * keep) latest = latest.slice(-keep)
+      shown = undefined
+    }
+    void call(type, event)
+    if (type !== '*') void call('*', event)
+    return call(news.offer, event)
+  }
+
+  function refuse(event: StreamEvent<string, string>, error: unknown): void {
+    void call(news.invalid, { ...event, error }, 'Data that is not JSON, or not as its schema says: add onInvalid.')
   }
 }
 
+/** Kinds beside the types of events, of which none holds a line break (§4.3). */
+export const news = {
+  sync: '\nsync',
+  invalid: '\ninvalid',
+  duplicate: '\nduplicate',
+  /** An event for a handler for which the stream waits before it goes on. */
+  offer: '\noffer',
+  /** A kind that has its first handler. */
+  kind: '\nkind',
+} as const
+
+function accept(result: SchemaResult<unknown>): unknown {
+  if (result.issues) throw result.issues
+  return result.value
+}
+
 export interface Handlers {
-  on(type: string, handler: Handler<StreamEvent>): Off
-  onSync(handler: Handler<SyncRequired>): Off
-  onInvalid(handler: Handler<InvalidEvent>): Off
-  event(event: StreamEvent<string, string>): void
+  on(kind: string, handler: Handler<never>): Off
+  /**
+   * @param advice - for whoever has no handler, once
+   * @returns a promise for the handlers that returned one. It never rejects.
+   */
+  call(kind: string, value: unknown, advice?: string): Promise<unknown> | undefined
   /** @returns what later events have to wait for */
-  sync(gap: SyncRequired): Promise<unknown> | undefined
+  event(event: StreamEvent<string, string>): Promise<unknown> | undefined
+  /** The last events, the same array until there is another. */
+  latest(): readonly StreamEvent[]
+  /** See `TransportParts`. */
+  eachType(callback: (type: string) => void, signal: AbortSignal): void
 }

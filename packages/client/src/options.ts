@@ -1,17 +1,25 @@
+import type { Backoff } from './backoff.ts'
 import type { Clock } from './clock.ts'
-import type { FetchOptions } from './fetch-transport.ts'
+import type { CursorStore } from './persistence.ts'
+import type { ReconnectReports } from './reconnect-reports.ts'
+import type { RequestOptions } from './request.ts'
+import type { Schemas } from './schema.ts'
+import type { TransportName } from './stream-state.ts'
 
-export interface ConnectOptions extends FetchOptions {
-  /**
-   * How `data` is read. What is not JSON goes to `onInvalid`; with 'text', nothing is read and every `data` is a string.
-   * @defaultValue 'json'
-   */
-  parse?: 'json' | 'text'
+export interface ConnectOptions extends RequestOptions, ReadOptions {
   /**
    * The cursor to start from, such as the `cursor` of an earlier stream: everything after it is delivered first.
+   * `earliest` starts with the oldest events that the hub holds.
    * @defaultValue none: the stream starts with what happens next
    */
-  from?: string | null
+  from?: 'earliest' | (string & {}) | null
+  /**
+   * Keeps the cursor beyond the page, in `sessionStorage` ('session') or in a store of yours. A cursor that is found
+   * there takes the place of `from`. It is saved after the handlers have run, so that a page that is left in between
+   * gets the event again. Give a store of your own when several users share a tab: 'session' goes by the URL alone.
+   * @defaultValue none: a page that is loaded again starts anew
+   */
+  persist?: 'session' | CursorStore
   /**
    * The shortest wait before a retry, and what is doubled for each further one, in ms. A longer `retry:` of the server
    * takes its place. Smaller comes back sooner, and asks a server that is down more often.
@@ -31,8 +39,51 @@ export interface ConnectOptions extends FetchOptions {
    */
   maxRetries?: number
   /**
+   * How waits are spread: 'full', 'equal', 'decorrelated', 'none', or a function that gives the wait in ms.
+   * @defaultValue 'full', which keeps the clients of a hub that comes back furthest apart
+   */
+  backoff?: Backoff
+  /**
+   * The ways to reach the hub, best first. The next one has its turn when streams do not get through: two on which no
+   * byte arrives, three that end at once. The first is tried again after half an hour. The place in the stream is kept.
+   * @defaultValue ['fetch', 'long-poll']. 'event-source' can send no headers, and gets only types that have a handler.
+   */
+  transports?: readonly TransportName[]
+  /**
+   * Lets go of the connection while the page is hidden, and catches up when it is seen again. Saves connections where
+   * people keep many tabs; a hidden page then hears nothing.
+   * @defaultValue false: a healthy stream is left alone
+   */
+  pauseWhenHidden?: boolean
+  /**
+   * Where to tell of reconnects: a URL that gets them as a JSON array by POST, or a function. They are sent together
+   * once there is a connection again, at most every 30 s, so that an outage is not made worse.
+   * @defaultValue nowhere
+   */
+  reports?: ReconnectReports
+  /**
    * Time and chance, for tests.
    * @defaultValue those of the platform
    */
   clock?: Clock
+}
+
+/** How events are read. */
+export interface ReadOptions {
+  /**
+   * How `data` is read. What is not JSON goes to `onInvalid`; with 'text', nothing is read and every `data` is a string.
+   * @defaultValue 'json'
+   */
+  parse?: 'json' | 'text'
+  /**
+   * A schema for each type whose data is to be checked, of any library that follows Standard Schema. Handlers get what
+   * the schema makes of the data; what it refuses goes to `onInvalid`. Events wait for a schema that is async.
+   * @defaultValue none: data is taken as it comes
+   */
+  schemas?: Schemas
+  /**
+   * How many of the last events `getSnapshot` shows. They stay in memory.
+   * @defaultValue 100
+   */
+  keep?: number
 }

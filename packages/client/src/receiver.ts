@@ -1,6 +1,6 @@
-import { type Hello, isReservedType, type SyncRequired } from '@rejoin/protocol'
-import { type Connection, type Input, isOpen, type Report } from './connection.ts'
-import type { Handlers } from './handlers.ts'
+import { type Close, type Hello, isReservedType, type SyncRequired } from '@rejoin/protocol'
+import { type Connection, isOpen, type Report } from './connection.ts'
+import { type Handlers, news } from './handlers.ts'
 import { createRecentIds } from './recent-ids.ts'
 import type { Block } from './transport.ts'
 
@@ -8,10 +8,15 @@ import type { Block } from './transport.ts'
  * Makes the receivers of a stream, one for each connection. A receiver brings blocks to the handlers, in order and once,
  * and only then lets the machine move the cursor: in the other order, a page that is left in between loses an event.
  */
-export function createReceivers({ current, dispatch, handlers }: ReceiverOptions): (generation: number) => Receiver {
+export function createReceivers({
+  current,
+  dispatch,
+  handled,
+  handlers,
+}: ReceiverOptions): (generation: number) => Receiver {
   const recentIds = createRecentIds()
-  // An `onSync` handler that is still at work. Nothing is delivered meanwhile, on whichever connection it arrives.
-  let syncing: Promise<void> | undefined
+  // A handler that later events have to wait for. Nothing is delivered meanwhile, on whichever connection it arrives.
+  let busy: Promise<void> | undefined
 
   /** A gap of which the hub has not told, or not legibly. */
   function unknownGap(id: string | null): SyncRequired {
@@ -25,40 +30,56 @@ export function createReceivers({ current, dispatch, handlers }: ReceiverOptions
     return receive
 
     function receive(block: Block): Promise<void> | undefined {
-      if (syncing) return hold(syncing).then(() => receive(block))
+      if (busy) return hold(busy).then(() => receive(block))
       if (!isCurrent()) return
       const { type, data } = block
       // A block that names no id shows the one before it.
       const id = block.id === lastId ? null : block.id
       lastId = block.id
       if (type === undefined || data === undefined) return tell({ type: 'id', id: lastId })
-      if (type === 'hello') return greet(data, id)
-      if (type === 'sync-required') return sync(readObject<SyncRequired>(data) ?? unknownGap(id), id)
-      if (isReservedType(type)) return tell({ type: 'id', id })
+      if (isReservedType(type)) return control(type, data, id)
+      // The last id outlives its connection (§6), for an event that names none.
+      const event = { id: lastId || (current().cursor ?? ''), type, data }
       // On a hub every event names its id (§4.3), so that the same id again is the same event again. Elsewhere it may be
       // another event, which names none.
-      if (recentIds.has(lastId) && (greeted || id !== null)) return
-      // The last id outlives its connection (§6), for an event that names none.
-      handlers.event({ id: lastId || (current().cursor ?? ''), type, data })
+      if ((greeted || id !== null) && recentIds.has(lastId)) {
+        void handlers.call(news.duplicate, event)
+        return
+      }
+      const settled = handlers.event(event)
       if (id) recentIds.add(id)
-      return tell({ type: 'event', id })
+      return after(settled, () => handled(generation, id))
     }
 
-    function greet(data: string, id: string | null): Promise<void> | undefined {
-      greeted = true
-      tell({ type: 'hello', id, hello: readObject<Partial<Hello>>(data) ?? {} })
-      if (current().astray) return sync(unknownGap(id), id)
+    function control(type: string, data: string, id: string | null): Promise<void> | undefined {
+      if (type === 'hello') {
+        greeted = true
+        tell({ type: 'hello', id, hello: readObject<Hello>(data) })
+        if (current().astray) return sync(unknownGap(id), id)
+      } else if (type === 'sync-required') {
+        return sync({ ...unknownGap(id), ...readObject<SyncRequired>(data) }, id)
+      } else {
+        tell({ type: 'id', id })
+        const { reason = 'admin' } = readObject<Close>(data)
+        if (type === 'close') tell({ type: 'ended', reason, final: reason === 'finished' })
+      }
     }
 
     function sync(gap: SyncRequired, id: string | null): Promise<void> | undefined {
+      tell({ type: 'sync' })
+      if (!isCurrent()) return
       recentIds.clear()
-      const settled = handlers.sync(gap)
-      if (!settled) return tell({ type: 'id', id })
-      syncing = settled.then(() => {
-        syncing = undefined
-        tell({ type: 'id', id })
+      const settled = handlers.call(news.sync, gap, 'Events are gone: add onSync, and reload there what they changed.')
+      return after(settled, () => tell({ type: 'id', id }))
+    }
+
+    function after(settled: Promise<unknown> | undefined, then: () => void): Promise<void> | undefined {
+      if (!settled) return void then()
+      busy = settled.then(() => {
+        busy = undefined
+        then()
       })
-      return hold(syncing)
+      return hold(busy)
     }
 
     function hold(until: Promise<void>): Promise<void> {
@@ -67,7 +88,7 @@ export function createReceivers({ current, dispatch, handlers }: ReceiverOptions
     }
 
     function tell(report: Report): undefined {
-      dispatch({ type: 'report', generation, report })
+      dispatch(report, generation)
     }
 
     function isCurrent(): boolean {
@@ -78,19 +99,20 @@ export function createReceivers({ current, dispatch, handlers }: ReceiverOptions
 
 export interface ReceiverOptions {
   current(): Connection
-  dispatch(input: Input): void
-  handlers: Handlers
+  dispatch(report: Report, generation: number): void
+  /** An event of a connection has been handled, and its id, if it named one, is the new place. */
+  handled(generation: number, id: string | null): void
+  handlers: Pick<Handlers, 'event' | 'call'>
 }
 
 /** When a promise comes back, the next block must wait for it. */
 export type Receiver = (block: Block) => Promise<void> | undefined
 
-function readObject<Shape extends object>(text: string): Shape | undefined {
+function readObject<Shape extends object>(text: string): Partial<Shape> {
   try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Shape) : undefined
+    return Object(JSON.parse(text)) as Partial<Shape>
   } catch {
     // Not JSON: the caller goes on without it, as with JSON of another shape.
-    return undefined
+    return {}
   }
 }

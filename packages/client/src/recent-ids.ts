@@ -1,25 +1,28 @@
 /**
  * The last ids that were delivered, so that an event a server or a proxy sends twice reaches the user once. Bounded: a
- * repetition is near what it repeats, and 512 ids of 26 characters are about 40 KB.
+ * repetition is near what it repeats, and 1,024 ids of 26 characters are about 80 KB.
  */
 export function createRecentIds(limit = 512): RecentIds {
-  const ids = new Set<string>()
+  // Two halves, of which the older is dropped whole: taking single ids out of a set is what would cost.
+  let ids = new Set<string>()
+  let older = ids
   return {
-    has: (id) => ids.has(id),
+    has: (id) => ids.has(id) || older.has(id),
     add(id) {
       ids.add(id)
-      // A set keeps the order of insertion, so the first is the oldest.
-      for (const oldest of ids) {
-        if (ids.size <= limit) break
-        ids.delete(oldest)
-      }
+      if (ids.size < limit) return
+      older = ids
+      ids = new Set()
     },
-    clear: () => ids.clear(),
+    clear() {
+      ids = older = new Set()
+    },
   }
 }
 
 export interface RecentIds {
   has(id: string): boolean
+  /** Remembers at least the last `limit` ids, and less than twice as many. */
   add(id: string): void
   /** After a gap the log may have another history, in which an old id would mean another event. */
   clear(): void

@@ -1,3 +1,5 @@
+import type { CloseReason as HubReason } from '@rejoin/protocol'
+
 /** What a stream shows of itself. */
 export interface StreamState {
   /**
@@ -7,25 +9,41 @@ export interface StreamState {
   readonly state: 'connecting' | 'connected' | 'backoff' | 'closed'
   /** Connections that failed or were cut since the last good one. */
   readonly attempt: number
-  /** When the next attempt is made, in ms since 1970; `null` unless the state is `backoff`. */
+  /**
+   * When the next attempt is made, in ms since 1970. `null` unless the state is `backoff`, and then while the page is
+   * hidden (`pauseWhenHidden`) or the store has not yet answered (`persist`).
+   */
   readonly nextRetryAt: number | null
   /** When the last event arrived, in ms since 1970; `null` before the first. */
   readonly lastEventAt: number | null
+  /**
+   * What was shown last may be out of date: from when a heartbeat is overdue or the connection is lost, until the next
+   * one has proved itself.
+   */
+  readonly stale: boolean
   /** The id up to which everything has been handled. Give it to a later `connect` as `from` to continue there. */
   readonly cursor: string | null
+  /**
+   * Why the stream is closed; while it waits to return, why the hub ended the last connection on purpose, if it did.
+   */
   readonly closeReason: CloseReason | null
+  /** How the hub is reached at the moment. */
+  readonly transport: TransportName
 }
 
+export type TransportName = 'fetch' | 'event-source' | 'long-poll'
+
 /**
- * Why a stream is closed. `closed`: by `close()`. `finished`: the server has nothing more to send (204). `unauthorized`:
- * it wants other credentials (401). `http-…`: another status with which no retry would help. `too-large`: an event is
- * larger than a client takes. `too-many-retries`: see `maxRetries`.
+ * Why a stream is closed. `closed`: by `close()`. `finished`: the server has nothing more to send. `unauthorized`: it
+ * wants other credentials (401). `http-…`: another status with which no retry would help. `too-large`: an event is
+ * larger than a client takes. `too-many-retries`: see `maxRetries`. The others are a hub's, and the stream returns after
+ * them: `drain`, `maintenance`, `token-expired`, `replaced`, `overloaded`, `log-unavailable`, `admin`.
  */
 export type CloseReason =
   | 'closed'
-  | 'finished'
   | 'unauthorized'
   | `http-${number}`
   | 'wrong-content-type'
   | 'too-large'
   | 'too-many-retries'
+  | HubReason

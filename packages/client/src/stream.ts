@@ -1,132 +1,207 @@
-import { isIdText, RejoinError } from '@rejoin/protocol'
+import { isIdText } from '@rejoin/protocol'
 import { resolveAddress } from './address.ts'
 import { maxTimerMs } from './backoff.ts'
 import { systemClock } from './clock.ts'
-import { type Input, newConnection, type OpenRequest, type Report, step } from './connection.ts'
-import type { EventStream } from './event-stream.ts'
+import { type Input, newConnection, type Report, shownFields, step } from './connection.ts'
+import type { AnyEvent, EventStream, StreamSnapshot } from './event-stream.ts'
 import { fetchTransport } from './fetch-transport.ts'
-import { callHandler, createHandlerSet, type Handler } from './handler-set.ts'
-import { createHandlers } from './handlers.ts'
+import { callHandler, createHandlerSet, type Handler, type Off } from './handler-set.ts'
+import { createHandlers, news } from './handlers.ts'
+import { invalidOption } from './invalid-option.ts'
+import { iterate } from './iteration.ts'
 import type { ConnectOptions } from './options.ts'
 import { createReceivers } from './receiver.ts'
-import type { StreamState } from './stream-state.ts'
-import { onWake } from './wake.ts'
+import { report } from './report.ts'
+import type { EventsOf, Schemas } from './schema.ts'
+import type { StreamState, TransportName } from './stream-state.ts'
+import type { Transport, TransportParts } from './transport.ts'
+import { isHidden, onWake } from './wake.ts'
 
 /**
  * Opens a stream that keeps its place: it reconnects by itself and asks for what it missed.
  *
  * @param url - of the stream; in a page a relative one will do
- * @throws RejoinError `invalid-option`, when the URL or the cursor cannot be used
+ * @throws RejoinError `invalid-option`, when the URL, the cursor or a number cannot be used
  */
+export function connect<Given extends Schemas>(
+  url: string | URL,
+  options: ConnectOptions & { schemas: Given },
+): EventStream<EventsOf<Given>>
 export function connect<Events extends object = Record<string, unknown>>(
   url: string | URL,
-  options: ConnectOptions = {},
-): EventStream<Events> {
-  const { retryMs = 500, maxRetryMs = 30_000, maxRetries = Infinity, clock = systemClock } = options
-  const policy = checkNumbers({ retryMs, maxRetryMs, maxRetries })
-  const transport = fetchTransport(resolveAddress(url), options, () => clock.now())
+  options?: ConnectOptions,
+): EventStream<Events>
+export function connect<Events extends object>(url: string | URL, options: ConnectOptions = {}): EventStream<Events> {
+  const { retryMs = 500, maxRetryMs = 30_000, maxRetries = Infinity, keep = 100, clock = systemClock } = options
+  const { persist, pauseWhenHidden, reports, transports = ['fetch', 'long-poll'] } = options
+  checkNumbers({ retryMs, maxRetryMs, maxRetries, keep })
+  const address = resolveAddress(url)
+  const policy = {
+    ...options,
+    retryMs,
+    maxRetryMs,
+    maxRetries,
+    rungs: transports.length,
+    canRefresh: [options.headers, options.token].some((given) => typeof given === 'function'),
+    random: () => clock.random(),
+  }
 
   let connection = newConnection(readCursor(options.from))
-  let shown: StreamState | undefined
+  let begun = false
+  // The connection whose last events the machine has yet to hear of, and the place that they lead to. A step per event
+  // would be the dearest part of a small one, so that those of a chunk share one: nobody can see the difference.
+  let pending = 0
+  let pendingId: string | null = null
+  let shown: StreamSnapshot | undefined
+  let heard: StreamSnapshot | undefined
   let notified: StreamState | undefined
-  let controller: AbortController | undefined
+  const life = new AbortController()
+  let controller = new AbortController()
   let timer: unknown
+  const effects = { abort: () => controller.abort(), timer: setTimer, open, notify }
   const stateHandlers = createHandlerSet<StreamState>()
-  const handlers = createHandlers(options.parse ?? 'json', () => connection.state !== 'closed')
-  const receiverFor = createReceivers({ current: () => connection, dispatch, handlers })
+  const listeners = createHandlerSet<void>()
+  const handlers = createHandlers({ ...options, keep }, () => connection.state !== 'closed')
+  const receiverFor = createReceivers({ current: () => connection, dispatch, handled, handlers })
+  const parts = { address, options, now: () => clock.now(), eachType: handlers.eachType }
 
-  const stopWaking = onWake(() => dispatch({ type: 'wake' }))
-  dispatch({ type: 'connect' })
-
-  return {
+  const stream: EventStream<Events> = {
     get state() {
       return show()
     },
     get cursor() {
-      return connection.cursor
+      return show().cursor
     },
-    on: (type: string, handler: Handler<never>) => handlers.on(type, handler as Handler<unknown>),
-    onSync: handlers.onSync,
-    onInvalid: handlers.onInvalid,
-    onState(handler) {
-      const off = stateHandlers.add(handler)
-      void callHandler(handler, show())
-      return off
-    },
+    on: handlers.on,
+    onSync: (handler) => handlers.on(news.sync, handler),
+    onInvalid: (handler) => handlers.on(news.invalid, handler),
+    onDuplicate: (handler) => handlers.on(news.duplicate, handler),
+    onState,
+    subscribe: listeners.add,
+    getSnapshot: () => show() as StreamSnapshot<Events>,
+    [Symbol.asyncIterator]: () =>
+      iterate((handler) => handlers.on(news.offer, handler), onState) as AsyncGenerator<AnyEvent<Events>, void>,
     reconnect: () => dispatch({ type: 'connect' }),
     close: () => dispatch({ type: 'close' }),
   }
 
-  function dispatch(input: Input): void {
-    const taken = step(connection, input, { now: clock.now(), random: () => clock.random(), ...policy })
+  onWake(
+    () => dispatch({ type: 'wake' }),
+    () => pauseWhenHidden && dispatch({ type: 'hide' }),
+    life.signal,
+  )
+  if (reports) void import('./reconnect-reports.ts').then((it) => it.reportReconnects(onState, address, reports, clock))
+  if (!persist) begin()
+  else {
+    void import('./persistence.ts')
+      .then((it) => it.persistCursor(persist, `rejoin:${address}`, stream))
+      .catch(report)
+      .then(begin)
+  }
+  return stream
+
+  function begin(found?: unknown): void {
+    begun = true
+    if (typeof found === 'string' && isIdText(found)) connection = { ...connection, cursor: found }
+    dispatch({ type: pauseWhenHidden && isHidden() ? 'hide' : 'connect' })
+  }
+
+  function dispatch(input: Input, generation?: number): void {
+    // Before its store has answered, a stream does not know where to start.
+    if (!begun && input.type !== 'close') return
+    flush()
+    const taken = step(connection, input, { now: clock.now(), ...policy }, generation)
     connection = taken.connection
-    for (const effect of taken.effects) {
-      if (effect.type === 'abort') controller?.abort()
-      else if (effect.type === 'timer') setTimer(effect.at)
-      else if (effect.type === 'open') open(connection)
-      else notify()
-    }
+    for (const effect of taken.effects) effects[effect]()
+    if (listeners.isEmpty() || show() === heard) return
+    heard = shown
+    void listeners.call(undefined, () => heard === shown)
   }
 
-  function setTimer(at: number): void {
+  function handled(generation: number, id: string | null): void {
+    if (!pending) queueMicrotask(flush)
+    pending = generation
+    // One that no request could carry (§2.6) must not hide one that can.
+    if (id === '' || (id && isIdText(id))) pendingId = id
+  }
+
+  function flush(): void {
+    if (!pending) return
+    const generation = pending
+    const id = pendingId
+    pending = 0
+    pendingId = null
+    dispatch({ type: 'event', id }, generation)
+  }
+
+  function setTimer(): void {
     clock.clearTimeout(timer)
-    if (at === Infinity) return
+    const waitMs = connection.timerAt - clock.now()
     // One that is early is set again.
-    timer = clock.setTimeout(() => dispatch({ type: 'timer' }), Math.min(at - clock.now(), maxTimerMs))
+    if (waitMs < Infinity) timer = clock.setTimeout(() => dispatch({ type: 'timer' }), Math.min(waitMs, maxTimerMs))
   }
 
-  function open(request: OpenRequest): void {
+  function open(): void {
+    const request = connection
     const { generation } = request
     controller = new AbortController()
     const { signal } = controller
     const sink = { tell, receive: receiverFor(generation) }
     // Not in this turn: a transport asks the user's code for headers, which may speak of the stream that `connect` has
     // yet to return.
-    void Promise.resolve()
-      .then(() => transport(request, sink, signal))
-      .then(
-        () => tell({ type: 'ended' }),
-        (error: unknown) => tell({ type: 'ended', final: isTooLarge(error) ? 'too-large' : undefined }),
-      )
+    void loadTransport(transports[request.rung], parts)
+      .then((transport) => transport(request, sink, signal))
+      // A failure is told like an end: what it was is on the console of whoever looks.
+      .catch(() => undefined)
+      .then(() => tell({ type: 'ended' }))
 
     function tell(report: Report): void {
-      dispatch({ type: 'report', generation, report })
+      dispatch(report, generation)
     }
   }
 
   function notify(): void {
-    if (connection.state === 'closed') stopWaking()
+    if (connection.state === 'closed') life.abort()
     const state = show()
     notified = state
     // A handler that closes or reconnects has everybody told of that first; the older news is void then.
     void stateHandlers.call(state, () => notified === state)
   }
 
-  function show(): StreamState {
-    const { state, attempt, nextRetryAt, lastEventAt, cursor, closeReason } = connection
-    const fresh: StreamState = { state, attempt, nextRetryAt, lastEventAt, cursor, closeReason }
-    const fields = Object.keys(fresh) as (keyof StreamState)[]
-    if (fields.some((field) => fresh[field] !== shown?.[field])) shown = fresh
-    return shown ?? fresh
+  function onState(handler: Handler<StreamState>): Off {
+    const off = stateHandlers.add(handler)
+    void callHandler(handler, show())
+    return off
+  }
+
+  function show(): StreamSnapshot {
+    flush()
+    const fresh: Partial<Record<string, unknown>> = {
+      transport: transports[connection.rung],
+      events: handlers.latest(),
+    }
+    for (const field of shownFields) fresh[field] = connection[field]
+    for (const field in fresh) {
+      if (fresh[field] !== shown?.[field as keyof StreamSnapshot]) shown = fresh as unknown as StreamSnapshot
+    }
+    return shown!
   }
 }
 
-function checkNumbers<Numbers extends Record<string, number>>(numbers: Numbers): Numbers {
-  for (const [name, value] of Object.entries(numbers)) {
-    if (value >= 0) continue
-    throw new RejoinError(`${name} is ${value}. Give a number from 0 up.`, { code: 'invalid-option' })
+/** What is a fallback comes when it is needed, so that who never needs it does not pay for it. */
+async function loadTransport(name: TransportName | undefined, parts: TransportParts): Promise<Transport> {
+  if (name === 'event-source') return (await import('./event-source-transport.ts')).eventSourceTransport(parts)
+  if (name === 'long-poll') return (await import('./long-poll-transport.ts')).longPollTransport(parts)
+  return fetchTransport(parts)
+}
+
+function checkNumbers(numbers: Record<string, number>): void {
+  for (const name in numbers) {
+    if (!(numbers[name]! >= 0)) throw invalidOption(`${name} is ${numbers[name]}. Give a number from 0 up.`)
   }
-  return numbers
 }
 
 function readCursor(from: string | null = null): string | null {
   if (from === null || isIdText(from)) return from
-  throw new RejoinError(
-    `Cannot start from ${JSON.stringify(from)}, which is no id. Leave out from, and load the state.`,
-    { code: 'invalid-option' },
-  )
-}
-
-function isTooLarge(error: unknown): boolean {
-  return error instanceof RejoinError && error.code === 'too-large'
+  throw invalidOption(`from is ${JSON.stringify(from)}, which is no id. Leave it out, and load the state.`)
 }

@@ -1,4 +1,5 @@
 import type { OpenRequest, Report } from './connection.ts'
+import type { RequestOptions } from './request.ts'
 
 /**
  * One way to reach a hub. Opens one connection and tells the sink what arrives on it. Resolves when the server has ended
@@ -6,6 +7,18 @@ import type { OpenRequest, Report } from './connection.ts'
  * connection.
  */
 export type Transport = (request: OpenRequest, sink: Sink, signal: AbortSignal) => Promise<void>
+
+/** What a transport is made of, once for a stream. */
+export interface TransportParts {
+  readonly address: URL
+  readonly options: RequestOptions
+  now(): number
+  /**
+   * Calls back with each type that somebody handles, now and whenever one is added; for a transport that is given only
+   * the types it names.
+   */
+  eachType(callback: (type: string) => void, signal: AbortSignal): void
+}
 
 export interface Sink {
   /**

@@ -34,10 +34,12 @@ describe('the wait before a retry', () => {
 
   test('is always one that a timer can keep', () => {
     const ms = fc.oneof(fc.double({ min: 0, noNaN: true }), fc.constant(Infinity))
-    const wait = fc.record({ failures: fc.nat(5000), baseMs: ms, floorMs: ms, maxMs: ms })
+    const wait = fc.record({ failures: fc.nat(5000), baseMs: ms, floorMs: ms, maxMs: ms, previousMs: ms })
+    const formula = fc.constantFrom('full' as const, 'equal' as const, 'decorrelated' as const, 'none' as const)
+    const chance = fc.double({ min: 0, max: 0.999_999, noNaN: true })
     fc.assert(
-      fc.property(wait, fc.double({ min: 0, max: 0.999_999, noNaN: true }), (given, luck) => {
-        const delay = retryDelay(given, () => luck)
+      fc.property(wait, formula, chance, (given, spread, luck) => {
+        const delay = retryDelay(given, () => luck, spread)
         expect(delay).toBeGreaterThanOrEqual(Math.min(given.floorMs, given.maxMs, 2 ** 31 - 1))
         expect(delay).toBeLessThan(2 ** 31)
         expect(delay).toBeLessThanOrEqual(given.maxMs * 1.1)
@@ -48,5 +50,22 @@ describe('the wait before a retry', () => {
 
   test('keeps growing when it starts from nothing, so that it cannot become a hot loop', () => {
     expect(retryDelay({ failures: 4, baseMs: 0, floorMs: 0, maxMs: 30_000 }, average)).toBe(1600)
+  })
+
+  test.each([
+    ['full', 2000, 6000, 9999],
+    ['equal', 6000, 8000, 9999],
+    ['decorrelated', 2000, 6500, 10_999],
+    ['none', 10_000, 10_000, 10_000],
+  ] as const)('is spread as asked for: %s', (formula, least, mean, most) => {
+    const wait = { ...calm, failures: 2, previousMs: 3000 }
+    expect(retryDelay(wait, lucky, formula)).toBe(least)
+    expect(retryDelay(wait, average, formula)).toBe(mean)
+    expect(Math.floor(retryDelay(wait, unlucky, formula))).toBe(most)
+  })
+
+  test('is what a function says, within what the server and the limit allow', () => {
+    const said = (ms: number) => retryDelay({ ...calm, failures: 3 }, average, () => ms)
+    expect([5000, 1, 86_400_000, Number.NaN].map(said)).toEqual([5000, 2000, 30_000, 2000])
   })
 })

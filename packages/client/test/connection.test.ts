@@ -16,7 +16,7 @@ describe('opening', () => {
     expect(is().state).toBe('connecting')
     at(30_000)
     expect(is().state).toBe('backoff')
-    expect(effects.map(({ type }) => type)).toContain('abort')
+    expect(effects).toContain('abort')
   })
 
   test('a server that answers and then says nothing is given up after 30 s', () => {
@@ -184,7 +184,7 @@ describe('retrying', () => {
 
   test('a failure that would only repeat itself ends the stream', () => {
     const { is, tell } = machine()
-    tell({ type: 'ended', final: 'too-large' })
+    tell({ type: 'ended', reason: 'too-large', final: true })
     expect(is()).toMatchObject({ state: 'closed', closeReason: 'too-large' })
   })
 
@@ -300,7 +300,7 @@ describe('a silent line', () => {
     setClock(3_600_000)
     input({ type: 'wake' })
     expect(is()).toMatchObject({ state: 'connecting', generation: 2 })
-    expect(effects.filter(({ type }) => type === 'abort')).toHaveLength(1)
+    expect(effects.filter((effect) => effect === 'abort')).toHaveLength(1)
   })
 
   test('is noticed even when the clock was put back', () => {
@@ -349,7 +349,7 @@ describe('the cursor', () => {
     connected()
     greet({ id: 'theirs', requested: null })
     expect(opens.at(-1)).toMatchObject({ generation: 2, cursor: 'mine', cursorIn: 'query' })
-    expect(effects.filter(({ type }) => type === 'abort')).toHaveLength(1)
+    expect(effects.filter((effect) => effect === 'abort')).toHaveLength(1)
     connected()
     greet({ id: 'mine', requested: 'mine' })
     expect(is()).toMatchObject({ cursor: 'mine', astray: false })
@@ -422,9 +422,9 @@ describe('a connection that was given up', () => {
       { type: 'event', id: 'late' },
       { type: 'hello', id: 'late', hello: { requested: null, heartbeatMs: 1 } },
       { type: 'ended' },
-      { type: 'ended', final: 'too-large' },
+      { type: 'ended', reason: 'too-large', final: true },
     ]
-    for (const report of late) input({ type: 'report', generation: 1, report })
+    for (const report of late) input(report, 1)
     expect(is()).toEqual(before)
     expect(effects).toHaveLength(done)
   })
@@ -432,7 +432,7 @@ describe('a connection that was given up', () => {
   test('is let go before the next one is opened', () => {
     const { input, effects } = machine()
     input({ type: 'connect' })
-    expect(effects.map(({ type }) => type)).toEqual(['abort', 'open'])
+    expect(effects).toEqual(['abort', 'open'])
   })
 })
 
@@ -458,6 +458,278 @@ describe('closing', () => {
   })
 })
 
+describe('being stale', () => {
+  test('is told when one heartbeat is overdue, and is over with the next byte', () => {
+    const { is, at, tell, connected, greet, effects } = machine()
+    connected()
+    greet({ heartbeatMs: 25_000 })
+    at(29_999)
+    expect(is().stale).toBe(false)
+    effects.length = 0
+    at(30_000)
+    expect(is()).toMatchObject({ state: 'connected', stale: true })
+    expect(effects).toContain('notify')
+    tell({ type: 'bytes' })
+    expect(is().stale).toBe(false)
+    at(59_999)
+    expect(is()).toMatchObject({ state: 'connected', stale: false })
+  })
+
+  test('lasts from a cut until the next connection has proved itself', () => {
+    const { is, tell, at, connected, greet } = machine()
+    expect(is().stale).toBe(false)
+    connected()
+    greet()
+    tell({ type: 'ended' })
+    at(is().nextRetryAt!)
+    connected()
+    tell({ type: 'bytes' })
+    expect(is().stale).toBe(true)
+    greet()
+    expect(is().stale).toBe(false)
+  })
+})
+
+describe('a hub that announced its heartbeat', () => {
+  test('is given as long to answer the next time', () => {
+    const { is, input, elapse, connected, greet } = machine()
+    connected()
+    greet({ heartbeatMs: 2_000 })
+    input({ type: 'connect' })
+    elapse(8_999)
+    expect(is().state).toBe('connecting')
+    elapse(1)
+    expect(is().state).toBe('backoff')
+  })
+
+  test('but never more than two minutes', () => {
+    const { is, input, elapse, connected, greet } = machine()
+    connected()
+    greet({ heartbeatMs: 3_600_000 })
+    input({ type: 'connect' })
+    elapse(120_000)
+    expect(is().state).toBe('backoff')
+  })
+})
+
+describe('a hub that ends a stream on purpose (§4.10)', () => {
+  test('is asked again after its retry, and the reason shows until then', () => {
+    const { is, at, tell, connected, greet } = machine()
+    connected()
+    greet()
+    at(8000)
+    tell({ type: 'retry', ms: 4000 })
+    tell({ type: 'ended', reason: 'drain' })
+    expect(is()).toMatchObject({ state: 'backoff', closeReason: 'drain', nextRetryAt: 12_100 })
+    at(12_100)
+    connected()
+    greet()
+    expect(is().closeReason).toBeNull()
+  })
+
+  test('and has nothing more to send, ends it for good', () => {
+    const { is, tell, connected, greet, timer } = machine()
+    connected()
+    greet()
+    tell({ type: 'ended', reason: 'finished', final: true })
+    expect(is()).toMatchObject({ state: 'closed', closeReason: 'finished' })
+    expect(timer()).toBe(Infinity)
+  })
+
+  test('because a token has expired, is asked with another', () => {
+    const { is, at, tell, connected, greet, opens } = machine()
+    connected()
+    greet()
+    tell({ type: 'ended', reason: 'token-expired' })
+    at(is().nextRetryAt!)
+    expect(opens.at(-1)?.refresh).toBe(true)
+    connected()
+    expect(is().refresh).toBe(false)
+  })
+
+  test('again and again, is asked less and less often', () => {
+    const { is, at, tell, connected } = machine()
+    const waits = Array.from({ length: 4 }, () => {
+      connected()
+      tell({ type: 'ended', reason: 'overloaded' })
+      const from = at()
+      at(is().nextRetryAt!)
+      return at() - from
+    })
+    expect(waits).toEqual([600, 1000, 1500, 2500])
+  })
+})
+
+describe('401', () => {
+  const refusal = { type: 'answered', status: 401, isEventStream: false, retryAfterMs: 0 } as const
+
+  test('is answered with other credentials, once', () => {
+    const { is, tell, opens } = machine({ canRefresh: true })
+    tell(refusal)
+    expect(opens.at(-1)).toMatchObject({ generation: 2, refresh: true })
+    tell(refusal)
+    expect(is()).toMatchObject({ state: 'closed', closeReason: 'unauthorized' })
+  })
+
+  test('is answered again after a connection that was accepted', () => {
+    const { is, at, tell, connected } = machine({ canRefresh: true })
+    tell(refusal)
+    connected()
+    tell({ type: 'ended' })
+    at(is().nextRetryAt!)
+    tell(refusal)
+    expect(is()).toMatchObject({ state: 'connecting', refresh: true })
+  })
+
+  test('ends the stream when nobody can be asked for others', () => {
+    const { is, tell } = machine()
+    tell(refusal)
+    expect(is()).toMatchObject({ state: 'closed', closeReason: 'unauthorized' })
+  })
+})
+
+describe('a transport', () => {
+  test('on which twice no byte arrives gives way to the next, and the place is kept', () => {
+    const { at, is, connected, opens } = machine({ cursor: 'mine', rungs: 2 })
+    for (let attempt = 0; attempt < 2; attempt++) {
+      expect(is().rung).toBe(0)
+      connected()
+      at(at() + 30_000)
+      at(is().nextRetryAt!)
+    }
+    expect(opens.at(-1)).toMatchObject({ rung: 1, cursor: 'mine' })
+  })
+
+  test('that is cut three times at once gives way to the next', () => {
+    const { at, is, tell, connected, greet } = machine({ rungs: 2 })
+    for (let attempt = 0; attempt < 3; attempt++) {
+      expect(is().rung).toBe(0)
+      connected()
+      greet()
+      tell({ type: 'ended' })
+      at(is().nextRetryAt!)
+    }
+    expect(is().rung).toBe(1)
+  })
+
+  test('is not blamed for a server that is down, busy or ends on purpose', () => {
+    const { at, is, tell, connected } = machine({ rungs: 2 })
+    const ends: (() => void)[] = [
+      () => tell({ type: 'ended' }),
+      () => tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 0 }),
+      () => {
+        connected()
+        tell({ type: 'ended', reason: 'overloaded' })
+      },
+    ]
+    for (const end of [...ends, ...ends, ...ends]) {
+      end()
+      at(is().nextRetryAt!)
+    }
+    expect(is()).toMatchObject({ rung: 0, doubts: 0 })
+  })
+
+  test('is not blamed for a server that sends an event and ends, as some do by design', () => {
+    const { at, is, tell, connected } = machine({ rungs: 2 })
+    for (let visit = 0; visit < 9; visit++) {
+      connected()
+      tell({ type: 'event', id: `${visit}` })
+      tell({ type: 'ended' })
+      at(is().nextRetryAt!)
+    }
+    expect(is().rung).toBe(0)
+  })
+
+  test('that the server does not have ends nothing: the first is used again', () => {
+    const { at, is, tell } = degraded()
+    tell({ type: 'answered', status: 404, isEventStream: false, retryAfterMs: 0 })
+    expect(is().state).toBe('backoff')
+    at(is().nextRetryAt!)
+    expect(is().rung).toBe(0)
+  })
+
+  test('that is better is tried again after half an hour, and left at the first sign that it is still barred', () => {
+    const { at, is, tell, connected, greet } = degraded()
+    const since = at()
+    connected()
+    greet({ heartbeatMs: 25_000 })
+    while (at() < since + 1_795_000) {
+      at(at() + 20_000)
+      if (is().rung > 0) tell({ type: 'bytes' })
+    }
+    expect(is()).toMatchObject({ state: 'connecting', rung: 0 })
+    connected()
+    at(at() + 55_000)
+    expect(is()).toMatchObject({ state: 'backoff', rung: 1 })
+  })
+
+  function degraded() {
+    const driven = machine({ rungs: 2 })
+    for (let attempt = 0; attempt < 3; attempt++) {
+      driven.connected()
+      driven.tell({ type: 'ended' })
+      driven.at(driven.is().nextRetryAt!)
+    }
+    expect(driven.is().rung).toBe(1)
+    return driven
+  }
+})
+
+describe('reloads', () => {
+  test('may follow each other a few times, and are then kept apart', () => {
+    const { at, is, tell, connected, greet } = machine()
+    const reloadedAt: number[] = []
+    connected()
+    greet()
+    while (at() < 600_000) {
+      tell({ type: 'sync' })
+      if (is().state === 'connected') reloadedAt.push(at())
+      at(is().nextRetryAt ?? at() + 1000)
+      if (is().state === 'connected') continue
+      connected()
+      greet()
+    }
+    expect(reloadedAt.slice(0, 5)).toEqual([0, 1000, 2000, 3000, 4000])
+    expect(reloadedAt.length).toBeGreaterThan(20)
+    expect(reloadedAt.length).toBeLessThan(26)
+  })
+
+  test('are not held up for ever by a clock that was put back', () => {
+    const { at, setClock, is, tell, connected, greet } = machine()
+    setClock(86_400_000)
+    for (let time = 0; time < 5; time++) tell({ type: 'sync' })
+    setClock(0)
+    tell({ type: 'sync' })
+    expect(is().state).toBe('backoff')
+    at(is().nextRetryAt!)
+    connected()
+    greet()
+    tell({ type: 'sync' })
+    expect(is().state).toBe('connected')
+  })
+})
+
+describe('a page that is hidden', () => {
+  test('has no connection and no timer until it is seen, when that was asked for', () => {
+    const { is, input, timer, connected, greet, effects } = machine()
+    connected()
+    greet()
+    input({ type: 'hide' })
+    expect(is()).toMatchObject({ state: 'backoff', nextRetryAt: null, attempt: 0 })
+    expect(effects).toContain('abort')
+    expect(timer()).toBe(Infinity)
+    input({ type: 'wake' })
+    expect(is().state).toBe('connecting')
+  })
+
+  test('has no timer either when it was waiting for a retry', () => {
+    const { input, tell, timer } = machine()
+    tell({ type: 'ended' })
+    input({ type: 'hide' })
+    expect(timer()).toBe(Infinity)
+  })
+})
+
 test('the user is told of a change of state, and not of every event', () => {
   const { tell, connected, greet, effects, elapse } = machine()
   connected()
@@ -467,11 +739,11 @@ test('the user is told of a change of state, and not of every event', () => {
   expect(effects).toEqual([])
   elapse(1000)
   tell({ type: 'ended' })
-  expect(effects.filter(({ type }) => type === 'notify')).toHaveLength(1)
+  expect(effects.filter((effect) => effect === 'notify')).toHaveLength(1)
 })
 
 /** A started machine in virtual time that begins at 0, with its one timer kept and all its effects noted. */
-function machine({ cursor = null as string | null, maxRetries = Infinity } = {}) {
+function machine({ cursor = null as string | null, maxRetries = Infinity, rungs = 1, canRefresh = false } = {}) {
   let connection: Connection = newConnection(cursor)
   let now = 0
   let timerAt = Infinity
@@ -479,19 +751,19 @@ function machine({ cursor = null as string | null, maxRetries = Infinity } = {})
   const effects: Effect[] = []
   const opens: Connection[] = []
 
-  function input(given: Input): void {
-    const moment = { now, random: () => 0.5, retryMs: 500, maxRetryMs: 30_000, maxRetries }
-    const taken = step(connection, given, moment)
+  function input(given: Input, generation?: number): void {
+    const moment = { now, random: () => 0.5, retryMs: 500, maxRetryMs: 30_000, maxRetries, rungs, canRefresh }
+    const taken = step(connection, given, moment, generation)
     connection = taken.connection
     for (const effect of taken.effects) {
       effects.push(effect)
-      if (effect.type === 'open') opens.push(connection)
-      if (effect.type !== 'timer') continue
-      timerAt = effect.at
+      if (effect === 'open') opens.push(connection)
+      if (effect !== 'timer') continue
+      timerAt = connection.timerAt
       timersSet++
     }
   }
-  const tell = (report: Report) => input({ type: 'report', generation: connection.generation, report })
+  const tell = (report: Report) => input(report, connection.generation)
   function fire(): void {
     timerAt = Infinity
     input({ type: 'timer' })

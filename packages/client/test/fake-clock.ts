@@ -15,6 +15,9 @@ export function fakeClock({ start = 1_700_000_000_000, luck = 0.5 } = {}): FakeC
     clearTimeout(timer) {
       timers.delete(timer as number)
     },
+    freeze(ms) {
+      now += ms
+    },
     timers: () => [...timers.values()].map(({ at }) => at - now),
     advance(ms) {
       const end = now + ms
@@ -34,6 +37,8 @@ export function fakeClock({ start = 1_700_000_000_000, luck = 0.5 } = {}): FakeC
 export interface FakeClock extends Clock {
   /** Lets time pass, and whatever is due in it happen. */
   advance(ms: number): void
+  /** Lets time pass while nothing happens, as it does for a machine that is asleep or a page that is frozen. */
+  freeze(ms: number): void
   /** How far off the timers are that are set, in ms. */
   timers(): number[]
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Connection, newConnection, type Report } from '../src/connection.ts'
+import { news } from '../src/handlers.ts'
 import { createReceivers } from '../src/receiver.ts'
 
 test('a reload that outlasts its connection also holds what the next one receives', async () => {
@@ -30,10 +31,10 @@ test('what a connection received is not delivered once another has taken its pla
 test('reading is paused for a reload and goes on after it, and the place moves in between', async () => {
   const { receiver, reports, finishReload } = receiving()
   const held = receiver(1)({ type: 'sync-required', data: '{}', id: 'e5' })
-  expect(reports).toEqual([{ type: 'paused', paused: true }])
+  expect(reports).toEqual([{ type: 'sync' }, { type: 'paused', paused: true }])
   finishReload()
   await held
-  expect(reports.slice(1)).toEqual([
+  expect(reports.slice(2)).toEqual([
     { type: 'id', id: 'e5' },
     { type: 'paused', paused: false },
   ])
@@ -47,7 +48,7 @@ test('a gap whose description cannot be read is told all the same', () => {
 
 /** Receivers of a stream that is connected for the first time, with a reload that the test ends. */
 function receiving() {
-  let connection: Connection = { ...newConnection('e1'), state: 'connected', generation: 1 }
+  let connection: Connection = { ...newConnection('e1'), sent: 'e1', state: 'connected', generation: 1 }
   let finishReload!: () => void
   const reload = new Promise<void>((resolve) => {
     finishReload = resolve
@@ -55,20 +56,17 @@ function receiving() {
   const events: string[] = []
   const gaps: unknown[] = []
   const reports: Report[] = []
-  const refuse = () => {
-    throw new Error('Nobody registers here.')
-  }
   const receiver = createReceivers({
     current: () => connection,
-    dispatch(input) {
-      if (input.type === 'report') reports.push(input.report)
-    },
+    dispatch: (report) => reports.push(report),
+    handled: () => undefined,
     handlers: {
-      on: refuse,
-      onSync: refuse,
-      onInvalid: refuse,
-      event: ({ id }) => events.push(id),
-      sync(gap) {
+      event({ id }) {
+        events.push(id)
+        return undefined
+      },
+      call(kind, gap) {
+        if (kind !== news.sync) return
         gaps.push(gap)
         return reload
       },

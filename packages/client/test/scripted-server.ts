@@ -52,7 +52,7 @@ function visitOf(url: URL, headers: IncomingHttpHeaders, response: ServerRespons
       response.flushHeaders()
     },
     send: (...lines) => response.write(`${lines.join('\n')}\n\n`),
-    write: (text) => response.write(text),
+    write: (bytes) => response.write(bytes),
     end: () => response.end(),
     cut: () => response.destroy(),
   }
@@ -77,7 +77,7 @@ export interface Visit {
   answer(status: number, headers?: OutgoingHttpHeaders): void
   /** One block, given by its lines. */
   send(...lines: string[]): void
-  write(text: string): void
+  write(bytes: string | Uint8Array): void
   /** Ends the response as a server does that has nothing more to send. */
   end(): void
   /** Breaks the connection in the middle. */

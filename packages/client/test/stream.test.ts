@@ -1,23 +1,7 @@
-import { afterEach, beforeEach, describe, expect, expectTypeOf, test, vi } from 'vitest'
-import { type ConnectOptions, connect, type EventStream, type StreamState } from '../src/index.ts'
-import { type FakeClock, fakeClock } from './fake-clock.ts'
-import { hello, message, type ScriptedServer, scriptedServer } from './scripted-server.ts'
-
-let server: ScriptedServer
-let clock: FakeClock
-const opened: { close(): void }[] = []
-
-beforeEach(async () => {
-  server = await scriptedServer()
-  clock = fakeClock()
-})
-
-afterEach(async () => {
-  for (const stream of opened.splice(0)) stream.close()
-  await server.close()
-  vi.restoreAllMocks()
-  vi.unstubAllGlobals()
-})
+import { describe, expect, expectTypeOf, test, vi } from 'vitest'
+import { connect, type StreamState } from '../src/index.ts'
+import { hello, message } from './scripted-server.ts'
+import { clock, deferred, moved, opened, page, recorder, retried, server, start, stateOf } from './stage.ts'
 
 describe('resuming', () => {
   test('a stream that is cut comes back with the last id it handled, and gets the rest', async () => {
@@ -557,7 +541,7 @@ describe('a line', () => {
     vi.stubGlobal('addEventListener', signals)
     start().stream.close()
     const options = signals.mock.calls.map(([, , given]) => given as AddEventListenerOptions)
-    expect(options.map(({ signal }) => signal?.aborted)).toEqual([true, true, true])
+    expect(options.map(({ signal }) => signal?.aborted)).toEqual([true, true, true, true])
   })
 })
 
@@ -674,76 +658,3 @@ describe('what cannot work is refused at once', () => {
     expect(() => connect(url, options)).toThrow(expect.objectContaining({ code: 'invalid-option' }))
   })
 })
-
-function start(options: ConnectOptions = {}) {
-  const stream = connect(server.url, { clock, ...options })
-  opened.push(stream)
-  return { stream, events: recorder(stream) }
-}
-
-/** Lets the test be a browser, as far as events go. */
-function page() {
-  const window = new EventTarget()
-  const document = { visibilityState: 'visible', baseURI: server.url }
-  vi.stubGlobal('document', document)
-  vi.stubGlobal('addEventListener', window.addEventListener.bind(window))
-  return { window, document }
-}
-
-/** Keeps what arrives, and waits for the nth of it. */
-function recorder<Events extends object>(stream: EventStream<Events>) {
-  const all: { id: string; data: unknown }[] = []
-  const waiting = new Set<() => void>()
-  stream.on('*', (event) => {
-    const { id, data } = event as { id: string; data: unknown }
-    all.push({ id, data })
-    // After the handlers, when the place has moved too.
-    queueMicrotask(() => {
-      for (const check of waiting) check()
-    })
-  })
-  const data = () => all.map((event) => event.data)
-  return {
-    all,
-    data,
-    async until(count: number): Promise<unknown[]> {
-      await new Promise<void>((resolve) => {
-        const check = () => {
-          if (all.length >= count) resolve()
-        }
-        waiting.add(check)
-        check()
-      })
-      return data()
-    },
-  }
-}
-
-function deferred<Value = void>() {
-  let resolve!: (value: Value) => void
-  const promise = new Promise<Value>((settle) => {
-    resolve = settle
-  })
-  return { promise, resolve }
-}
-
-function stateOf(stream: EventStream, wanted: StreamState['state']): Promise<StreamState> {
-  return new Promise((resolve) => {
-    const off = stream.onState((state) => {
-      if (state.state !== wanted) return
-      resolve(state)
-      queueMicrotask(() => off())
-    })
-  })
-}
-
-/** Waits until the stream waits for a retry, and lets that moment come. */
-async function retried(stream: EventStream): Promise<void> {
-  const { nextRetryAt } = await stateOf(stream, 'backoff')
-  clock.advance((nextRetryAt ?? 0) - clock.now())
-}
-
-/** Waits until the place has moved without an event for the user; every chunk is read in a turn of its own. */
-async function moved(stream: EventStream, cursor: string): Promise<void> {
-  await vi.waitFor(() => expect(stream.cursor).toBe(cursor), { timeout: 10_000, interval: 5 })
-}

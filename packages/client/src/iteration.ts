@@ -1,0 +1,45 @@
+import type { StreamEvent } from './event-stream.ts'
+import type { Handler, Off } from './handler-set.ts'
+import type { StreamState } from './stream-state.ts'
+
+/**
+ * The events of a stream for one `for await`. The stream is read at the pace of the loop: one event is in its hands, and
+ * counts as handled when it asks for the next. So nothing is dropped, and nothing piles up here.
+ *
+ * @param onOffer - adds a handler for whose promise the stream waits before it goes on
+ */
+export async function* iterate(
+  onOffer: (handler: Handler<StreamEvent>) => Off,
+  onState: (handler: Handler<StreamState>) => Off,
+): AsyncGenerator<StreamEvent, void> {
+  let release: Off | undefined
+  let arrive!: (event?: StreamEvent) => void
+  let arrival = next()
+  const offs = [
+    onOffer((event) => {
+      arrive(event)
+      return new Promise<void>((resolve) => {
+        release = resolve
+      })
+    }),
+    onState(({ state }) => state === 'closed' && arrive()),
+  ]
+  try {
+    for (;;) {
+      const event = await arrival
+      if (!event) return
+      arrival = next()
+      yield event
+      release?.()
+    }
+  } finally {
+    for (const off of offs) off()
+    release?.()
+  }
+
+  function next(): Promise<StreamEvent | undefined> {
+    return new Promise((resolve) => {
+      arrive = resolve
+    })
+  }
+}

@@ -1,0 +1,68 @@
+import type { Hello } from '@rejoin/protocol'
+import { sendRequest } from './request.ts'
+import { readRetryAfter } from './retry-after.ts'
+import type { Transport, TransportParts } from './transport.ts'
+
+/**
+ * Reads a stream in answers, for where a proxy holds streams back: asks what there is, then again and again what is new
+ * (§4.14). One run of polls is one connection to everybody else.
+ */
+export function longPollTransport({ address, options, now }: TransportParts): Transport {
+  return async (request, sink, signal) => {
+    const url = pollAddress(address)
+    let { cursor } = request
+    let lastId = ''
+    // At first not at all: while the hub waits for news, nobody here would know whether it can be reached.
+    let waitMs = 0
+    for (let isFirst = true; ; isFirst = false) {
+      url.searchParams.set('waitMs', String(waitMs))
+      const askedAt = now()
+      // In the query, so that neither a proxy takes the cursor away nor a browser asks for permission to send it.
+      const asked = { ...request, cursor, cursorIn: 'query' as const, refresh: isFirst && request.refresh }
+      const response = await sendRequest(url, asked, options, signal, 'application/json')
+      const { status, headers } = response
+      const isAnswer = /^application\/json\s*(;|$)/i.test(headers.get('content-type') ?? '')
+      if (isFirst || status !== 200 || !isAnswer) {
+        const retryAfterMs = readRetryAfter(headers.get('retry-after'), now())
+        sink.tell({ type: 'answered', status, isEventStream: isAnswer, retryAfterMs })
+      }
+      if (signal.aborted) return
+      const answer = (await response.json()) as PollAnswer
+      sink.tell({ type: 'bytes' })
+      sink.tell({ type: 'retry', ms: answer.retryMs })
+
+      for (const { id, type, data } of answer.events) {
+        lastId = id ?? lastId
+        if (type === 'hello') {
+          const { requested, heartbeatMs = longestWaitMs } = JSON.parse(data) as Partial<Hello>
+          waitMs = Math.min(heartbeatMs, longestWaitMs)
+          // An answer to another question, from a cache perhaps. What can be done about it is for a new connection.
+          if (!isFirst && requested !== cursor) return
+          if (!isFirst) continue
+        }
+        const wait = sink.receive({ id: lastId, type, data })
+        if (wait) await wait
+        if (signal.aborted || type === 'close') return
+      }
+      // Something on the way answers in the hub's place, or the hub is not ours: to ask at once would be to ask for ever.
+      if (answer.cursor === cursor && now() - askedAt < waitMs / 2 && !isFirst) return
+      cursor = answer.cursor
+    }
+  }
+}
+
+/** Where the stream of an address is polled: beside `/events`, which may have a prefix of the application before it. */
+export function pollAddress(address: URL): URL {
+  const url = new URL(address)
+  url.pathname = url.pathname.replace(/\/(events|stream)(?=\/|$)/, '/poll')
+  return url
+}
+
+interface PollAnswer {
+  readonly events: readonly { readonly id: string | null; readonly type: string; readonly data: string }[]
+  readonly cursor: string | null
+  readonly retryMs: number
+}
+
+/** Under the 30 s of common idle timeouts, and under the silence that the machine takes for a dead line. */
+const longestWaitMs = 25_000

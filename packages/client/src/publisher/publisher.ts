@@ -1,0 +1,178 @@
+import { type ErrorCode, errorCodes, RejoinError } from '@rejoin/protocol'
+import { resolveAddress } from '../address.ts'
+import { retryDelay } from '../backoff.ts'
+import { type Clock, systemClock } from '../clock.ts'
+import { type RequestOptions, userHeaders } from '../request.ts'
+import { readRetryAfter } from '../retry-after.ts'
+
+/**
+ * Publishes to a hub over HTTP, each event once: a publish whose answer was lost is sent again under the same key, and the
+ * hub recognises it (§5.5).
+ *
+ * @param url - of the hub's `/publish`; in a page a relative one will do
+ * @throws RejoinError `invalid-option`, when the URL cannot be used
+ */
+export function createPublisher(url: string | URL, options: PublisherOptions = {}): Publisher {
+  const address = resolveAddress(url)
+  const { maxRetries = 10, timeoutMs = 30_000, clock = systemClock } = options
+
+  return {
+    publish: (channel, message, call) => send({ channel, ...message }, call) as Promise<Published>,
+    publishBatch: async (messages, call) => ((await send(messages, call)) as { events: Published[] }).events,
+  }
+
+  async function send(content: unknown, { idempotencyKey = randomKey(), signal }: PublishCall = {}): Promise<unknown> {
+    const body = JSON.stringify(content)
+    let refresh = false
+    for (let failures = 0; ; failures++) {
+      const { answer, status, retryAfterMs, error } = await attempt(body, idempotencyKey, refresh, signal)
+      if (!error) return answer
+      signal?.throwIfAborted()
+      // Refused credentials are asked for once more. It is no failure of the hub, so there is nothing to wait for.
+      const canRefresh = status === 401 && !refresh && [options.token, options.headers].some(isFunction)
+      if (canRefresh) {
+        refresh = true
+        failures--
+      } else {
+        if (!error.retryable || failures >= maxRetries) throw error
+        await wait(
+          retryDelay({ failures, baseMs, floorMs: retryAfterMs, maxMs }, () => clock.random()),
+          signal,
+        )
+      }
+    }
+  }
+
+  async function attempt(body: string, key: string, refresh: boolean, signal?: AbortSignal): Promise<Attempted> {
+    const { fetch = globalThis.fetch, credentials = 'same-origin' } = options
+    const controller = new AbortController()
+    const abort = () => controller.abort()
+    // A line that died would be waited for as long as the system keeps it, which can be a quarter of an hour.
+    const timer = clock.setTimeout(abort, timeoutMs)
+    signal?.addEventListener('abort', abort)
+    try {
+      signal?.throwIfAborted()
+      const headers = await userHeaders(options, { refresh })
+      headers.set('Content-Type', 'application/json')
+      headers.set('Idempotency-Key', key)
+      // A redirect could lead to another server, for which neither the events nor the credentials are meant.
+      const redirect = 'manual'
+      const init = { method: 'POST', headers, body, credentials, redirect, signal: controller.signal } as const
+      const response = await fetch(address, init)
+      const { status } = response
+      const retryAfterMs = readRetryAfter(response.headers.get('retry-after'), clock.now())
+      if (response.ok) return { status, retryAfterMs, answer: await response.json() }
+      return { status, retryAfterMs, error: await readError(response) }
+    } catch (cause) {
+      const error = new RejoinError(`Cannot reach ${address.origin}. Whether it has the event is not known.`, {
+        code: 'unreachable',
+        retryable: true,
+        cause,
+      })
+      return { status: 0, retryAfterMs: 0, error }
+    } finally {
+      clock.clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
+    }
+  }
+
+  function wait(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = clock.setTimeout(() => {
+        signal?.removeEventListener('abort', abort)
+        resolve()
+      }, ms)
+      function abort(): void {
+        clock.clearTimeout(timer)
+        reject(signal?.reason)
+      }
+      signal?.addEventListener('abort', abort, { once: true })
+    })
+  }
+}
+
+export interface Publisher {
+  /**
+   * Resolves with the event's id once the hub holds it.
+   *
+   * @throws RejoinError with the hub's code when it refuses the event; `unreachable` when no hub answered. Rejects with
+   * the signal's reason when that is aborted; the event may have been published all the same.
+   */
+  publish(channel: string, message: PublishMessage, call?: PublishCall): Promise<Published>
+  /** All of them, next to each other, or none. Resolves with their ids in the same order. */
+  publishBatch(
+    messages: readonly (PublishMessage & { readonly channel: string })[],
+    call?: PublishCall,
+  ): Promise<Published[]>
+}
+
+export interface PublisherOptions extends RequestOptions {
+  /**
+   * How often a publish is tried again, when the network fails, the hub does not answer in time, or says that it cannot
+   * now (408, 425, 429, 5xx). The waits double and are spread; ten of them take about a minute.
+   * @defaultValue 10
+   */
+  maxRetries?: number
+  /**
+   * How long to wait for an answer, in ms, before the request counts as lost and is sent again.
+   * @defaultValue 30 000
+   */
+  timeoutMs?: number
+  /**
+   * Time and chance, for tests.
+   * @defaultValue those of the platform
+   */
+  clock?: Clock
+}
+
+/** A JSON value, or text that is sent as it is; `message` is the type of what names none. */
+export type PublishMessage = { readonly type?: string } & (
+  | { readonly data: unknown; readonly text?: never }
+  | { readonly text: string; readonly data?: never }
+)
+
+export interface PublishCall {
+  /** Ends the call, and the waits between its retries. */
+  signal?: AbortSignal
+  /**
+   * Under which the hub carries this out at most once. Give one that outlives your process, such as an order's number,
+   * when what publishes may be restarted in between.
+   * @defaultValue a random one for each call
+   */
+  idempotencyKey?: string
+}
+
+export interface Published {
+  readonly id: string
+}
+
+interface Attempted {
+  readonly status: number
+  readonly retryAfterMs: number
+  readonly answer?: unknown
+  readonly error?: RejoinError
+}
+
+/** The hub's own words, or, when something else answered in its place, the status. */
+async function readError(response: Response): Promise<RejoinError> {
+  const { status } = response
+  const { error }: { error?: { code: ErrorCode; message: string } } = await response.json().catch(() => ({}))
+  const retryable = status === 408 || status === 425 || status === 429 || status >= 500
+  if (error && errorCodes.includes(error.code)) return new RejoinError(error.message, { code: error.code, retryable })
+  // A browser shows a redirect as status 0.
+  const advice = status < 400 ? 'Give the address that it redirects to.' : 'Is this the address of a hub’s /publish?'
+  return new RejoinError(`${response.url} answers with status ${status}. ${advice}`, { code: 'unreachable', retryable })
+}
+
+function randomKey(): string {
+  // Not `randomUUID`, which pages without TLS do not have.
+  return crypto.getRandomValues(new Uint32Array(4)).join('-')
+}
+
+function isFunction(value: unknown): boolean {
+  return typeof value === 'function'
+}
+
+const baseMs = 200
+/** As long as the longest `Retry-After` of a hub. */
+const maxMs = 60_000

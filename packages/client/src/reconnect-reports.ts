@@ -1,0 +1,60 @@
+import type { Clock } from './clock.ts'
+import type { Handler } from './handler-set.ts'
+import type { StreamState } from './stream-state.ts'
+
+/** Notes each reconnect of a stream, and sends the notes together once there is a connection again. */
+export function reportReconnects(
+  onState: (handler: Handler<StreamState>) => unknown,
+  address: URL,
+  reports: ReconnectReports,
+  clock: Clock,
+): void {
+  const send = typeof reports === 'function' ? reports : (records: ReconnectRecord[]) => post(reports, records)
+  let records: ReconnectRecord[] = []
+  let sentAt = -Infinity
+  onState(({ state, attempt, nextRetryAt }) => {
+    const now = clock.now()
+    if (nextRetryAt !== null) {
+      records.push({
+        event: 'sse_reconnect',
+        attempt,
+        delay_ms: Math.round(nextRetryAt - now),
+        // Without its query, where some keep their tokens.
+        url: address.origin + address.pathname,
+        timestamp: new Date(now).toISOString(),
+      })
+      records = records.slice(-maxRecords)
+    }
+    if (records.length === 0 || (state !== 'closed' && (state !== 'connected' || now - sentAt < everyMs))) return
+    sentAt = now
+    send(records)
+    records = []
+  })
+}
+
+/** A URL to POST to, or a function that is called in its place. */
+export type ReconnectReports = string | URL | ((records: ReconnectRecord[]) => unknown)
+
+export interface ReconnectRecord {
+  readonly event: 'sse_reconnect'
+  readonly attempt: number
+  readonly delay_ms: number
+  /** Of the stream, without its query. */
+  readonly url: string
+  /** When the connection was lost, ISO 8601. */
+  readonly timestamp: string
+}
+
+/** `keepalive` lets it arrive when the page is left right after. */
+function post(url: string | URL, records: ReconnectRecord[]): void {
+  const body = JSON.stringify(records)
+  const headers = { 'Content-Type': 'application/json' }
+  fetch(url, { method: 'POST', body, headers, keepalive: true }).catch(() => {
+    // A note about a bad connection that was lost to one: there is nobody to tell, and trying again would add to it.
+  })
+}
+
+/** The oldest go first: what a long outage looked like shows in its end. */
+const maxRecords = 100
+
+const everyMs = 30_000

@@ -1,0 +1,81 @@
+import { withCursor } from './address.ts'
+import type { OpenRequest } from './connection.ts'
+import { report } from './report.ts'
+
+/**
+ * Makes one request for a stream, with the cursor and with what the user wants sent along.
+ *
+ * A redirect is followed without the user's `headers` and `token`: a browser does not show where it leads, and what is
+ * meant for one server must not reach another.
+ */
+export async function sendRequest(
+  address: URL,
+  request: OpenRequest,
+  options: RequestOptions,
+  signal: AbortSignal,
+  accept = 'text/event-stream',
+): Promise<Response> {
+  const { cursor, cursorIn } = request
+  const { fetch = globalThis.fetch, credentials = 'same-origin' } = options
+  const url = cursor !== null && cursorIn === 'query' ? withCursor(address, cursor) : address
+  const send = (headers: Headers, redirect: RequestRedirect) => {
+    headers.set('Accept', accept)
+    headers.delete('Last-Event-ID')
+    if (cursor !== null && cursorIn === 'header') headers.set('Last-Event-ID', cursor)
+    return fetch(url, { headers, redirect, cache: 'no-store', credentials, signal })
+  }
+
+  if (!options.headers && !options.token) return send(new Headers(), 'follow')
+  const response = await send(await userHeaders(options, request), 'manual')
+  // A browser shows a redirect as status 0.
+  if (response.status > 0 && (response.status < 300 || response.status > 399)) return response
+  await response.body?.cancel()
+  return send(new Headers(), 'follow')
+}
+
+export interface RequestOptions {
+  /**
+   * Sent with every request. A function is asked before each attempt and may be async, so that a token is never older
+   * than its connection. When it throws or rejects, that is reported and the attempt counts as failed. A redirect is
+   * followed without them.
+   * @defaultValue none. With any, a browser asks a foreign origin for permission first (CORS preflight).
+   */
+  headers?: HeadersInit | ((attempt: Attempt) => HeadersInit | Promise<HeadersInit>)
+  /**
+   * Sent as `Authorization: Bearer …`, under the same rules as `headers`. A function is asked once more when the server
+   * has answered 401; a second 401 closes the stream with `unauthorized`.
+   * @defaultValue none
+   */
+  token?: string | ((attempt: Attempt) => string | Promise<string>)
+  /**
+   * Whether cookies go along, as for `fetch`.
+   * @defaultValue 'same-origin'. A foreign origin gets cookies only with 'include'.
+   */
+  credentials?: RequestCredentials
+  /**
+   * Makes the requests, for instance through a proxy or with a log.
+   * @defaultValue the global `fetch`, looked up for each request
+   */
+  fetch?: typeof globalThis.fetch
+}
+
+/** What `headers` and `token` are asked for. */
+export interface Attempt {
+  /** The server has refused what it was given last, or its time was up: a cached token will not do. */
+  readonly refresh: boolean
+}
+
+/** What the user wants sent along, asked for anew. */
+/** The headers that the user wants sent with one attempt. */
+export async function userHeaders({ headers, token }: RequestOptions, attempt: Attempt): Promise<Headers> {
+  try {
+    const made = new Headers(typeof headers === 'function' ? await headers(attempt) : headers)
+    if (token) made.set('Authorization', `Bearer ${typeof token === 'function' ? await token(attempt) : token}`)
+    return made
+  } catch (error) {
+    // Retried like a network failure, as a token may have been out of reach; but it may also be a mistake in the user's
+    // code, which would otherwise look like a server that never answers.
+    report(error)
+    throw error
+  }
+}

@@ -1,0 +1,92 @@
+import { afterEach, expect, test } from 'vitest'
+import { type ScriptedServer, scriptedServer } from './scripted-server.ts'
+import { retried, server, start, stateOf } from './stage.ts'
+
+let other: ScriptedServer | undefined
+afterEach(() => other?.close())
+
+test('a token is asked for before each attempt', async () => {
+  let token = 0
+  const { stream } = start({ token: () => `t${++token}` })
+  const first = await server.visit()
+  expect(first.headers.authorization).toBe('Bearer t1')
+  first.cut()
+  await retried(stream)
+  expect((await server.visit()).headers.authorization).toBe('Bearer t2')
+})
+
+test('a token that is refused is refreshed once, at once, and the place is kept', async () => {
+  const asked: unknown[] = []
+  const { stream, events } = start({
+    from: 'e1',
+    token: async (attempt) => {
+      asked.push(attempt.refresh)
+      return attempt.refresh ? 'new' : 'old'
+    },
+  })
+  ;(await server.visit()).answer(401)
+  const second = await server.stream()
+  expect(second.headers).toMatchObject({ authorization: 'Bearer new', 'last-event-id': 'e1' })
+  second.send('id: e2', 'data: 2')
+  await events.until(1)
+  expect(asked).toEqual([false, true])
+  expect(stream.state).toMatchObject({ attempt: 0 })
+})
+
+test('a token that is refused twice ends the stream', async () => {
+  const { stream } = start({ token: () => 'old' })
+  ;(await server.visit()).answer(401)
+  ;(await server.visit()).answer(401)
+  expect(await stateOf(stream, 'closed')).toMatchObject({ closeReason: 'unauthorized' })
+})
+
+test('a token that does not change is not tried twice', async () => {
+  const { stream } = start({ token: 'fixed' })
+  const first = await server.visit()
+  expect(first.headers.authorization).toBe('Bearer fixed')
+  first.answer(401)
+  await stateOf(stream, 'closed')
+  expect(server.visits()).toBe(1)
+})
+
+test('a stream whose token expired comes back with another, at the same place', async () => {
+  const { stream } = start({ from: 'e1', token: ({ refresh }) => (refresh ? 'new' : 'old') })
+  ;(await server.stream()).send('retry: 100', 'event: close', 'data: {"reason":"token-expired"}')
+  await retried(stream)
+  expect((await server.visit()).headers).toMatchObject({ authorization: 'Bearer new', 'last-event-id': 'e1' })
+})
+
+test('nothing that is meant for one server follows a redirect to another', async () => {
+  other = await scriptedServer()
+  const { events } = start({ from: 'e1', token: () => 'secret', headers: { 'X-Api-Key': 'secret' } })
+  const first = await server.visit()
+  expect(first.headers).toMatchObject({ authorization: 'Bearer secret', 'x-api-key': 'secret' })
+  first.answer(302, { location: other.url })
+  first.end()
+  // The request that follows it goes to the first server again, with nothing to hide.
+  const again = await server.visit()
+  again.answer(302, { location: other.url })
+  again.end()
+  const moved = await other.stream()
+  for (const { headers } of [again, moved]) {
+    expect(headers.authorization).toBeUndefined()
+    expect(headers['x-api-key']).toBeUndefined()
+    expect(headers['last-event-id']).toBe('e1')
+  }
+  moved.send('id: e2', 'data: 2')
+  await events.until(1)
+})
+
+test('a redirect is followed, and the next attempt goes to the first address again', async () => {
+  other = await scriptedServer()
+  const { stream, events } = start()
+  const first = await server.visit()
+  first.answer(307, { location: other.url })
+  first.end()
+  const moved = await other.stream()
+  moved.send('id: e1', 'data: 1')
+  await events.until(1)
+  moved.cut()
+  await retried(stream)
+  expect((await server.visit()).headers['last-event-id']).toBe('e1')
+})

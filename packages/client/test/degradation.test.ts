@@ -1,0 +1,59 @@
+import { expect, test } from 'vitest'
+import { hello, message } from './scripted-server.ts'
+import { clock, retried, server, start, stateOf } from './stage.ts'
+
+test('a stream that a proxy holds back is polled instead, from the same place', async () => {
+  const { stream, events } = start({ from: 'e1' })
+  for (let attempt = 0; attempt < 2; attempt++) {
+    await server.stream()
+    await stateOf(stream, 'connected')
+    clock.advance(30_000)
+    await retried(stream)
+  }
+  const poll = await server.visit()
+  expect(poll.url.pathname).toBe('/poll/orders')
+  expect(poll.url.searchParams.get('lastEventId')).toBe('e1')
+  expect(stream.state.transport).toBe('long-poll')
+  poll.answer(200, { 'content-type': 'application/json' })
+  const greeting = JSON.stringify({ resumed: true, requested: 'e1', heartbeatMs: 25_000, connection: 'c_1' })
+  const found = [
+    { id: 'e1', type: 'hello', data: greeting },
+    { id: 'e2', type: 'message', data: '"e2"' },
+  ]
+  poll.write(JSON.stringify({ events: found, cursor: 'e2', retryMs: 2000 }))
+  poll.end()
+  expect(await events.until(1)).toEqual(['e2'])
+  expect((await server.visit()).url.searchParams.get('lastEventId')).toBe('e2')
+  expect(stream.state).toMatchObject({ state: 'connected', cursor: 'e2' })
+})
+
+test('a server that cannot be polled is streamed from again', async () => {
+  const { stream, events } = start()
+  for (let attempt = 0; attempt < 3; attempt++) {
+    const visit = await server.stream()
+    await stateOf(stream, 'connected')
+    visit.cut()
+    await retried(stream)
+  }
+  const poll = await server.visit()
+  expect(poll.url.pathname).toBe('/poll/orders')
+  poll.answer(404)
+  poll.end()
+  await retried(stream)
+  const visit = await server.stream()
+  expect(visit.url.pathname).toBe('/events/orders')
+  visit.send(...hello({}, 'e0'))
+  visit.send(...message('e1'))
+  expect(await events.until(1)).toEqual(['e1'])
+})
+
+test('a user who wants one transport gets no other', async () => {
+  const { stream } = start({ transports: ['fetch'] })
+  for (let attempt = 0; attempt < 5; attempt++) {
+    const visit = await server.stream()
+    expect(visit.url.pathname).toBe('/events/orders')
+    await stateOf(stream, 'connected')
+    visit.cut()
+    await retried(stream)
+  }
+})

@@ -1,0 +1,133 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { eventSourceTransport } from '../src/event-source-transport.ts'
+import { runTransport } from './transport-run.ts'
+
+/** What a browser has, as far as it can be seen from outside; the test plays the network. */
+class FakeEventSource extends EventTarget {
+  static opened: FakeEventSource[] = []
+  readonly url: URL
+  readonly withCredentials: boolean
+  readyState = 0
+  onopen: (() => void) | null = null
+  onerror: (() => void) | null = null
+
+  constructor(url: URL, { withCredentials = false } = {}) {
+    super()
+    this.url = url
+    this.withCredentials = withCredentials
+    FakeEventSource.opened.push(this)
+  }
+
+  send(type: string, data: string, lastEventId: string): void {
+    if (this.readyState !== 2) this.dispatchEvent(new MessageEvent(type, { data, lastEventId }))
+  }
+
+  close(): void {
+    this.readyState = 2
+  }
+}
+
+beforeEach(() => {
+  FakeEventSource.opened = []
+  vi.stubGlobal('EventSource', FakeEventSource)
+})
+afterEach(() => void vi.unstubAllGlobals())
+
+function open(cursor: string | null, types: string[] = ['message'], receive?: () => Promise<void> | undefined) {
+  let add: (type: string) => void = () => {}
+  const transport = eventSourceTransport({
+    address: new URL('http://hub/events/a'),
+    options: {},
+    now: () => 0,
+    eachType(callback) {
+      add = callback
+      for (const type of types) callback(type)
+    },
+  })
+  const run = runTransport(transport, { cursor, ...(receive ? { receive } : {}) })
+  return { run, source: FakeEventSource.opened[0] as FakeEventSource, add: (type: string) => add(type) }
+}
+
+describe('the browser’s own EventSource', () => {
+  test('is given the cursor in the query, and asks for heartbeats that it can see (§3.1, §4.7)', () => {
+    expect(open('7').source.url.href).toBe('http://hub/events/a?lastEventId=7&heartbeat=event')
+  })
+
+  test('tells when it is open, and of every event as life', () => {
+    const { run, source } = open(null)
+    source.onopen?.()
+    source.send('hello', '{}', '1')
+    expect(run.reports).toEqual([
+      { type: 'answered', status: 200, isEventStream: true, retryAfterMs: 0 },
+      { type: 'bytes' },
+    ])
+  })
+
+  test('brings the protocol’s events, and those of types with a handler, also of one added later', () => {
+    const { run, source, add } = open(null, ['order'])
+    for (const type of ['hello', 'order', 'late']) source.send(type, '1', type)
+    add('late')
+    for (const type of ['late', 'sync-required', 'checkpoint', 'heartbeat', 'close']) source.send(type, '2', type)
+    expect(run.blocks.map(({ type }) => type)).toEqual([
+      ...['hello', 'order', 'late', 'sync-required', 'checkpoint', 'heartbeat', 'close'],
+    ])
+    expect(run.blocks[1]).toEqual({ type: 'order', data: '1', id: 'order' })
+  })
+
+  test('takes no event of the browser for one of the stream', () => {
+    const { run, source } = open(null, ['open', 'error'])
+    source.dispatchEvent(new Event('open'))
+    source.dispatchEvent(new Event('error'))
+    expect(run.blocks).toEqual([])
+  })
+
+  test.each([
+    ['has given up', 2],
+    ['would reconnect by itself', 0],
+  ])('is closed at its first error, when it %s: the next connection has our own cursor', async (_, readyState) => {
+    const { run, source } = open(null)
+    source.readyState = readyState
+    source.onerror?.()
+    await run.ended
+    expect(source.readyState).toBe(2)
+  })
+
+  test('is closed with the connection', async () => {
+    const { run, source } = open(null)
+    run.abort()
+    await run.ended
+    expect(source.readyState).toBe(2)
+  })
+
+  test('keeps the order of what arrives while a handler is waited for', async () => {
+    let settle = () => {}
+    const settled = new Promise<void>((resolve) => {
+      settle = resolve
+    })
+    let count = 0
+    const { run, source } = open(null, ['message'], () => (++count === 1 ? settled : undefined))
+    for (const id of ['1', '2', '3']) source.send('message', id, id)
+    expect(run.blocks).toHaveLength(1)
+    settle()
+    await run.waitFor(() => run.blocks.length === 3)
+    expect(run.blocks.map(({ id }) => id)).toEqual(['1', '2', '3'])
+  })
+
+  test('is closed when more arrives than can be kept for a handler that takes its time', async () => {
+    const { run, source } = open(null, ['message'], () => new Promise(() => {}))
+    for (let n = 0; n < 1100; n += 1) source.send('message', String(n), String(n))
+    await run.ended
+    expect(source.readyState).toBe(2)
+  })
+
+  test('is not used where it could not send what is wanted, and says so', async () => {
+    const shown = vi.spyOn(console, 'error').mockImplementation(() => {})
+    const address = new URL('http://hub/events/a')
+    const options = { token: 'secret' }
+    const run = runTransport(eventSourceTransport({ address, options, now: () => 0, eachType() {} }))
+    await expect(run.ended).rejects.toMatchObject({ code: 'invalid-option' })
+    expect(FakeEventSource.opened).toEqual([])
+    expect(shown).toHaveBeenCalledOnce()
+    shown.mockRestore()
+  })
+})

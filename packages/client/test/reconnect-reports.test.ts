@@ -1,0 +1,62 @@
+import { expect, test, vi } from 'vitest'
+import type { ReconnectRecord } from '../src/index.ts'
+import { scriptedServer } from './scripted-server.ts'
+import { clock, retried, server, start, stateOf } from './stage.ts'
+
+test('reconnects are reported together, once there is a connection again', async () => {
+  const reports: ReconnectRecord[][] = []
+  const { stream } = start({ reports: (records) => reports.push(records) })
+  for (let attempt = 0; attempt < 3; attempt++) {
+    const visit = await server.visit()
+    await settled()
+    visit.cut()
+    await retried(stream)
+  }
+  expect(reports).toEqual([])
+  await server.stream()
+  await stateOf(stream, 'connected')
+  expect(reports).toHaveLength(1)
+  expect(reports[0]?.map(({ attempt }) => attempt)).toEqual([1, 2, 3])
+  expect(reports[0]?.[0]).toEqual({
+    event: 'sse_reconnect',
+    attempt: 1,
+    delay_ms: 600,
+    url: server.url,
+    timestamp: new Date(1_700_000_000_000).toISOString(),
+  })
+})
+
+test('a server that accepts and drops is not also flooded with reports', async () => {
+  const reports: ReconnectRecord[][] = []
+  const { stream } = start({ transports: ['fetch'], reports: (records) => reports.push(records) })
+  await settled()
+  for (let attempt = 0; attempt < 8; attempt++) {
+    const visit = await server.stream()
+    await stateOf(stream, 'connected')
+    visit.cut()
+    await retried(stream)
+  }
+  expect(clock.now() - 1_700_000_000_000).toBeGreaterThan(30_000)
+  expect(reports.length).toBeLessThan(4)
+})
+
+test('reports are posted as JSON, and one that is lost is not sent again', async () => {
+  const collector = await scriptedServer()
+  const { stream } = start({ reports: `${collector.url}?log`, from: 'e1' })
+  const first = await server.visit()
+  await settled()
+  first.cut()
+  await retried(stream)
+  await server.stream()
+  const report = await collector.visit()
+  expect(report.headers['content-type']).toBe('application/json')
+  report.cut()
+  await collector.close()
+  expect(collector.visits()).toBe(1)
+  expect(stream.state.state).toBe('connected')
+})
+
+/** The module that reports is loaded when it is asked for. */
+async function settled(): Promise<void> {
+  await vi.dynamicImportSettled()
+}

@@ -1,0 +1,66 @@
+import { expect, expectTypeOf, test } from 'vitest'
+import { connect, type Schema } from '../src/index.ts'
+import { clock, opened, recorder, server, start } from './stage.ts'
+
+/** As a schema library would show it. */
+function schema<Output>(read: (value: unknown) => Output | Promise<Output>): Schema<Output> {
+  const issues = (error: unknown) => ({ issues: [{ message: (error as Error).message }] })
+  return {
+    '~standard': {
+      version: 1,
+      validate(value) {
+        try {
+          const made = read(value)
+          return made instanceof Promise ? made.then((output) => ({ value: output }), issues) : { value: made }
+        } catch (error) {
+          return issues(error)
+        }
+      },
+    },
+  }
+}
+
+const date = schema((value) => {
+  if (typeof value !== 'number') throw new Error('a number is needed')
+  return new Date(value)
+})
+
+test('handlers get what the schema of their type makes of the data, typed', async () => {
+  const stream = connect(server.url, { clock, schemas: { shipped: date } })
+  opened.push(stream)
+  stream.on('shipped', ({ data }) => expectTypeOf(data).toEqualTypeOf<Date>())
+  const events = recorder(stream)
+  const visit = await server.stream()
+  visit.send('event: shipped', 'data: 86400000')
+  visit.send('event: other', 'data: "unchecked"')
+  expect(await events.until(2)).toEqual([new Date(86_400_000), 'unchecked'])
+})
+
+test('what a schema refuses goes to onInvalid with the issues, and counts as handled', async () => {
+  const { stream, events } = start({ schemas: { shipped: date } })
+  const invalid: unknown[] = []
+  stream.onInvalid((event) => invalid.push(event))
+  const visit = await server.stream()
+  visit.send('id: e1', 'event: shipped', 'data: "soon"')
+  visit.send('id: e2', 'event: shipped', 'data: 1')
+  await events.until(1)
+  expect(invalid).toEqual([{ id: 'e1', type: 'shipped', data: '"soon"', error: [{ message: 'a number is needed' }] }])
+  expect(stream.cursor).toBe('e2')
+})
+
+test('events wait for a schema that is async, and keep their order', async () => {
+  const slow = schema(async (value) => {
+    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+    if (value === 2) throw new Error('not two')
+    return value
+  })
+  const { stream, events } = start({ schemas: { slow } })
+  const invalid: unknown[] = []
+  stream.onInvalid(({ data }) => invalid.push(data))
+  const visit = await server.stream()
+  for (const n of [1, 2, 3]) visit.send(`id: e${n}`, 'event: slow', `data: ${n}`)
+  visit.send('id: e4', 'data: 4')
+  expect(await events.until(3)).toEqual([1, 3, 4])
+  expect(invalid).toEqual(['2'])
+  expect(stream.cursor).toBe('e4')
+})

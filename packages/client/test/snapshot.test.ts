@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { message } from './scripted-server.ts'
+import { server, start, stateOf } from './stage.ts'
+
+test('a snapshot shows the state and the last events, as many as asked for', async () => {
+  const { stream, events } = start({ keep: 2 })
+  const visit = await server.stream()
+  for (const id of ['e1', 'e2', 'e3', 'e4', 'e5', 'e6']) visit.send(...message(id))
+  await events.until(6)
+  const { events: last, ...state } = stream.getSnapshot()
+  expect(last.map(({ id }) => id)).toEqual(['e5', 'e6'])
+  expect(state).toMatchObject({ state: 'connected', cursor: 'e6', stale: false, transport: 'fetch' })
+})
+
+test('a snapshot is the same object until something changes, and its events the same array', async () => {
+  const { stream, events } = start()
+  ;(await server.stream()).send(...message('e1'))
+  await events.until(1)
+  const before = stream.getSnapshot()
+  expect(stream.getSnapshot()).toBe(before)
+  stream.close()
+  expect(stream.getSnapshot()).not.toBe(before)
+  expect(stream.getSnapshot().events).toBe(before.events)
+})
+
+test('listeners are told once for events that arrive together, when all of them show', async () => {
+  const { stream, events } = start()
+  const visit = await server.stream()
+  await stateOf(stream, 'connected')
+  const shown: number[] = []
+  stream.subscribe(() => shown.push(stream.getSnapshot().events.length))
+  visit.write([1, 2, 3].map((n) => `${message(`e${n}`).join('\n')}\n\n`).join(''))
+  await events.until(3)
+  expect(shown.at(-1)).toBe(3)
+  expect(shown.length).toBeLessThan(3)
+})
+
+test('nothing is kept when nothing is asked for', async () => {
+  const { stream, events } = start({ keep: 0 })
+  ;(await server.stream()).send(...message('e1'))
+  await events.until(1)
+  expect(stream.getSnapshot().events).toEqual([])
+})

@@ -89,18 +89,43 @@ describe('a damaged entry of a channel', () => {
     expect(await readOn(log, 'orders/42', head)).toEqual({ texts: ['2'], gaps: [] })
   })
 
-  test('whose name is damaged is found by the sweep, and then a gap to readers of channels it does not know', async () => {
-    const { open, data, environment } = lmdbWorkbench()
+  test('whose name is damaged is a gap to readers of channels the log does not know', async () => {
+    const { open, data } = lmdbWorkbench()
     const before = await open()
     const start = await before.head()
     await publish(before, 'orders/42', '1')
     await before.close()
     damage(data(), 'Corders/42', 'inside')
-    const log = await open({ window: { maxAgeMs: 60_000 } })
-    await passTimeUntil(environment, 10_000, async () => {
+    const log = await open()
+    expect(await readOn(log, 'orders/42', start)).toEqual({ texts: [], gaps: ['expired'] })
+    expect((await readOn(log, 'orders/42', await log.head())).gaps).toEqual([])
+  })
+
+  test('that is missing is one too', async () => {
+    const { open, data } = lmdbWorkbench()
+    const before = await open()
+    const start = await before.head()
+    await publish(before, 'orders/42', '1')
+    await before.close()
+    const { root, key } = entryOf(data(), 'Corders/42')
+    await root.remove(key)
+    await root.close()
+    expect((await readOn(await open(), 'orders/42', start)).gaps).toEqual(['expired'])
+  })
+
+  test('is found while the log is open, too', async () => {
+    const { open, data, environment } = lmdbWorkbench()
+    const log = await open()
+    const start = await log.head()
+    await publish(log, 'orders/42', '1')
+    const { root, key, value } = entryOf(data(), 'Corders/42')
+    await root.remove(key)
+    await root.put(Buffer.from('Corders/43'), value)
+    await passTimeUntil(environment, 3_600_000, async () => {
       return (await readOn(log, 'orders/42', start)).gaps.length > 0
     })
-    expect((await readOn(log, 'orders/42', await log.head())).gaps).toEqual([])
+    await log.close()
+    await root.close()
   })
 })
 

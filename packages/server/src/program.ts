@@ -1,5 +1,7 @@
+import type { LogSource } from '@rejoin/hub'
 import { RejoinError } from '@rejoin/protocol'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import type { Announcer } from './announce/announcer.ts'
 import { type AnnouncerHost, createAnnouncer } from './announce.ts'
 import { type Serving, serve } from './serve.ts'
 import { version } from './version.ts'
@@ -24,6 +26,8 @@ export interface ProgramHost extends AnnouncerHost {
   exit(code: number): void
 }
 
+const defaultFolder = './.rejoin'
+
 function commandLine(host: ProgramHost): Command {
   const program = new Command('rejoin')
     .description('Resumable event streams over Server-Sent Events.')
@@ -37,8 +41,8 @@ function commandLine(host: ProgramHost): Command {
       new Option('--port <number>', 'port to listen on; 0 takes a free one').argParser(parsePort).default(4747),
     )
     .option('--host <name>', 'name or address to listen on', '127.0.0.1')
-    .addOption(new Option('--log <name>', 'where events are kept').choices(['memory']).default('memory'))
-    .addOption(new Option('--data <dir>', 'folder of a log that lasts').hideHelp())
+    .addOption(new Option('--log <name>', 'where events are kept').choices(['lmdb', 'memory']).default('lmdb'))
+    .option('--data <dir>', `folder of the lmdb log (default: "${defaultFolder}")`)
     .option('--insecure', 'listen beyond this machine although there are no access rules')
     .action((flags: ServeFlags) => runServe(flags, host))
   return program
@@ -47,7 +51,7 @@ function commandLine(host: ProgramHost): Command {
 interface ServeFlags {
   port: number
   host: string
-  log: string
+  log: 'lmdb' | 'memory'
   data?: string
   insecure?: boolean
 }
@@ -58,20 +62,37 @@ function parsePort(text: string): number {
   throw new InvalidArgumentError('Give a number from 0 to 65535.')
 }
 
-async function runServe({ log, data, ...address }: ServeFlags, host: ProgramHost): Promise<void> {
-  if (data !== undefined) {
-    throw new RejoinError(`The ${log} log keeps nothing on disk, so it has no use for ${data}. Leave out --data.`, {
+async function runServe({ log: name, data, ...address }: ServeFlags, host: ProgramHost): Promise<void> {
+  const folder = name === 'lmdb' ? (data ?? defaultFolder) : undefined
+  if (data !== undefined && folder === undefined) {
+    throw new RejoinError(`The ${name} log keeps nothing on disk, so it has no use for ${data}. Leave out --data.`, {
       code: 'invalid-option',
     })
   }
   const announcer = await createAnnouncer(host)
   try {
-    const serving = await serve({ ...address, announcer })
+    const log = await logIn(folder)
+    const ready: Announcer['ready'] = (facts) => announcer.ready({ ...facts, ...(folder ? { folder } : {}) })
+    const serving = await serve({ ...address, log, announcer: { ...announcer, ready } })
     endOnSignal(serving, host, announcer.stopping)
   } catch (error) {
-    if (!(error instanceof RejoinError) || error.code !== 'address-in-use') throw error
-    fail(host, `${error.message}\n\n  ${commandWithPort(nextPort(address.port), host)}\n`)
+    const advice = error instanceof RejoinError && adviceFor(error, nextPort(address.port), folder)
+    if (!advice) throw error
+    fail(host, `${error.message}\n\n  ${commandWith(advice, host)}\n`)
   }
+}
+
+/** Loaded only where it is used: lmdb is a library of its own, and costs a start some milliseconds. */
+async function logIn(folder: string | undefined): Promise<LogSource> {
+  if (folder === undefined) return (await import('@rejoin/hub/memory')).memoryLog()
+  return (await import('@rejoin/hub/lmdb')).lmdbLog(folder)
+}
+
+/** The flags with which it would work; undefined when it would not help to try others. */
+function adviceFor({ code, retryable }: RejoinError, port: number, folder: string | undefined): string | undefined {
+  if (code === 'address-in-use') return `--port ${port}`
+  if (code === 'log-unavailable' && retryable && folder) return `--port ${port} --data ${folder}-2`
+  return undefined
 }
 
 /** The first signal ends in order; the second, from someone who will not wait, at once. */
@@ -88,8 +109,8 @@ function endOnSignal(serving: Serving, host: ProgramHost, announce: (signal: str
 }
 
 /** In the words with which the program was started. */
-function commandWithPort(port: number, { env }: ProgramHost): string {
-  return env.npm_lifecycle_event === 'start' ? `npm start -- --port ${port}` : `rejoin serve --port ${port}`
+function commandWith(flags: string, { env }: ProgramHost): string {
+  return env.npm_lifecycle_event === 'start' ? `npm start -- ${flags}` : `rejoin serve ${flags}`
 }
 
 function nextPort(port: number): number {

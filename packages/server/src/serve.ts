@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
-import { createHub, type Hub } from '@rejoin/hub'
+import { createHub, type Hub, type LogSource } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
 import { RejoinError } from '@rejoin/protocol'
@@ -12,9 +12,9 @@ import { refuseMethod } from './refusal.ts'
 import { requestTarget } from './request-target.ts'
 import { version } from './version.ts'
 
-/** Runs a hub with a memory log, its HTTP interface and the playground. */
+/** Runs a hub, its HTTP interface and the playground. */
 export async function serve(options: ServeOptions = {}): Promise<Serving> {
-  const { port = 4747, host = '127.0.0.1', insecure = false, announcer } = options
+  const { port = 4747, host = '127.0.0.1', log = memoryLog(), insecure = false, announcer } = options
   const address = await resolveHost(host)
   const isLoopback = isLoopbackAddress(address)
   if (!isLoopback && !insecure) {
@@ -25,7 +25,7 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
     )
   }
 
-  const hub = await createHub({ log: memoryLog() })
+  const hub = await createHub({ log })
   announcer?.watch(hub)
   const playground = createPlayground()
   const chain: Middleware[] = [health, playground.handle]
@@ -68,6 +68,11 @@ export interface ServeOptions {
    * @defaultValue '127.0.0.1'
    */
   host?: string
+  /**
+   * Where events are kept. In memory a restart is an announced gap; `lmdbLog('./data')` of `@rejoin/hub/lmdb` survives it.
+   * @defaultValue memoryLog(), which leaves nothing behind
+   */
+  log?: LogSource
   /**
    * Listen beyond loopback although there are no access rules: whoever reaches the address can read and publish
    * everything, and so can every web page those people visit. On loopback it changes nothing.

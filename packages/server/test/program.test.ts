@@ -1,11 +1,16 @@
-import { describe, expect, test } from 'vitest'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { type ProgramHost, runProgram } from '../src/program.ts'
-import { open, send, serving } from './http.ts'
+import { open, send, serving, until } from './http.ts'
 
 describe('a taken port', () => {
   test('is named, with the command that takes the next one', async () => {
     const port = await takenPort()
-    const { exitCode, stderr } = await run(['serve', '--port', String(port)], { npm_lifecycle_event: 'start' })
+    const { exitCode, stderr } = await run(['serve', '--log', 'memory', '--port', String(port)], {
+      npm_lifecycle_event: 'start',
+    })
     expect(exitCode).toBe(1)
     expect(stderr).toBe(
       `rejoin: Port ${port} of 127.0.0.1 is taken, perhaps by another Rejoin. Choose another port.\n\n` +
@@ -15,7 +20,7 @@ describe('a taken port', () => {
 
   test('is answered in the words of the installed program when that was started', async () => {
     const port = await takenPort()
-    const { stderr } = await run(['serve', '--port', String(port)])
+    const { stderr } = await run(['serve', '--log', 'memory', '--port', String(port)])
     expect(stderr).toContain(`  rejoin serve --port ${port + 1}\n`)
   })
 })
@@ -23,8 +28,11 @@ describe('a taken port', () => {
 describe('what cannot work is refused, with advice', () => {
   test.each([
     [['--host', '0.0.0.0'], 'pass --insecure if that is what you want'],
-    [['--data', 'events'], 'The memory log keeps nothing on disk, so it has no use for events. Leave out --data.'],
-    [['--log', 'redis'], 'Allowed choices are memory'],
+    [
+      ['--log', 'memory', '--data', 'events'],
+      'The memory log keeps nothing on disk, so it has no use for events. Leave out --data.',
+    ],
+    [['--log', 'redis'], 'Allowed choices are lmdb, memory'],
     [['--port', '65536'], 'Give a number from 0 to 65535'],
     [['--port', '80x'], 'Give a number from 0 to 65535'],
     [['--colour'], 'unknown option'],
@@ -43,15 +51,41 @@ test('the help names every option that does something', async () => {
     '--port',
     '--host',
     '--log',
+    '--data',
     '--insecure',
     '--help',
   ])
 })
 
 test('to serve is what it does when nothing else is said', async () => {
-  const { url, signal } = await started(['--port', '0'])
+  const { url, signal } = await started(['--port', '0', '--log', 'memory'])
   expect((await send(url, '/healthz')).status).toBe(200)
   signal('SIGINT')
+})
+
+describe('events are kept in a folder', () => {
+  test('what was published before a restart is there after it', async () => {
+    const data = temporaryFolder()
+    const before = await started(['--port', '0', '--data', data])
+    const hello = await until(await open(before.url, '/events/demo'), 'event: hello')
+    const id = /^id: (.+)$/m.exec(hello)?.[1] ?? ''
+    expect((await send(before.url, '/publish/demo', { method: 'POST', body: 'kept' })).status).toBe(201)
+    await before.end(data)
+    const after = await started(['--port', '0', '--data', data])
+    const stream = await open(after.url, '/events/demo', { headers: { 'last-event-id': id } })
+    expect(await until(stream, 'data: kept')).toContain('"resumed":true')
+    await after.end(data)
+  })
+
+  test('a folder that another program writes to is named, with flags that would work', async () => {
+    const data = temporaryFolder()
+    const { end } = await started(['--port', '0', '--data', data])
+    const { exitCode, stderr } = await run(['serve', '--port', '4800', '--data', data])
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain(`Another process writes to the log in ${data}.`)
+    expect(stderr).toContain(`  rejoin serve --port 4801 --data ${data}-2\n`)
+    await end(data)
+  })
 })
 
 test('the first signal lets readers go, and nothing answers any more', async () => {
@@ -65,7 +99,7 @@ test('the first signal lets readers go, and nothing answers any more', async () 
 })
 
 test('the second signal ends at once', async () => {
-  const { signal, exits } = await started(['serve', '--port', '0'])
+  const { signal, exits } = await started(['serve', '--port', '0', '--log', 'memory'])
   signal('SIGINT')
   expect(exits).toEqual([])
   signal('SIGTERM')
@@ -88,7 +122,18 @@ async function started(args: string[]) {
   const { host, stdout, exits, signal } = createHost({})
   await runProgram(args, host)
   const { url } = JSON.parse(stdout[0] ?? '') as { url: string }
-  return { url, exits, signal }
+  const end = async (data: string) => {
+    signal('SIGTERM')
+    // The last thing it gives back: from then on, the next one may have the folder.
+    await expect.poll(() => existsSync(join(data, 'writer.sock')), { timeout: 10_000 }).toBe(false)
+  }
+  return { url, exits, signal, end }
+}
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'rejoin-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
 }
 
 /** A process that the program can end without ending ours. */

@@ -40,6 +40,7 @@ export function createDraft(store: Store, stored: LogState, trimming: Trimming):
       // entry is damaged, nobody knows what it held.
       channel = { key, name, state: known ?? newChannel(sealed ? stored.last : state.forgottenThrough), fresh: [] }
       channels.set(name, channel)
+      if (!sealed) state.channels += 1
     }
     return channel
   }
@@ -88,6 +89,7 @@ export function createDraft(store: Store, stored: LogState, trimming: Trimming):
     },
     discard(key) {
       removals.push(key)
+      state.channels -= 1
       state.forgottenThrough = stored.last
     },
     changes() {
@@ -95,6 +97,7 @@ export function createDraft(store: Store, stored: LogState, trimming: Trimming):
       for (const channel of channels.values()) {
         if (channel.forgotten && channel.fresh.length === 0) {
           removals.push(channel.key)
+          state.channels -= 1
           continue
         }
         const { key, state: changed, fresh } = channel

@@ -56,9 +56,14 @@ export async function openLog(options: OpeningOptions): Promise<OpenedLog> {
         if (options.durability === 'os') await markClean(store.directory)
       },
     }
-  } catch (error) {
+  } catch (cause) {
     await release()
-    throw error
+    if (cause instanceof RejoinError) throw cause
+    const reason = (cause as Error).message
+    throw new RejoinError(
+      `The log in ${store.directory} cannot be opened: ${reason}. Restore it, or choose another folder.`,
+      { code: 'log-unavailable', cause },
+    )
   }
 }
 
@@ -72,16 +77,38 @@ async function restore(store: Store, { codec, environment }: OpeningOptions): Pr
   const stored = store.get(stateKey)
   const state = stored && openLogState(stateKey, stored)
   if (!state) return startBranch(store, { state: rebuildState(store, history), history }, codec, environment)
+  await checkChannels(store, state)
   if (await isUnclean(store.directory)) return startBranch(store, { state, history }, codec, environment)
   return { state, history }
 }
+
+/**
+ * An entry whose name is damaged is not found under the right one, and its channel would look as if it had never been. So
+ * all are looked at, 1 µs each; where there are so many that a start would take long, the sweep does it soon after.
+ */
+async function checkChannels(store: Store, state: LogState): Promise<void> {
+  if (state.channels > checkedAtOpen) return
+  const damaged: Buffer[] = []
+  let count = 0
+  for (const { key, value } of store.range(channelKey(''), afterChannels)) {
+    count += 1
+    if (!openChannelState(key, value)) damaged.push(key)
+  }
+  if (damaged.length === 0 && count === state.channels) return
+  state.forgottenThrough = state.last
+  state.channels = count - damaged.length
+  const puts = [{ key: stateKey, value: sealLogState(stateKey, state) }]
+  await store.write({ puts, removals: damaged })
+}
+
+const checkedAtOpen = 200_000
 
 interface Restored {
   readonly state: LogState
   readonly history: History
 }
 
-const emptyState: LogState = { last: origin, forgottenThrough: origin, nextChannel: 0, keys: 0 }
+const emptyState: LogState = { last: origin, forgottenThrough: origin, nextChannel: 0, channels: 0, keys: 0 }
 
 /** Goes on from what is there, on a branch of its own: readers that stood on something else will be told. */
 async function startBranch(
@@ -114,13 +141,15 @@ async function startBranch(
 function rebuildState(store: Store, history: History): LogState {
   let last = history.at(-1)?.first ?? origin
   let nextChannel = 0
+  let channels = 0
   for (const { key, value } of store.range(channelKey(''), afterChannels)) {
     const channel = openChannelState(key, value)
+    channels += 1
     if (!channel) continue
     last = latest(last, channel.newest)
     nextChannel = Math.max(nextChannel, channel.number + 1)
   }
-  return { last, forgottenThrough: last, nextChannel, keys: 0 }
+  return { last, forgottenThrough: last, nextChannel, channels, keys: 0 }
 }
 
 /**

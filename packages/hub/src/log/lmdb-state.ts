@@ -9,14 +9,18 @@ export interface LogState {
   forgottenThrough: Position
   /** The number the next new channel gets. */
   nextChannel: number
+  /** How many channels have an entry: one that is missing would be a loss that nobody sees. */
+  channels: number
   /** How many idempotency keys are kept. */
   keys: number
 }
 
-export function sealLogState(key: Uint8Array, { last, forgottenThrough, nextChannel, keys }: LogState): Buffer {
+export function sealLogState(key: Uint8Array, state: LogState): Buffer {
+  const { last, forgottenThrough, nextChannel, channels, keys } = state
   writer.position(last)
   writer.position(forgottenThrough)
   writer.number(nextChannel)
+  writer.number(channels)
   writer.number(keys)
   return writer.seal(key)
 }
@@ -29,6 +33,7 @@ export function openLogState(key: Uint8Array, sealed: Buffer): LogState | undefi
     last: reader.position(),
     forgottenThrough: reader.position(),
     nextChannel: reader.number(),
+    channels: reader.number(),
     keys: reader.number(),
   }
 }

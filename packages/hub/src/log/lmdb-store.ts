@@ -18,6 +18,8 @@ export interface Store {
    * `log-unavailable` when they could not be made. One at a time: the caller waits before it calls again.
    */
   write(changes: Changes): Promise<void>
+  /** Runs `task`, which reads. Where a page is damaged so that LMDB notices, it throws `log-unavailable`. */
+  reading<Result>(task: () => Result): Result
   /** Runs `task` while no other process writes to the file or does the same. */
   exclusively<Result>(task: () => Result): Result
   close(): Promise<void>
@@ -73,6 +75,16 @@ function storeOn(database: RootDatabase<Buffer, Buffer>, directory: string): Sto
         })
       } catch (error) {
         throw await unavailable(`The log in ${directory} cannot write`, directory, await reasonOf(error))
+      }
+    },
+    reading(task) {
+      try {
+        return task()
+      } catch (cause) {
+        throw new RejoinError(
+          `The log in ${directory} cannot be read here: ${(cause as Error).message}. Its file is damaged; restore it.`,
+          { code: 'log-unavailable', cause },
+        )
       }
     },
     exclusively: (task) => database.transactionSync(task),

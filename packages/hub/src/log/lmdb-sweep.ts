@@ -21,32 +21,45 @@ export function startSweep({ store, commits, environment, window, forgetAfterMs 
   const roundMs = Math.min(Math.max(window.maxAgeMs / 10, shortestRoundMs), longestRoundMs)
   let from = channelKey('')
   let stopped = false
-  let cancel = environment.after(roundMs, next)
+  let cancel = environment.after(pauseMs, next)
 
   function next(): void {
-    const now = environment.now()
-    const changes: Change[] = []
-    let left = channelsAtATime
-    for (const { key, value } of store.range(from, afterChannels)) {
-      if (left === 0) {
-        from = key
-        break
-      }
-      left -= 1
-      const state = openChannelState(key, value)
-      if (!state) {
-        changes.push({ size: 1, apply: (draft) => draft.discard(key) })
-      } else if (state.events > 0 ? state.oldestAt < now - window.maxAgeMs : state.emptySince < now - forgetAfterMs) {
-        changes.push({ size: 8, apply: (draft) => draft.sweep(channelOf(key), now - forgetAfterMs) })
-      }
-    }
-    const roundEnded = left > 0
-    if (roundEnded) from = channelKey('')
+    const { changes, roundEnded } = look(environment.now())
     const goOn = () => {
       if (!stopped) cancel = environment.after(roundEnded ? roundMs : pauseMs, next)
     }
     // What could not be swept now, because the disk is full or fails, is met again in the next round.
     Promise.all(changes.map((change) => commits.submit(change))).then(goOn, goOn)
+  }
+
+  /** The next channels, and what is to be done about them. */
+  function look(now: number): { changes: Change[]; roundEnded: boolean } {
+    const changes: Change[] = []
+    let left = channelsAtATime
+    try {
+      for (const { key, value } of store.range(from, afterChannels)) {
+        if (left === 0) {
+          from = key
+          return { changes, roundEnded: false }
+        }
+        left -= 1
+        const change = changeFor(key, value, now)
+        if (change) changes.push(change)
+      }
+    } catch {
+      // A page is damaged: whoever reads what stands there is told. The round begins again, before that place.
+      changes.length = 0
+    }
+    from = channelKey('')
+    return { changes, roundEnded: true }
+  }
+
+  function changeFor(key: Buffer, value: Buffer, now: number): Change | undefined {
+    const state = openChannelState(key, value)
+    if (!state) return { size: 1, apply: (draft) => draft.discard(key) }
+    const isDue = state.events > 0 ? state.oldestAt < now - window.maxAgeMs : state.emptySince < now - forgetAfterMs
+    if (!isDue) return undefined
+    return { size: 8, apply: (draft) => draft.sweep(channelOf(key), now - forgetAfterMs) }
   }
 
   return () => {

@@ -146,6 +146,7 @@ class LmdbLog implements Log {
   async append(entries: readonly NewEvent[], { once }: AppendOptions): Promise<Appended> {
     this.#assertOpen()
     if (entries.length === 0) return { places: [], repeated: false }
+    for (const { channel } of entries) checkKey(channel)
     const at = this.#now()
     const earlier = once && this.#once.earlier(once, at)
     if (earlier) return { places: await earlier, repeated: true }
@@ -158,6 +159,7 @@ class LmdbLog implements Log {
 
   async invalidate(channel: string): Promise<LogEvent> {
     this.#assertOpen()
+    checkKey(channel)
     const place = { position: this.#clock.next(), at: this.#now() }
     let entry: LogEvent | undefined
     await this.#commits.submit({
@@ -171,6 +173,10 @@ class LmdbLog implements Log {
 
   async read(channels: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
     this.#assertOpen()
+    return this.#opened.store.reading(() => this.#page(channels, after, through, limit))
+  }
+
+  #page(channels: readonly string[], after: Position, through: Position, limit: PageLimit): Page {
     const now = this.#now()
     const states = channels.map((channel) => this.#stateOf(channel, now))
     const end = isAfter(through, this.#announced) ? this.#announced : through
@@ -185,21 +191,22 @@ class LmdbLog implements Log {
 
   async windows(channels: readonly string[]): Promise<readonly Window[]> {
     this.#assertOpen()
-    const now = this.#now()
-    return channels.map((channel) => {
-      const state = this.#stateOf(channel, now)
-      const { events, bytes, trimmedThrough, newest } = state
-      if (events === 0) return { channel, events, bytes, trimmedThrough }
-      const first = { after: trimmedThrough, through: newest, limit: { events: 1, bytes: 1 } }
-      const read = readChannel(this.#opened.store, channel, state, first)
-      const oldest = 'events' in read ? read.events[0]?.position : read.wholeAfter
-      return { channel, events, bytes, trimmedThrough, newest, ...(oldest ? { oldest } : {}) }
-    })
+    return this.#opened.store.reading(() => channels.map((channel) => this.#windowOf(channel)))
+  }
+
+  #windowOf(channel: string): Window {
+    const state = this.#stateOf(channel, this.#now())
+    const { events, bytes, trimmedThrough, newest } = state
+    if (events === 0) return { channel, events, bytes, trimmedThrough }
+    const first = { after: trimmedThrough, through: newest, limit: { events: 1, bytes: 1 } }
+    const read = readChannel(this.#opened.store, channel, state, first)
+    const oldest = 'events' in read ? read.events[0]?.position : read.wholeAfter
+    return { channel, events, bytes, trimmedThrough, newest, ...(oldest ? { oldest } : {}) }
   }
 
   async tail(after: Position, onBatch: (batch: TailBatch) => void): Promise<Tail> {
     this.#assertOpen()
-    if (isAfter(this.#announced, after)) onBatch(this.#everythingAfter(after))
+    if (isAfter(this.#announced, after)) onBatch(this.#opened.store.reading(() => this.#everythingAfter(after)))
     this.#tails.add(onBatch)
     return { close: () => void this.#tails.delete(onBatch) }
   }
@@ -226,14 +233,15 @@ class LmdbLog implements Log {
     const { store } = this.#opened
     const trimming = { window: this.window, now: this.#now(), atMost: trimAtMost }
     const draft = createDraft(store, this.#state, trimming)
-    for (const change of changes) change.apply(draft)
-    const events = draft.changes()
-    const published = changes.flatMap(({ publish }) => publish ?? [])
-    const keys = this.#once.changes(published, draft.state, trimming.now)
-    await store.write({
-      removals: [...events.removals, ...keys.removals],
-      puts: [...events.puts, ...keys.puts, { key: stateKey, value: sealLogState(stateKey, draft.state) }],
+    const made = store.reading(() => {
+      for (const change of changes) change.apply(draft)
+      const events = draft.changes()
+      const published = changes.flatMap(({ publish }) => publish ?? [])
+      const keys = this.#once.changes(published, draft.state, trimming.now)
+      return { puts: [...events.puts, ...keys.puts], removals: [...events.removals, ...keys.removals] }
     })
+    made.puts.push({ key: stateKey, value: sealLogState(stateKey, draft.state) })
+    await store.write(made)
     return draft
   }
 
@@ -312,6 +320,17 @@ type Settings = LmdbLogOptions & {
   readonly durability: 'disk' | 'os'
   readonly window: Required<WindowOptions>
 }
+
+/** Refused before anything is stored: half a commit would be worse than none. */
+function checkKey(channel: string): void {
+  if (channel.length <= longestName) return
+  throw new RejoinError(`The channel name has ${channel.length} characters. Use at most ${longestName}.`, {
+    code: 'invalid-channel',
+  })
+}
+
+// LMDB takes keys of 1,978 bytes, and a character has up to three; the protocol's own limit is 256 bytes.
+const longestName = 512
 
 function appendOf(entries: readonly NewEvent[], places: readonly Place[], once: Once | undefined): Change {
   return {

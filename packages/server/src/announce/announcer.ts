@@ -15,6 +15,8 @@ export interface Readiness {
   /** Without a slash at the end. */
   url: string
   log: { name: string; window: WindowOptions }
+  /** Where the log keeps its files, when it has any. */
+  folder?: string
   /** False when other machines can reach the hub; without access rules they may read and publish everything. */
   loopbackOnly: boolean
 }

@@ -13,13 +13,14 @@ export function jsonLines(output: JsonOutput): Announcer {
   )
 
   return {
-    ready({ version, url, log, loopbackOnly }) {
+    ready({ version, url, log, folder, loopbackOnly }) {
       const { maxEvents, maxAgeMs, maxBytes } = log.window
       logger.info({
         event: 'server_ready',
         version,
         url,
         log: log.name,
+        ...(folder === undefined ? {} : { folder }),
         max_events: maxEvents,
         max_age_ms: maxAgeMs,
         max_bytes: maxBytes,

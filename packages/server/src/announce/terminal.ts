@@ -6,12 +6,12 @@ import { windowWords } from './window-words.ts'
 /** Announces to a person: how to begin, then a line for every reader that came back. */
 export function terminal({ write, colour, now }: Terminal): Announcer {
   return {
-    ready({ version, url, log, loopbackOnly }) {
+    ready({ version, url, log, folder, loopbackOnly }) {
       const lines = [
         '',
         `  ${style('bold', `Rejoin ${version}`)}  ${style('cyan', url)}`,
         '',
-        row('log', [log.name, windowWords(log.window)].join(', ')),
+        row('log', [folder ? `${log.name} in ${folder}` : log.name, windowWords(log.window)].join(', ')),
         row('open to', loopbackOnly ? 'this machine only' : style('red', 'everyone who can reach this address')),
         '',
         row('look', `${url}/`),

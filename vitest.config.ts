@@ -8,6 +8,10 @@ import { patchesOf } from './test/simulation/mutants.ts'
 const source = (path: string) => fileURLToPath(new URL(`packages/${path}`, import.meta.url))
 const alias = {
   '@rejoin/protocol': source('protocol/src/index.ts'),
+  '@rejoin/hub/express': source('hub/src/http/express.ts'),
+  '@rejoin/hub/fastify': source('hub/src/http/fastify.ts'),
+  '@rejoin/hub/fetch': source('hub/src/http/fetch.ts'),
+  '@rejoin/hub/hono': source('hub/src/http/hono.ts'),
   '@rejoin/hub/lmdb': source('hub/src/log/lmdb.ts'),
   '@rejoin/hub/memory': source('hub/src/log/memory.ts'),
   '@rejoin/hub/node': source('hub/src/http/node.ts'),

@@ -3,12 +3,19 @@ import { type Remote, startRemote } from '../processes/remote.ts'
 import type { Certificate, ServerCommands } from '../servers/serve.ts'
 import type { Subject } from './subject.ts'
 
-export type NodeSubjectName = 'rejoin' | 'better-sse' | 'plain res.write'
+/** The hub behind each of its adapters; `rejoin` is the one for Node's own server. */
+export const adapters = ['rejoin', 'rejoin, express', 'rejoin, fastify', 'rejoin, hono', 'rejoin, fetch'] as const
+
+export type NodeSubjectName = (typeof adapters)[number] | 'better-sse' | 'plain res.write'
 
 type NodeSubject = Subject & { readonly server: Remote<ServerCommands> }
 
 const programs: Record<NodeSubjectName, string> = {
   rejoin: 'rejoin.js',
+  'rejoin, express': 'rejoin-express.js',
+  'rejoin, fastify': 'rejoin-fastify.js',
+  'rejoin, hono': 'rejoin-hono.js',
+  'rejoin, fetch': 'rejoin-fetch.js',
   'better-sse': 'better-sse.js',
   'plain res.write': 'plain.js',
 }

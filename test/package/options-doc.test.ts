@@ -33,7 +33,10 @@ describe('every option has its line in docs/reference/hub.md, and no other has',
   })
 
   test('of nodeHandler', () => {
-    expect(documented('## `nodeHandler')).toEqual(declared([hub('http/node.ts'), 'NodeHandlerOptions']))
+    const options = ['AdapterOptions', 'BasePathOptions', 'ProxyOptions']
+    expect(documented('## `nodeHandler')).toEqual(
+      declared(...options.map((name): [string, string] => [hub('http/options.ts'), name])),
+    )
   })
 
   test('of memoryLog', () => {

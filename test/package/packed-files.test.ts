@@ -10,6 +10,7 @@ interface Manifest {
   dependencies?: Record<string, string>
   optionalDependencies?: Record<string, string>
   peerDependencies?: Record<string, string>
+  peerDependenciesMeta?: Record<string, { optional?: boolean }>
 }
 
 describe.each(packageFolders)('packages/%s, packed', (folder) => {
@@ -43,7 +44,17 @@ test.each([
 ])('packages/%s brings along %j and nothing else', (folder, dependencies) => {
   const manifest = manifestOf(folder)
   expect(Object.keys(manifest.dependencies ?? {})).toEqual(dependencies)
-  expect(Object.keys({ ...manifest.optionalDependencies, ...manifest.peerDependencies })).toEqual([])
+  expect(Object.keys(manifest.optionalDependencies ?? {})).toEqual([])
+})
+
+test.each([
+  ['protocol', []],
+  ['client', []],
+  ['hub', ['lmdb']],
+])('packages/%s works with %j when its user has it, and installs without', (folder, peers) => {
+  const { peerDependencies = {}, peerDependenciesMeta = {} } = manifestOf(folder)
+  expect(Object.keys(peerDependencies)).toEqual(peers)
+  expect(Object.keys(peerDependencies).filter((name) => !peerDependenciesMeta[name]?.optional)).toEqual([])
 })
 
 async function packedFiles(folder: string): Promise<string[]> {

@@ -58,6 +58,8 @@ const reactions: { readonly [Type in Input['type']]: Reaction<Extract<Input, { t
   connect: open,
   timer: due,
   wake,
+  // Chromium 156: a body that got bytes while its page was frozen is never read to again, and never fails.
+  thaw: (next, moment) => isOpen(next) && open(next, moment),
   hide: (next) => rest(next, null),
   close: (next) => close(next, 'closed'),
   answered,
@@ -366,6 +368,8 @@ export type Input =
   | { readonly type: 'timer' }
   /** The machine or the page was away and is back. */
   | { readonly type: 'wake' }
+  /** The page was frozen and is no more. */
+  | { readonly type: 'thaw' }
   /** The page is hidden, and the user wants no connection then. */
   | { readonly type: 'hide' }
   | { readonly type: 'close' }

@@ -88,6 +88,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   onWake(
     () => dispatch({ type: 'wake' }),
     () => pauseWhenHidden && dispatch({ type: 'hide' }),
+    () => dispatch({ type: 'thaw' }),
     life.signal,
   )
   if (reports) void import('./reconnect-reports.ts').then((it) => it.reportReconnects(onState, address, reports, clock))

@@ -41,7 +41,7 @@ const happening = fc.oneof(
   },
   {
     weight: 2,
-    arbitrary: fc.record({ what: fc.constantFrom('wake' as const, 'connect' as const, 'hide' as const) }),
+    arbitrary: fc.record({ what: fc.constantFrom('wake' as const, 'connect' as const, 'hide' as const, 'thaw' as const) }),
   },
   { weight: 1, arbitrary: fc.record({ what: fc.constant('close' as const) }) },
 )

@@ -282,6 +282,16 @@ describe('a page', () => {
     await server.visit()
   })
 
+  test('that was frozen in the background does not trust the line it had', async () => {
+    const { window } = page('hidden')
+    const { stream } = start()
+    const first = await server.stream()
+    first.send(...hello({ heartbeatMs: 25_000 }, 'e1'))
+    await moved(stream, 'e1')
+    window.dispatchEvent(new Event('resume'))
+    expect((await server.visit()).headers['last-event-id']).toBe('e1')
+  })
+
   test('that was frozen for longer than its line lives connects anew when it thaws', async () => {
     const { window } = page()
     const { stream } = start()

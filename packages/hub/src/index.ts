@@ -1,5 +1,6 @@
 export type { Cancel, Environment } from './environment.ts'
 export type { LimitOptions } from './hub/admission.ts'
+export type { StreamFrame } from './hub/frame-reader.ts'
 export type { Grant } from './hub/grant.ts'
 export {
   type ChannelWindow,
@@ -16,13 +17,13 @@ export type { Message } from './hub/message.ts'
 export type { HubObservations, ReaderFacts, ReaderObservation } from './hub/observation.ts'
 export type { ReplayLimits, Start } from './hub/opening.ts'
 export type { PollAnswer, PollOptions } from './hub/poll.ts'
-export type { PollFrame } from './hub/poll-sink.ts'
 export type { Client, Rights } from './hub/presence.ts'
 export type { RetryOptions } from './hub/retry.ts'
 export type { EndOptions, Session } from './hub/session.ts'
 export type { SharedBytes, Sink } from './hub/sink.ts'
 export { type Absence, recommendWindow, type SmallWindow, type WindowNeed } from './hub/sizing.ts'
 export type { SnapshotHook, SnapshotOptions } from './hub/snapshot.ts'
+export type { StreamOptions } from './hub/stream.ts'
 export { createSubscription, type Subscription } from './hub/subscription.ts'
 export type {
   Appended,

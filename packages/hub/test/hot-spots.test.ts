@@ -4,7 +4,7 @@ import { comparePositions, isAfter, type Position } from '@rejoin/protocol'
 import { describe, expect, test, vi } from 'vitest'
 import { createBlocks } from '../src/hub/blocks.ts'
 import { createCatchUpQueue } from '../src/hub/catch-up.ts'
-import { encodeFrame } from '../src/hub/frame.ts'
+import { encodeFrame, encodeFrames } from '../src/hub/frame.ts'
 import { createHotWindow } from '../src/hub/hot-window.ts'
 import { createStallWatch } from '../src/hub/stall.ts'
 import type { Log, LogEvent } from '../src/log/contract.ts'
@@ -16,6 +16,8 @@ const event = (position: Position, previous: Position, channel = 'a', data = 'x'
 })
 const frame = (position: Position, channel = 'a', data = 'x') =>
   encodeFrame(event(position, at(0), channel, data), `${position.ms}`)
+
+const encode = (events: readonly LogEvent[]) => encodeFrames(events, () => 'id')
 
 describe('blocks of the log', () => {
   async function openLog(count: number, maxBytes = 10_000_000) {
@@ -40,7 +42,6 @@ describe('blocks of the log', () => {
         return inner.read(...question)
       },
     }
-    const encode = (one: LogEvent) => encodeFrame(one, 'id')
     const blocks = createBlocks({ log: log as Log, maxBytes, encode })
     const head = await inner.head()
     return { inner, blocks, head, places, reads: () => reads, most: () => most }
@@ -81,7 +82,7 @@ describe('blocks of the log', () => {
         completeThrough: at(9),
       }),
     }
-    const blocks = createBlocks({ log: log as unknown as Log, maxBytes: 1000, encode: (one) => encodeFrame(one, 'id') })
+    const blocks = createBlocks({ log: log as unknown as Log, maxBytes: 1000, encode })
     expect(await blocks.read('a', at(5), at(9))).toMatchObject({ channels: ['a'], reason: 'expired' })
     expect(await blocks.read('a', at(8), at(9))).toMatchObject({ through: at(9) })
   })
@@ -106,7 +107,7 @@ describe('blocks of the log', () => {
         return inner.read(...question)
       },
     }
-    const blocks = createBlocks({ log: log as unknown as Log, maxBytes: 1, encode: (one) => encodeFrame(one, 'id') })
+    const blocks = createBlocks({ log: log as unknown as Log, maxBytes: 1, encode })
     await blocks.read('a', places[0] as Position, head)
     await blocks.read('a', places[0] as Position, head)
     expect(reads).toBe(2)
@@ -136,6 +137,15 @@ describe('the hot window', () => {
     expect([frames.length < 12, cut]).toEqual([true, true])
     expect(frames.map((one) => one.position.ms)).toEqual(frames.map((_, index) => index + 1))
   })
+})
+
+test('a block is encoded as its events are one by one, whatever their characters', () => {
+  const events = ['plain', 'é', '', '🦊\nsecond line', 'plain again'].map((data, n) =>
+    event(at(n + 1), at(n), 'a', data),
+  )
+  const text = ({ bytes }: { bytes: Uint8Array }) => Buffer.from(bytes).toString()
+  const idOf = ({ ms }: Position) => `id-${ms}`
+  expect(encodeFrames(events, idOf).map(text)).toEqual(events.map((one) => text(encodeFrame(one, idOf(one.position)))))
 })
 
 test('lists in order merge into one in order, whatever their lengths', () => {

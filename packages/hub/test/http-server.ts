@@ -1,4 +1,4 @@
-import { createServer, request as httpRequest } from 'node:http'
+import { createServer, request as httpRequest, type RequestListener } from 'node:http'
 import { type AddressInfo, connect as connectSocket } from 'node:net'
 import { createHub, type Hub, type HubOptions } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
@@ -33,7 +33,12 @@ export async function serveHub(
   handler: NodeHandlerOptions = {},
 ): Promise<TestServer> {
   const hub = await createHub({ log: memoryLog(), ...options })
-  const server = createServer(nodeHandler(hub, handler))
+  return serveListener(hub, nodeHandler(hub, handler))
+}
+
+/** A hub behind whatever answers for it. */
+export async function serveListener(hub: Hub, listener: RequestListener): Promise<TestServer> {
+  const server = createServer(listener)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   onTestFinished(async () => {

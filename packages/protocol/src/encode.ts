@@ -19,10 +19,18 @@ export function encodeEvent({ id, type, data }: OutgoingEvent): string {
     frame = `id: ${id}\n`
   }
   if (type !== 'message') {
-    if (type === '' || lineBreaker.test(type)) throw brokenField('type', type)
+    if (type !== checkedType) checkType(type)
     frame += `event: ${type}\n`
   }
   return `${frame}data: ${onDataLines(data)}\n\n`
+}
+
+// Of a thousand events in a row, most are of one type.
+let checkedType = 'message'
+
+function checkType(type: string): void {
+  if (type === '' || lineBreaker.test(type)) throw brokenField('type', type)
+  checkedType = type
 }
 
 /** A comment, which readers ignore and proxies count as life. */

@@ -30,6 +30,12 @@ export function forbidden(): RejoinError {
   return new RejoinError('You have no right to this channel, or to one of these.', { code: 'forbidden' })
 }
 
+export function tooLarge(maxBytes: number): RejoinError {
+  return new RejoinError(`The body is over ${maxBytes} bytes. Publish a reference to large data instead.`, {
+    code: 'too-large',
+  })
+}
+
 /** For readers that can read a status (§4.12); others are told in a stream, which alone an EventSource returns from. */
 export function overloaded(retryMs: number): Answer {
   const error = {

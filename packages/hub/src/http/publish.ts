@@ -22,19 +22,20 @@ export async function publishBody(
   const assertAllowed = (name: string) => {
     if (grant && !mayPublish(grant, name)) throw forbidden()
   }
+  const { durability } = hub.log
   const text = decodeUtf8(body)
   if (channel !== '') {
     assertAllowed(channel)
     const type = query.get('type')
     const event = await hub.publish(channel, { text, ...(type === null ? {} : { type }) }, options)
-    return jsonAnswer(201, { id: event.id })
+    return jsonAnswer(201, { id: event.id, durability })
   }
   const value = parseJson(text)
   if (!Array.isArray(value)) {
     const envelope = readEnvelope(value, '')
     assertAllowed(envelope.channel)
     const event = await hub.publish(envelope.channel, envelope, options)
-    return jsonAnswer(201, { id: event.id })
+    return jsonAnswer(201, { id: event.id, durability })
   }
   if (value.length === 0) {
     throw new RejoinError('The batch is empty. Send at least one event.', { code: 'invalid-event' })
@@ -42,7 +43,7 @@ export async function publishBody(
   const envelopes = value.map((item, index) => readEnvelope(item, `Event ${index} of the batch: `))
   for (const envelope of envelopes) assertAllowed(envelope.channel)
   const events = await hub.publishBatch(envelopes, options)
-  return jsonAnswer(201, { events: events.map(({ id }) => ({ id })) })
+  return jsonAnswer(201, { events: events.map(({ id }) => ({ id })), durability })
 }
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

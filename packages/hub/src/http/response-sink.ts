@@ -2,6 +2,7 @@ import { type IncomingMessage, OutgoingMessage, type ServerResponse } from 'node
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import type { SharedBytes, Sink } from '../hub/sink.ts'
+import { http2StreamOf } from './http2-stream.ts'
 
 /**
  * Writes a session's bytes to a Node response.
@@ -47,8 +48,11 @@ class ResponseSink implements DrainableSink {
   }
 
   destroy(): void {
-    // A reset, because a FIN would queue behind what the peer does not read.
-    if (this.#response.socket) this.#response.socket.resetAndDestroy()
+    const stream = http2StreamOf(this.#response)
+    // A reset, because a FIN would queue behind what the peer does not read; of the stream alone where others share the
+    // connection.
+    if (stream) stream.close(http2Cancel)
+    else if (this.#response.socket) this.#response.socket.resetAndDestroy()
     else this.#response.destroy()
   }
 
@@ -57,6 +61,9 @@ class ResponseSink implements DrainableSink {
     return () => void this.#target.off('drain', listener)
   }
 }
+
+// RFC 9113, section 7: the stream is no longer needed. Written out, because not every platform has a `node:http2`.
+const http2Cancel = 8
 
 export interface DrainableSink extends Sink {
   /** Calls `listener` each time the sink has emptied after it was full. Returns a function that stops it. */

@@ -5,22 +5,24 @@ import type { ReaderFacts } from '../hub/observation.ts'
 import { type Answer, forbidden, jsonAnswer, overloaded, refusal } from './answer.ts'
 import { answerPoll } from './poll.ts'
 import { maxBodyBytes, publishBody } from './publish.ts'
-import { readSubscription, streamHeaders } from './subscribe.ts'
-import { below, parseTarget, type Target } from './target.ts'
+import { type Channels, readSubscription, streamHeaders } from './subscribe.ts'
+import { below, parseTarget, pathUnder, type Target } from './target.ts'
 
 /** A request, as far as routing needs it: what every HTTP framework can tell. */
 export interface RequestHead {
   readonly method: string
   /** Path and query. */
   readonly url: string
+  /** What stands before the hub's own paths; left out, nothing. */
+  readonly basePath?: string
   /** Value of the header with this lower-case name. */
   header(name: string): string | undefined
   /** The peer's address, null when unknown. */
   readonly ip: string | null
   /** Whether the peer is a proxy of ours, whose forwarded headers may be believed. */
   readonly trusted: boolean
-  /** Asks the program for the requester's rights. Left out, everybody may do everything. */
-  readonly authorize?: () => Grant | null | Promise<Grant | null>
+  /** Asks the program for the requester's rights; undefined where everybody may do everything. */
+  readonly authorize: (() => Grant | null | Promise<Grant | null>) | undefined
 }
 
 /**
@@ -38,28 +40,52 @@ export type Plan =
   | { readonly kind: 'poll'; answer(signal: AbortSignal): Promise<Answer> }
   | { readonly kind: 'body'; readonly maxBytes: number; accept(body: Uint8Array): Promise<Answer> }
 
+/** The first segments of the hub's paths, for frameworks that want to know them beforehand. */
+export const doors = ['events', 'stream', 'poll', 'publish'] as const
+
+/** For a path that is nobody's. */
+export const nothingHere: Plan = answerWith(
+  jsonAnswer(404, {
+    error: { code: 'not-found', message: 'Nothing is here. Read /events/<channel>, or POST to /publish/<channel>.' },
+  }),
+)
+
 /** The plan for a request, undefined when its path is none of the hub's. Never throws and never rejects. */
 export function route(hub: Hub, request: RequestHead): Promise<Plan> | undefined {
   const target = parseTarget(request.url)
-  const stream = below('events', target.path) ?? below('stream', target.path)
-  const poll = below('poll', target.path)
-  const publish = below('publish', target.path)
+  const path = pathUnder(request.basePath ?? '', target.path)
+  const stream = below('events', path) ?? below('stream', path)
+  const poll = below('poll', path)
+  const publish = below('publish', path)
   const plan =
     (stream !== undefined && planStream(hub, stream, target, request)) ||
     (poll !== undefined && planPoll(hub, poll, target, request)) ||
     (publish !== undefined && planPublish(hub, publish, target, request))
-  return plan
-    ? plan.catch((error) => {
-        if (!(error instanceof RejoinError)) hub.failed(error)
-        return answerWith(refusal(error))
-      })
-    : undefined
+  return plan ? explained(hub, plan) : undefined
 }
 
-async function planStream(hub: Hub, channel: string, target: Target, request: RequestHead): Promise<Plan> {
+/** The plan for a request that the program has routed to a stream by itself. Never throws and never rejects. */
+export function routeStream(
+  hub: Hub,
+  request: RequestHead,
+  channels: () => Channels | Promise<Channels>,
+): Promise<Plan> {
+  const plan = async () => planStream(hub, await channels(), parseTarget(request.url), request)
+  return explained(hub, plan())
+}
+
+/** With an answer in place of a failure. */
+function explained(hub: Hub, plan: Promise<Plan>): Promise<Plan> {
+  return plan.catch((error) => {
+    if (!(error instanceof RejoinError)) hub.failed(error)
+    return answerWith(refusal(error))
+  })
+}
+
+async function planStream(hub: Hub, channels: Channels, target: Target, request: RequestHead): Promise<Plan> {
   if (request.method === 'HEAD') return answerWith({ status: 200, headers: streamHeaders(false), body: '' })
   if (request.method !== 'GET') return wrongMethod('GET')
-  const subscribe = await readRequest(channel, target, request)
+  const subscribe = await readRequest(channels, target, request)
   const { reader, subscription, rights } = subscribe
   const turnedAway = target.query.get('reject') === 'status' ? hub.refuse(reader, subscription) : undefined
   if (turnedAway) return answerWith(overloaded(turnedAway.retryMs))
@@ -74,11 +100,11 @@ async function planPoll(hub: Hub, channel: string, target: Target, request: Requ
 
 /** What a reader asks for, if it may. */
 async function readRequest(
-  channel: string,
+  channels: Channels,
   target: Target,
   request: RequestHead,
 ): Promise<SubscribeRequest & { reader: ReaderFacts }> {
-  const asked = readSubscription(channel, target, request)
+  const asked = readSubscription(channels, target, request)
   const grant = await grantOf(request)
   if (grant && !maySubscribe(grant, asked.subscription)) throw forbidden()
   const reader = { ip: request.ip, userAgent: request.header('user-agent') ?? null, subject: grant?.subject ?? null }

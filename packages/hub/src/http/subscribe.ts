@@ -15,16 +15,18 @@ export function streamHeaders(authenticated: boolean): Record<string, string> {
 }
 
 /**
- * Reads what a reader asks for (§3.1, §4.1). Throws on a bad channel or type. `channel` is what stood in the path, '' for
- * none.
+ * Where a subscription's channels come from: a text is what stood in the path, '' for none, and the query may name more; a
+ * list is the program's own, and the request has no say in it.
  */
+export type Channels = string | readonly string[]
+
+/** Reads what a reader asks for (§3.1, §4.1). Throws on a bad channel or type. */
 export function readSubscription(
-  channel: string,
+  named: Channels,
   { query }: Target,
   request: RequestHead,
 ): Pick<SubscribeRequest, 'subscription' | 'start' | 'client' | 'heartbeat'> {
-  const channels = channel === '' ? query.getAll('channel') : [channel, ...query.getAll('channel')]
-  const subscription = createSubscription(channels, query.getAll('type'))
+  const subscription = createSubscription(channelsOf(named, query), query.getAll('type'))
   const id = query.get('clientId')
   const attempt = Number(query.get('attempt'))
   return {
@@ -33,6 +35,11 @@ export function readSubscription(
     ...(id && id.length <= 128 && Number.isSafeInteger(attempt) ? { client: { id, attempt } } : {}),
     ...(query.get('heartbeat') === 'event' ? { heartbeat: 'event' as const } : {}),
   }
+}
+
+function channelsOf(named: Channels, query: URLSearchParams): readonly string[] {
+  if (typeof named !== 'string') return named
+  return named === '' ? query.getAll('channel') : [named, ...query.getAll('channel')]
 }
 
 function readStart(query: URLSearchParams, request: RequestHead, channels: readonly string[]): Start {

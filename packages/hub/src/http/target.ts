@@ -11,6 +11,12 @@ export function parseTarget(url: string): Target {
   return { path: relative.slice(0, mark), query: new URLSearchParams(relative.slice(mark + 1)) }
 }
 
+/** The path without what stands before the hub's own; '' when it is not below that. */
+export function pathUnder(basePath: string, path: string): string {
+  const base = basePath.replace(/\/$/, '')
+  return path.startsWith(`${base}/`) ? path.slice(base.length) : ''
+}
+
 /** What stands behind `/<route>/`, percent-decoded; undefined when the path is another's, '' when nothing follows. */
 export function below(route: string, path: string): string | undefined {
   if (path === `/${route}`) return ''

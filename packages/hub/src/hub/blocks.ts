@@ -29,7 +29,7 @@ export interface Blocks {
 export interface BlocksOptions {
   readonly log: Log
   readonly maxBytes: number
-  encode(event: LogEvent): Frame
+  encode(events: readonly LogEvent[]): Frame[]
 }
 
 const blockEvents = 1024
@@ -101,7 +101,7 @@ export function createBlocks({ log, maxBytes, encode }: BlocksOptions): Blocks {
     const page = await log.read([channel], after, through, { events: blockEvents, bytes: blockBytes })
     if (page.gap) return page.gap
     borders.add(channel, page.completeThrough)
-    const frames = page.events.map(encode)
+    const frames = encode(page.events)
     const broken = brokenLink(frames, after)
     if (broken) return { channels: [channel], reason: 'expired', wholeAfter: broken.previous }
     return { after, through: page.completeThrough, frames, bytes: frames.reduce(addCost, blockOverhead) }

@@ -13,7 +13,8 @@ import type { AppendOptions, Log, LogEvent, LogSource, NewEvent, Place, Window }
 import { createAdmission, type LimitOptions } from './admission.ts'
 import { createBlocks } from './blocks.ts'
 import { createCatchUpQueue } from './catch-up.ts'
-import { encodeFrame } from './frame.ts'
+import { encodeFrame, encodeFrames } from './frame.ts'
+import type { StreamFrame } from './frame-reader.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createLive } from './live.ts'
 import { type Message, toNewEvent } from './message.ts'
@@ -28,6 +29,7 @@ import { type Sink, shareBytes } from './sink.ts'
 import { watchWindow } from './sizing.ts'
 import { createSnapshots, type SnapshotOptions } from './snapshot.ts'
 import { createStallWatch } from './stall.ts'
+import { createStream, type StreamOptions } from './stream.ts'
 import type { Subscription } from './subscription.ts'
 
 export interface HubOptions extends RetryOptions, ReplayLimits, SnapshotOptions {
@@ -70,6 +72,11 @@ export interface Hub {
   ): Promise<PublishedEvent[]>
   /** Connects a reader; one for whom there is no room is sent away at once, with `close`. Adapters call this; `@rejoin/hub/node` is one. */
   subscribe(request: SubscribeRequest, sink: Sink): Session
+  /**
+   * A stream inside this program: `for await (const { id, type, data } of hub.stream(…))`. All frames are in it, those of
+   * the protocol included. It ends with the frame `close`, and rejects when it was not read from for too long.
+   */
+  stream(request: SubscribeRequest, options?: StreamOptions): AsyncIterable<StreamFrame>
   /**
    * Gives a reader that cannot hold a stream open what it would have read there: at once what it missed, else what happens
    * first, else nothing after `waitMs`. Asked again and again with the cursor of the last answer, it is a stream.
@@ -173,7 +180,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const admission = createAdmission(options.limits ?? {})
   const retry = createRetryPolicy(options, environment, () => sessions.size)
   // Half for what is new, half for what returning readers make us read again.
-  const blocks = createBlocks({ log, maxBytes: hotBytes / 2, encode })
+  const blocks = createBlocks({ log, maxBytes: hotBytes / 2, encode: (events) => encodeFrames(events, idOf) })
   const start = await log.head()
   const live = createLive({
     start,
@@ -242,6 +249,22 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     session.start()
   }
 
+  function subscribe(request: SubscribeRequest, sink: Sink): Session {
+    const { subscription, start: from, reader = anonymous } = request
+    const session = createSession(context, { connection: nameConnection(), subscription, start: from, reader }, sink)
+    // Judged and counted in one step, so that readers who come together cannot all take the last place.
+    admission.knock(reader, environment.now())
+    const turnedAway = closed || draining ? 'drain' : refusal(reader, subscription) && 'overloaded'
+    admission.enter(reader)
+    if (turnedAway) {
+      session.end(turnedAway, { retryMs: retry.forGoodbye() })
+      return session
+    }
+    heartbeat.add(session, request.heartbeat === 'event')
+    begin(session, request)
+    return session
+  }
+
   function forget(session: Session): void {
     sessions.delete(session)
     heartbeat.remove(session)
@@ -288,21 +311,8 @@ export async function createHub(options: HubOptions): Promise<Hub> {
         publishing,
       )
     },
-    subscribe(request, sink) {
-      const { subscription, start: from, reader = anonymous } = request
-      const session = createSession(context, { connection: nameConnection(), subscription, start: from, reader }, sink)
-      // Judged and counted in one step, so that readers who come together cannot all take the last place.
-      admission.knock(reader, environment.now())
-      const turnedAway = closed || draining ? 'drain' : refusal(reader, subscription) && 'overloaded'
-      admission.enter(reader)
-      if (turnedAway) {
-        session.end(turnedAway, { retryMs: retry.forGoodbye() })
-        return session
-      }
-      heartbeat.add(session, request.heartbeat === 'event')
-      begin(session, request)
-      return session
-    },
+    subscribe,
+    stream: (request, streaming) => createStream(subscribe, request, streaming),
     poll: polls.poll,
     refuse(reader, subscription) {
       const reason = refusal(reader, subscription)

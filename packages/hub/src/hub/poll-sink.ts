@@ -1,18 +1,10 @@
-import { createParser } from '@rejoin/protocol'
-import type { SharedBytes, Sink } from './sink.ts'
-
-/** One frame of a stream, as a poll is given it. */
-export interface PollFrame {
-  /** The last id of the stream once this frame is counted, null while there was none: `lastEventId` of an `EventSource`. */
-  readonly id: string | null
-  readonly type: string
-  readonly data: string
-}
+import { createFrameReader, type StreamFrame } from './frame-reader.ts'
+import type { Sink } from './sink.ts'
 
 /** Keeps what a session writes, until it is enough for an answer. */
 export interface PollSink extends Sink {
   /** In the order of the stream, the last being the one that passed the limit. */
-  readonly frames: readonly PollFrame[]
+  readonly frames: readonly StreamFrame[]
   readonly retryMs: number
   /** There is something for the user among the frames, or the news of a gap. */
   readonly hasNews: boolean
@@ -24,25 +16,22 @@ export interface PollSink extends Sink {
 }
 
 export function createPollSink(maxBytes: number): PollSink {
-  const frames: PollFrame[] = []
+  const frames: StreamFrame[] = []
   let waiting: { condition: () => boolean; resolve: () => void }[] = []
   let bytes = 0
   let retryMs = 0
   let hasNews = false
   let ended = false
-  // The same bytes as everybody's, read back: an encoding of their own would be a second way to say the same thing.
-  const parser = createParser({ maxEventLength: Number.POSITIVE_INFINITY, onEvent: take, onRetry })
+  const framesOf = createFrameReader((ms) => {
+    retryMs = ms
+  })
 
-  function take({ id, type, data }: { id: string; type: string; data: string }): void {
+  function take(frame: StreamFrame): void {
     // What comes after is not lost: the reader asks for it with the id of the last frame that it got.
     if (bytes > maxBytes) return
-    frames.push({ id: id === '' ? null : id, type, data })
-    bytes += data.length + frameOverhead
-    hasNews ||= !withoutNews.has(type)
-  }
-
-  function onRetry(ms: number): void {
-    retryMs = ms
+    frames.push(frame)
+    bytes += frame.data.length + frameOverhead
+    hasNews ||= !withoutNews.has(frame.type)
   }
 
   function look(): void {
@@ -70,8 +59,8 @@ export function createPollSink(maxBytes: number): PollSink {
     get ended() {
       return ended
     },
-    write({ plain }: SharedBytes) {
-      parser.feed(decoder.decode(plain))
+    write(written) {
+      for (const frame of framesOf(written)) take(frame)
       look()
       return bytes <= maxBytes
     },
@@ -90,8 +79,6 @@ export function createPollSink(maxBytes: number): PollSink {
   }
 }
 
-// Every write ends with a whole frame, so that no character is cut; a BOM in it is text.
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 // An id, a type and what JSON puts around them.
 const frameOverhead = 100
 // Answered to at once, a reader of little on a busy hub would ask again without pause.

@@ -1,10 +1,11 @@
 import type { Environment } from '../environment.ts'
 import type { Log } from '../log/contract.ts'
+import type { StreamFrame } from './frame-reader.ts'
 import type { Refusal, SubscribeRequest } from './hub.ts'
 import type { Live } from './live.ts'
 import type { HubObservations, Observers } from './observation.ts'
 import { createPollReaders, type PollReadersContext } from './poll-readers.ts'
-import { createPollSink, type PollFrame, type PollSink } from './poll-sink.ts'
+import { createPollSink, type PollSink } from './poll-sink.ts'
 import type { Session } from './session.ts'
 
 export interface PollOptions {
@@ -22,7 +23,7 @@ export interface PollOptions {
 /** A piece of a stream, as long as there was something to say and not too long. */
 export interface PollAnswer {
   /** The frames of the stream in order, those of the protocol included. */
-  readonly events: readonly PollFrame[]
+  readonly events: readonly StreamFrame[]
   /** Where the next poll goes on; null when there is no place to come back to. */
   readonly cursor: string | null
   /** What to wait before the next poll when this one was closed, or failed. */

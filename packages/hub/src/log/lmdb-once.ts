@@ -46,7 +46,10 @@ export function createStoredOnce(
     begin(once, places, stored) {
       const id = idOf(once)
       const end = () => void underWay.delete(id)
-      underWay.set(id, { hash: once.hash, places: stored.then(() => places) })
+      const answer = stored.then(() => places)
+      // Of a commit that failed its publisher hears from `stored`; this one is for whoever comes with the same key.
+      answer.catch(() => undefined)
+      underWay.set(id, { hash: once.hash, places: answer })
       stored.then(end, end)
     },
     changes(made, state, now) {

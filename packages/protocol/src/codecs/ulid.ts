@@ -3,6 +3,8 @@ import { type IdCodec, maxMs48, refusePosition } from './codec.ts'
 
 /** 26 characters: 10 of `ms`, 8 of the epoch, 8 of `seq`. Within one branch the text sorts as the positions do. */
 export function ulid(): IdCodec {
+  // Many events have a millisecond in common, and with it the first 18 characters of their ids.
+  let shared = { ms: -1, epoch: '', text: '' }
   return {
     name: 'ulid',
     clock: 'hybrid',
@@ -10,7 +12,10 @@ export function ulid(): IdCodec {
     mark: (branch) => branch.epoch,
     encode(position, branch) {
       if (!(position.ms <= maxMs48 && position.seq <= maxSeq)) refusePosition('ulid', position)
-      return encode48(position.ms) + branch.epoch + encode40(position.seq)
+      const { ms, seq } = position
+      const { epoch } = branch
+      if (shared.ms !== ms || shared.epoch !== epoch) shared = { ms, epoch, text: encode48(ms) + epoch }
+      return shared.text + encode40(seq)
     },
     decode(text) {
       if (!canonical.test(text)) return undefined

@@ -1,0 +1,71 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Hub } from '../hub/hub.ts'
+import { askedChannels } from './asked-channels.ts'
+import { createNodeExchange } from './node-exchange.ts'
+import { nodeHead } from './node-head.ts'
+import type { AdapterOptions, SubscribeOptions } from './options.ts'
+import { nothingHere, type RequestHead, route, routeStream } from './route.ts'
+
+/** What is used of a request of Express, 4 or 5. */
+export interface ExpressRequest extends IncomingMessage {
+  readonly params: object
+  /** By the application's `trust proxy`. */
+  readonly ip?: string | undefined
+  readonly app: { get(setting: string): unknown }
+}
+
+export type ExpressHandler<Request extends ExpressRequest> = (
+  request: Request,
+  response: ServerResponse,
+  next?: () => void,
+) => void
+
+/**
+ * Streams at a route of your own: `app.get('/events/*channel', subscribe(hub))`, or `'/events/*'` on Express 4. The channel
+ * is what the pattern has matched, unless the option `channels` says.
+ */
+export function subscribe<Request extends ExpressRequest = ExpressRequest>(
+  hub: Hub,
+  options: SubscribeOptions<[request: Request]> = {},
+): ExpressHandler<Request> {
+  const exchange = createNodeExchange(hub, options)
+  return (request, response) => {
+    const plan = routeStream(hub, headOf(request, options), askedChannels(options, request.params, request))
+    exchange(plan, request, response)
+  }
+}
+
+/**
+ * All of the hub, streams, polls and publishing: `app.use(expressHandler(hub))`, or below a path, `app.use('/api', …)`. What
+ * is not the hub's goes on to the next handler. Mount it before `express.json()`, which would take a publish's body away.
+ */
+export function expressHandler<Request extends ExpressRequest = ExpressRequest>(
+  hub: Hub,
+  options: AdapterOptions<[request: Request]> = {},
+): ExpressHandler<Request> {
+  const exchange = createNodeExchange(hub, options)
+  return (request, response, next) => {
+    const plan = route(hub, headOf(request, options))
+    if (!plan && next) next()
+    else exchange(plan ?? nothingHere, request, response)
+  }
+}
+
+function headOf<Request extends ExpressRequest>(
+  request: Request,
+  { authorize }: AdapterOptions<[request: Request]>,
+): RequestHead {
+  const head = nodeHead(request)
+  return {
+    ...head,
+    ip: request.ip ?? null,
+    trusted: isTrusted(request, head.ip),
+    authorize: authorize && (() => authorize(request)),
+  }
+}
+
+/** Express compiles its setting `trust proxy` into a function of an address and its distance. */
+function isTrusted({ app }: ExpressRequest, peer: string | null): boolean {
+  const trust = app.get('trust proxy fn') as ((address: string | null, distance: number) => boolean) | undefined
+  return trust?.(peer, 0) ?? false
+}

@@ -1,0 +1,63 @@
+import type { Hub } from '../hub/hub.ts'
+import { askedChannels } from './asked-channels.ts'
+import { createFetchExchange } from './fetch-exchange.ts'
+import { fetchHead } from './fetch-head.ts'
+import type { AdapterOptions, BasePathOptions, ProxyOptions, SubscribeOptions } from './options.ts'
+import { peerOf } from './peer.ts'
+import { nothingHere, type RequestHead, route, routeStream } from './route.ts'
+
+/** What a platform calls its handler with: a request, and what else it has to say, as Bun, Deno, Next and workers do. */
+export type FetchCall<Rest extends readonly unknown[]> = readonly [request: Request, ...rest: Rest]
+
+export interface AddressOptions<Rest extends readonly unknown[]> {
+  /**
+   * The address of the peer, which the request itself does not tell. Left out, limits per address do not hold, unless
+   * `trustProxy` is set.
+   */
+  ip?: (...call: FetchCall<Rest>) => string | null | undefined
+}
+
+export type FetchHandlerOptions<Rest extends readonly unknown[]> = AdapterOptions<FetchCall<Rest>> &
+  AddressOptions<Rest> &
+  BasePathOptions &
+  ProxyOptions
+
+export type FetchSubscribeOptions<Rest extends readonly unknown[]> = SubscribeOptions<FetchCall<Rest>> &
+  AddressOptions<Rest> &
+  ProxyOptions
+
+export type FetchHandler<Rest extends readonly unknown[]> = (...call: FetchCall<Rest>) => Promise<Response>
+
+/** All of the hub, streams, polls and publishing: `Deno.serve(fetchHandler(hub))`. Other paths are answered with 404. */
+export function fetchHandler<Rest extends readonly unknown[] = []>(
+  hub: Hub,
+  options: FetchHandlerOptions<Rest> = {},
+): FetchHandler<Rest> {
+  const exchange = createFetchExchange(hub, options)
+  const { basePath = '' } = options
+  return (...call) => exchange(route(hub, { ...headOf(call, options), basePath }) ?? nothingHere, call[0])
+}
+
+/**
+ * Streams at a path of your own, such as a route handler of Next.js. The channels are what the option `channels` says, or
+ * those in `?channel=`.
+ */
+export function subscribe<Rest extends readonly unknown[] = []>(
+  hub: Hub,
+  options: FetchSubscribeOptions<Rest> = {},
+): FetchHandler<Rest> {
+  const exchange = createFetchExchange(hub, options)
+  return (...call) => exchange(routeStream(hub, headOf(call, options), askedChannels(options, {}, ...call)), call[0])
+}
+
+function headOf<Rest extends readonly unknown[]>(
+  call: FetchCall<Rest>,
+  { authorize, ip, trustProxy }: FetchSubscribeOptions<Rest>,
+): RequestHead {
+  const head = fetchHead(call[0])
+  return {
+    ...head,
+    ...peerOf({ ...head, ip: ip?.(...call) ?? null }, trustProxy),
+    authorize: authorize && (() => authorize(...call)),
+  }
+}

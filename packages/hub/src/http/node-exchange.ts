@@ -1,0 +1,133 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { RejoinError } from '@rejoin/protocol'
+import type { Hub } from '../hub/hub.ts'
+import { type Answer, refusal, tooLarge } from './answer.ts'
+import { http2StreamOf } from './http2-stream.ts'
+import { defaultBudgetBytes } from './options.ts'
+import { createResponseSink } from './response-sink.ts'
+import type { Plan } from './route.ts'
+
+/** Carries out what was planned for a request, on Node's own request and response. */
+export type NodeExchange = (plan: Plan | Promise<Plan>, request: IncomingMessage, response: ServerResponse) => void
+
+/** For every adapter whose framework runs on Node's HTTP server. A response of HTTP/2 is one by its compatible half. */
+export function createNodeExchange(hub: Hub, options: { sinkBudgetBytes?: number }): NodeExchange {
+  const budgetBytes = options.sinkBudgetBytes ?? defaultBudgetBytes
+  return (plan, request, response) => {
+    // A reader that vanishes while it is written to is an everyday thing: 'close' follows and tells the session.
+    response.on('error', () => response.destroy())
+    void Promise.resolve(plan).then((what) => carryOut(what, request, response))
+  }
+
+  function carryOut(plan: Plan, request: IncomingMessage, response: ServerResponse): void {
+    // Whoever left while their rights were looked up would be a session that nobody ever ends.
+    if (hasGone(response)) return
+    if (plan.kind === 'answer') send(response, plan.answer)
+    else if (plan.kind === 'stream') stream(plan, request, response)
+    else if (plan.kind === 'poll') void poll(plan, request, response)
+    else void receive(plan, request).then((answer) => send(response, answer))
+  }
+
+  function stream(plan: Plan & { kind: 'stream' }, request: IncomingMessage, response: ServerResponse): void {
+    response.writeHead(200, plan.headers)
+    response.flushHeaders()
+    const sink = createResponseSink(request, response, budgetBytes)
+    const session = hub.subscribe(plan.subscribe, sink)
+    const stopListening = sink.onDrain(() => session.drained())
+    onceGone(request, response, () => {
+      stopListening()
+      session.disconnected()
+    })
+  }
+}
+
+function hasGone(response: ServerResponse): boolean {
+  return response.destroyed || response.closed || http2StreamOf(response)?.destroyed === true
+}
+
+async function poll(plan: Plan & { kind: 'poll' }, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const gone = new AbortController()
+  onceGone(request, response, () => gone.abort())
+  const answer = await plan.answer(gone.signal)
+  if (!gone.signal.aborted) send(response, answer)
+}
+
+/** Calls `cleanUp` once when the reader has gone. */
+function onceGone({ socket }: IncomingMessage, response: ServerResponse, cleanUp: () => void): void {
+  if (response.socket) response.once('close', cleanUp)
+  else onceQueuedGone(socket, response, cleanUp)
+}
+
+/** A response that waits behind another on the same socket has no socket yet, and is never told that it went. */
+function onceQueuedGone(socket: Socket, response: ServerResponse, cleanUp: () => void): void {
+  let onSocket = cleanUps.get(socket)
+  if (!onSocket) {
+    const waiting = new Set<() => void>()
+    onSocket = waiting
+    cleanUps.set(socket, waiting)
+    // One listener, however many requests one socket carries.
+    socket.once('close', () => {
+      for (const each of waiting) each()
+    })
+  }
+  const listed = onSocket
+  const gone = () => {
+    if (listed.delete(gone)) cleanUp()
+  }
+  listed.add(gone)
+  response.once('close', gone)
+}
+
+const cleanUps = new WeakMap<Socket, Set<() => void>>()
+
+function send(response: ServerResponse, { status, headers, body }: Answer): void {
+  response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) })
+  response.end(body)
+}
+
+async function receive({ maxBytes, accept }: Plan & { kind: 'body' }, request: IncomingMessage): Promise<Answer> {
+  try {
+    return await accept(bodyAtHand(request, maxBytes) ?? (await readBody(request, maxBytes)))
+  } catch (error) {
+    // The rest of a refused body is read and thrown away, or it would block the next request on this connection.
+    request.resume()
+    return refusal(error)
+  }
+}
+
+/** What middleware has read before us and left on the request, as bytes or text. */
+function bodyAtHand(request: IncomingMessage, maxBytes: number): Uint8Array | undefined {
+  if (!request.readableEnded) return undefined
+  const { body } = request as { body?: unknown }
+  if (typeof body !== 'string' && !(body instanceof Uint8Array)) {
+    throw new RejoinError(
+      'The body was parsed before the hub could read it, and what was sent is lost. Mount the hub before the body parser.',
+      { code: 'invalid-option' },
+    )
+  }
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  if (bytes.length > maxBytes) throw tooLarge(maxBytes)
+  return bytes
+}
+
+/** By its events: an async iterator over the request would make a publish over HTTP 14 % slower (`bench -- publish`). */
+function readBody(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
+  return new Promise((resolve, reject) => {
+    const parts: Buffer[] = []
+    let length = 0
+    const take = (part: Buffer) => {
+      length += part.length
+      if (length <= maxBytes) parts.push(part)
+      else refuse()
+    }
+    const refuse = () => {
+      request.off('data', take)
+      reject(tooLarge(maxBytes))
+    }
+    request.once('end', () => resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts, length)))
+    request.once('error', reject)
+    if (Number(request.headers['content-length']) > maxBytes) refuse()
+    else request.on('data', take)
+  })
+}

@@ -1,0 +1,32 @@
+import { createParser } from '@rejoin/protocol'
+import type { SharedBytes } from './sink.ts'
+
+/** One frame of a stream, as a reader inside the program is given it. */
+export interface StreamFrame {
+  /** The last id of the stream once this frame is counted, null while there was none: `lastEventId` of an `EventSource`. */
+  readonly id: string | null
+  readonly type: string
+  readonly data: string
+}
+
+/**
+ * Reads the frames of a session back from its bytes. They are the same bytes as everybody's: an encoding of their own would
+ * be a second way to say the same thing.
+ */
+export function createFrameReader(onRetry?: (ms: number) => void): (bytes: SharedBytes) => StreamFrame[] {
+  let frames: StreamFrame[] = []
+  const parser = createParser({
+    maxEventLength: Number.POSITIVE_INFINITY,
+    onEvent: ({ id, type, data }) => void frames.push({ id: id === '' ? null : id, type, data }),
+    ...(onRetry ? { onRetry } : {}),
+  })
+  return ({ plain }) => {
+    parser.feed(decoder.decode(plain))
+    const read = frames
+    frames = []
+    return read
+  }
+}
+
+// Every write ends with a whole frame, so that no character is cut; a BOM in it is text.
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })

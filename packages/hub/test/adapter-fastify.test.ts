@@ -1,0 +1,90 @@
+import type { RequestListener } from 'node:http'
+import compress from '@fastify/compress'
+import { createHub } from '@rejoin/hub'
+import { fastifyPlugin, subscribe } from '@rejoin/hub/fastify'
+import { memoryLog } from '@rejoin/hub/memory'
+import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
+import { describe, expect, test } from 'vitest'
+import { adapterContract, bearer } from './adapter-contract.ts'
+import { serveListener } from './http-server.ts'
+import { publish } from './publishing.ts'
+import { subscribeContract } from './subscribe-contract.ts'
+
+async function listenerOf(app: FastifyInstance): Promise<RequestListener> {
+  await app.ready()
+  return (request, response) => app.routing(request, response)
+}
+
+describe('Fastify', () => {
+  adapterContract(async (hub, { prefix, compressed, authorize }) => {
+    const app = fastify()
+    if (compressed) await app.register(compress, { threshold: 0 })
+    const options = authorize
+      ? { authorize: ({ raw }: FastifyRequest) => authorize(bearer(raw.headers.authorization)) }
+      : {}
+    await app.register(fastifyPlugin(hub, options), { prefix })
+    return listenerOf(app)
+  })
+
+  subscribeContract((hub, { wildcardAt, fixedAt, channels }) => {
+    const app = fastify()
+    app.get(`${wildcardAt}/*`, subscribe(hub))
+    app.get(fixedAt, subscribe(hub, { channels }))
+    return listenerOf(app)
+  })
+
+  test('leaves every other path, and its body, to the application', async () => {
+    const hub = await createHub({ log: memoryLog() })
+    const app = fastify()
+    await app.register(fastifyPlugin(hub))
+    app.post('/mine', async ({ body }) => ({ got: body }))
+    const { url } = await serveListener(hub, await listenerOf(app))
+    const body = JSON.stringify({ n: 1 })
+    const answer = await fetch(url('/mine'), { method: 'POST', body, headers: { 'Content-Type': 'application/json' } })
+    expect(await answer.json()).toEqual({ got: { n: 1 } })
+  })
+
+  test('sends the headers that hooks have set, as those of CORS', async () => {
+    const hub = await createHub({ log: memoryLog() })
+    const app = fastify()
+    app.addHook('onRequest', async (_request, reply) => {
+      reply.header('Access-Control-Allow-Origin', '*')
+    })
+    await app.register(fastifyPlugin(hub))
+    const { open } = await serveListener(hub, await listenerOf(app))
+    expect((await open('/events/a')).headers['access-control-allow-origin']).toBe('*')
+  })
+
+  test('a hook that refuses a request keeps it from the hub', async () => {
+    const hub = await createHub({ log: memoryLog() })
+    const app = fastify()
+    app.addHook('onRequest', async (_request, reply) => reply.code(418).send('no'))
+    await app.register(fastifyPlugin(hub))
+    const { url } = await serveListener(hub, await listenerOf(app))
+    expect((await fetch(url('/events/a'))).status).toBe(418)
+  })
+
+  test('believes a proxy when the application does, and only then', async () => {
+    for (const trustProxy of [true, false]) {
+      const hub = await createHub({ log: memoryLog() })
+      const app = fastify({ trustProxy })
+      await app.register(fastifyPlugin(hub))
+      const { open } = await serveListener(hub, await listenerOf(app))
+      const connected = new Promise((resolve) => void hub.on('connect', resolve))
+      const [id] = await publish(hub, 'a', 1)
+      await open('/events/a', { 'X-Forwarded-For': '192.0.2.7', 'X-Forwarded-Last-Event-Id': id as string })
+      expect(await connected).toMatchObject({
+        ip: trustProxy ? '192.0.2.7' : '127.0.0.1',
+        requested: trustProxy ? id : null,
+      })
+    }
+  })
+
+  test('a channel may be as long as the protocol lets it (§5.2)', async () => {
+    const hub = await createHub({ log: memoryLog() })
+    const app = fastify()
+    await app.register(fastifyPlugin(hub))
+    const { open } = await serveListener(hub, await listenerOf(app))
+    expect((await open(`/events/${'a'.repeat(256)}`)).status).toBe(200)
+  })
+})

@@ -1,0 +1,103 @@
+import { getRequestListener } from '@hono/node-server'
+import { createHub } from '@rejoin/hub'
+import { fetchHandler, subscribe } from '@rejoin/hub/fetch'
+import { memoryLog } from '@rejoin/hub/memory'
+import { describe, expect, test } from 'vitest'
+import { adapterContract, bearer } from './adapter-contract.ts'
+import { parse } from './recorder.ts'
+import { subscribeContract } from './subscribe-contract.ts'
+
+describe('Request and Response', () => {
+  adapterContract((hub, { prefix, authorize }) => {
+    const handler = fetchHandler(hub, {
+      basePath: prefix,
+      ...(authorize ? { authorize: ({ headers }) => authorize(bearer(headers.get('Authorization'))) } : {}),
+    })
+    return getRequestListener((request) => handler(request))
+  })
+
+  subscribeContract((hub, { wildcardAt, channels }) => {
+    // As Next.js calls the handler of app/live/[...channel]/route.ts, with the segments as they were matched.
+    const matched = subscribe(hub, {
+      channels: async (request: Request, { params }: { params: Promise<{ channel: string[] }> }) => [
+        (await params).channel.join('/'),
+        ...new URL(request.url).searchParams.getAll('channel'),
+      ],
+    })
+    const fixed = subscribe(hub, { channels })
+    return getRequestListener((request) => {
+      const { pathname } = new URL(request.url)
+      if (!pathname.startsWith(`${wildcardAt}/`)) return fixed(request)
+      const channel = pathname.slice(wildcardAt.length + 1).split('/')
+      return matched(request, { params: Promise.resolve({ channel: channel.map(decodeURIComponent) }) })
+    })
+  })
+
+  async function openHub(options = {}) {
+    const hub = await createHub({ log: memoryLog() })
+    return { hub, handler: fetchHandler(hub, options) }
+  }
+
+  test('what the reader has not taken waits in the hub, within the budget, and is counted', async () => {
+    const { hub, handler } = await openHub({ sinkBudgetBytes: 10_000 })
+    const response = await handler(new Request('http://x/events/a'))
+    const reader = response.body?.getReader() as ReadableStreamDefaultReader<Uint8Array>
+    const numbers = Array.from({ length: 500 }, (_, n) => n)
+    for (const n of numbers) {
+      await hub.publish('a', { data: n })
+      await new Promise(setImmediate)
+    }
+    let text = ''
+    let taken = 0
+    for (; data(text).length < 500; taken += 1) text += new TextDecoder().decode((await reader.read()).value)
+    expect(data(text)).toEqual(numbers.map(String))
+    // Live, each was a chunk of its own; what came from the log once the budget was spent came in few.
+    expect(taken).toBeLessThan(300)
+    await reader.cancel()
+  })
+
+  test('a reader that cancels the body is gone, and so is one whose request is aborted', async () => {
+    const { hub, handler } = await openHub()
+    const reasons: string[] = []
+    hub.on('close', ({ reason }) => void reasons.push(reason))
+    const cancelled = await handler(new Request('http://x/events/a'))
+    await cancelled.body?.cancel()
+    expect(reasons).toEqual(['disconnected'])
+    const abort = new AbortController()
+    const aborted = await handler(new Request('http://x/events/a', { signal: abort.signal }))
+    abort.abort()
+    expect(reasons).toEqual(['disconnected', 'disconnected'])
+    expect(await aborted.text()).toBe('')
+  })
+
+  test('the platform says who asks, by whatever else it calls the handler with', async () => {
+    const hub = await createHub({ log: memoryLog() })
+    const handler = fetchHandler(hub, { ip: (_request: Request, info: { address: string }) => info.address })
+    const connected = new Promise((resolve) => void hub.on('connect', resolve))
+    await handler(new Request('http://x/events/a'), { address: '192.0.2.7' })
+    expect(await connected).toMatchObject({ ip: '192.0.2.7' })
+  })
+
+  test('a proxy is believed when the program says so', async () => {
+    for (const trustProxy of [true, false]) {
+      const { hub, handler } = await openHub({ trustProxy })
+      const connected = new Promise((resolve) => void hub.on('connect', resolve))
+      await handler(new Request('http://x/events/a', { headers: { 'X-Forwarded-For': '10.0.0.1, 192.0.2.7' } }))
+      expect(await connected).toMatchObject({ ip: trustProxy ? '192.0.2.7' : null })
+    }
+  })
+
+  test('a hub that has no room sends the reader away in band', async () => {
+    const hub = await createHub({ log: memoryLog(), limits: { maxConnections: 1 } })
+    const handler = fetchHandler(hub)
+    await handler(new Request('http://x/events/a'))
+    const response = await handler(new Request('http://x/events/a'))
+    expect(await response.text()).toMatch(/event: close\ndata: \{"reason":"overloaded"\}\n\n$/)
+  })
+})
+
+function data(text: string): string[] {
+  return parse(text)
+    .events.filter(({ type }) => type === 'message')
+    .map((event) => event.data)
+}

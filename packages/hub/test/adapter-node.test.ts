@@ -1,0 +1,12 @@
+import { nodeHandler } from '@rejoin/hub/node'
+import { describe } from 'vitest'
+import { adapterContract, bearer } from './adapter-contract.ts'
+
+describe("Node's own HTTP server", () => {
+  adapterContract((hub, { prefix, authorize }) =>
+    nodeHandler(hub, {
+      basePath: prefix,
+      ...(authorize ? { authorize: ({ headers }) => authorize(bearer(headers.authorization)) } : {}),
+    }),
+  )
+})

@@ -12,7 +12,7 @@ const alias = {
   '@rejoin/hub/fastify': source('hub/src/http/fastify.ts'),
   '@rejoin/hub/fetch': source('hub/src/http/fetch.ts'),
   '@rejoin/hub/hono': source('hub/src/http/hono.ts'),
-  '@rejoin/hub/lmdb': source('hub/src/log/lmdb.ts'),
+  '@rejoin/hub/lmdb': source('hub/src/log/lmdb/log.ts'),
   '@rejoin/hub/memory': source('hub/src/log/memory.ts'),
   '@rejoin/hub/node': source('hub/src/http/node.ts'),
   '@rejoin/hub/testing': source('hub/src/testing/index.ts'),

@@ -33,7 +33,7 @@ const forbidden = [
 
   { from: 'packages/hub/src/hub/session.ts', imports: '../http/sink.ts', advice: 'the sink or the callback' },
   { from: 'packages/hub/src/hub/session.ts', imports: '../log/memory.ts', advice: 'not a concrete log' },
-  { from: 'packages/hub/src/hub/session.ts', imports: '../log/lmdb.ts', advice: 'not a concrete log' },
+  { from: 'packages/hub/src/hub/session.ts', imports: '../log/lmdb/log.ts', advice: 'not a concrete log' },
   { from: 'packages/hub/src/hub/session.ts', imports: '../log/redis/index.ts', advice: 'not a concrete log' },
   { from: 'packages/hub/src/hub/session.ts', imports: '../log/postgres.ts', advice: 'not a concrete log' },
   {

@@ -44,7 +44,7 @@ describe('every option has its line in docs/reference/hub.md, and no other has',
   })
 
   test('of lmdbLog', () => {
-    expect(documented('## `lmdbLog')).toEqual(declared([hub('log/lmdb.ts'), 'LmdbLogOptions']))
+    expect(documented('## `lmdbLog')).toEqual(declared([hub('log/lmdb/log.ts'), 'LmdbLogOptions']))
   })
 })
 

@@ -178,7 +178,7 @@ describe('a file that cannot be a log is refused, with advice', () => {
     const { open, data } = lmdbWorkbench()
     await (await open()).close()
     const { root, key, value } = entryOf(data(), 'F')
-    const { ByteWriter, unseal } = await import('../src/log/lmdb-bytes.ts')
+    const { ByteWriter, unseal } = await import('../src/log/lmdb/bytes.ts')
     const writer = new ByteWriter()
     writer.text(JSON.stringify({ ...JSON.parse(unseal(key, value)!.text()), version: 2 }))
     await root.put(key, writer.seal(key))

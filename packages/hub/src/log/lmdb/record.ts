@@ -1,7 +1,7 @@
 import type { Position } from '@rejoin/protocol'
-import type { LogEvent } from './contract.ts'
-import { type ByteReader, ByteWriter, unseal } from './lmdb-bytes.ts'
-import { positionOf } from './lmdb-keys.ts'
+import type { LogEvent } from '../contract.ts'
+import { type ByteReader, ByteWriter, unseal } from './bytes.ts'
+import { positionOf } from './keys.ts'
 
 /**
  * The events that one commit added to one channel, as one value of the store. One by one they would cost a key, a search

@@ -12,7 +12,7 @@ import {
   RejoinError,
   ulid,
 } from '@rejoin/protocol'
-import type { Cancel, Environment } from '../environment.ts'
+import type { Cancel, Environment } from '../../environment.ts'
 import type {
   Appended,
   AppendOptions,
@@ -28,19 +28,19 @@ import type {
   TailBatch,
   Window,
   WindowOptions,
-} from './contract.ts'
-import type { IdempotencyOptions, Once } from './idempotency.ts'
-import { type Change, type Commits, createCommits } from './lmdb-commits.ts'
-import { createDraft, type Draft } from './lmdb-draft.ts'
-import { afterChannels, channelKey, channelOf, stateKey } from './lmdb-keys.ts'
-import { createStoredOnce, type StoredOnce } from './lmdb-once.ts'
-import { type OpenedLog, openLog } from './lmdb-opening.ts'
-import { mergePages } from './lmdb-page.ts'
-import { type ChannelEvents, type ChannelRead, readChannel } from './lmdb-read.ts'
-import { type ChannelState, type LogState, openChannelState, sealLogState } from './lmdb-state.ts'
-import { startSweep } from './lmdb-sweep.ts'
-import { trimChannel } from './lmdb-trim.ts'
-import { windowOf } from './window.ts'
+} from '../contract.ts'
+import type { IdempotencyOptions, Once } from '../idempotency.ts'
+import { windowOf } from '../window.ts'
+import { type Change, type Commits, createCommits } from './commits.ts'
+import { createDraft, type Draft } from './draft.ts'
+import { afterChannels, channelKey, channelOf, stateKey } from './keys.ts'
+import { createStoredOnce, type StoredOnce } from './once.ts'
+import { type OpenedLog, openLog } from './opening.ts'
+import { mergePages } from './page.ts'
+import { type ChannelEvents, type ChannelRead, readChannel } from './read.ts'
+import { type ChannelState, type LogState, openChannelState, sealLogState } from './state.ts'
+import { startSweep } from './sweep.ts'
+import { trimChannel } from './trim.ts'
 
 export interface LmdbLogOptions {
   /**

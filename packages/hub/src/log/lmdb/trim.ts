@@ -1,9 +1,9 @@
 import { isAfter, latest, origin } from '@rejoin/protocol'
-import type { LogEvent, WindowOptions } from './contract.ts'
-import { recordKey } from './lmdb-keys.ts'
-import { costOf, openRecord, type StoredPlace } from './lmdb-record.ts'
-import type { ChannelState } from './lmdb-state.ts'
-import type { Entry, Store } from './lmdb-store.ts'
+import type { LogEvent, WindowOptions } from '../contract.ts'
+import { recordKey } from './keys.ts'
+import { costOf, openRecord, type StoredPlace } from './record.ts'
+import type { ChannelState } from './state.ts'
+import type { Entry, Store } from './store.ts'
 
 export interface Trimming {
   readonly window: Required<WindowOptions>

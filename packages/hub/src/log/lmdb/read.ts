@@ -1,10 +1,10 @@
 import { isAfter, latest, origin, type Position } from '@rejoin/protocol'
-import type { LogEvent, PageLimit } from './contract.ts'
-import { recordKey } from './lmdb-keys.ts'
-import { costOf, openRecord, type StoredPlace } from './lmdb-record.ts'
-import type { ChannelState } from './lmdb-state.ts'
-import type { Entry, Store } from './lmdb-store.ts'
-import { recordsOf } from './lmdb-trim.ts'
+import type { LogEvent, PageLimit } from '../contract.ts'
+import { recordKey } from './keys.ts'
+import { costOf, openRecord, type StoredPlace } from './record.ts'
+import type { ChannelState } from './state.ts'
+import type { Entry, Store } from './store.ts'
+import { recordsOf } from './trim.ts'
 
 /** What was read of one channel; or a hole, with the place behind which the channel is whole again. */
 export type ChannelRead = ChannelEvents | Hole

@@ -1,6 +1,6 @@
 import type { History, IdCodec } from '@rejoin/protocol'
 import { RejoinError } from '@rejoin/protocol'
-import { ByteWriter, unseal } from './lmdb-bytes.ts'
+import { ByteWriter, unseal } from './bytes.ts'
 
 /** How the file is written, how its ids look, and the branches of its history. Written when it is made and when one opens. */
 export interface LogFormat {

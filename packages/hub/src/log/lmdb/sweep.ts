@@ -1,9 +1,9 @@
-import type { Cancel, Environment } from '../environment.ts'
-import type { WindowOptions } from './contract.ts'
-import type { Change, Commits } from './lmdb-commits.ts'
-import { afterChannels, channelKey, channelOf } from './lmdb-keys.ts'
-import { openChannelState } from './lmdb-state.ts'
-import type { Store } from './lmdb-store.ts'
+import type { Cancel, Environment } from '../../environment.ts'
+import type { WindowOptions } from '../contract.ts'
+import type { Change, Commits } from './commits.ts'
+import { afterChannels, channelKey, channelOf } from './keys.ts'
+import { openChannelState } from './state.ts'
+import type { Store } from './store.ts'
 
 export interface SweepOptions {
   readonly store: Store

@@ -1,10 +1,10 @@
 import { latest, origin, type Position } from '@rejoin/protocol'
-import type { LogEvent, NewEvent, Place } from './contract.ts'
-import { channelKey, recordKey } from './lmdb-keys.ts'
-import { sealRecord } from './lmdb-record.ts'
-import { type ChannelState, type LogState, openChannelState, sealChannelState } from './lmdb-state.ts'
-import type { Changes, Entry, Store } from './lmdb-store.ts'
-import { recordsOf, type Trimming, trimChannel } from './lmdb-trim.ts'
+import type { LogEvent, NewEvent, Place } from '../contract.ts'
+import { channelKey, recordKey } from './keys.ts'
+import { sealRecord } from './record.ts'
+import { type ChannelState, type LogState, openChannelState, sealChannelState } from './state.ts'
+import type { Changes, Entry, Store } from './store.ts'
+import { recordsOf, type Trimming, trimChannel } from './trim.ts'
 
 /**
  * One commit in the making. It reads what is stored, takes events and invalidations in position order, and says in the end

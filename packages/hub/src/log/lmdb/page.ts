@@ -1,8 +1,8 @@
 import { isAfter, type Position } from '@rejoin/protocol'
-import { byteCost } from './channel-ring.ts'
-import type { LogEvent, Page, PageLimit } from './contract.ts'
-import { mergeInOrder } from './in-order.ts'
-import type { ChannelEvents } from './lmdb-read.ts'
+import { byteCost } from '../channel-ring.ts'
+import type { LogEvent, Page, PageLimit } from '../contract.ts'
+import { mergeInOrder } from '../in-order.ts'
+import type { ChannelEvents } from './read.ts'
 
 /** One page of what was read of several channels, each of them under the same limit. */
 export function mergePages(reads: readonly ChannelEvents[], through: Position, limit: PageLimit): Page {

@@ -11,12 +11,12 @@ import {
   origin,
   RejoinError,
 } from '@rejoin/protocol'
-import type { Environment } from '../environment.ts'
-import { formatVersion, idsOf, openFormat, sealFormat } from './lmdb-format.ts'
-import { afterChannels, channelKey, formatKey, stateKey } from './lmdb-keys.ts'
-import { type LogState, openChannelState, openLogState, sealLogState } from './lmdb-state.ts'
-import { openStore, type Store, syncFolder } from './lmdb-store.ts'
-import { takeWriterLock } from './lmdb-writer-lock.ts'
+import type { Environment } from '../../environment.ts'
+import { formatVersion, idsOf, openFormat, sealFormat } from './format.ts'
+import { afterChannels, channelKey, formatKey, stateKey } from './keys.ts'
+import { type LogState, openChannelState, openLogState, sealLogState } from './state.ts'
+import { openStore, type Store, syncFolder } from './store.ts'
+import { takeWriterLock } from './writer-lock.ts'
 
 export interface OpenedLog {
   readonly store: Store

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { isSame, RejoinError } from '@rejoin/protocol'
-import type { Place } from './contract.ts'
-import type { IdempotencyOptions, Once } from './idempotency.ts'
-import { ByteWriter, unseal } from './lmdb-bytes.ts'
-import { onceKey, onceOrderKey, onceOrderRange, positionOf } from './lmdb-keys.ts'
-import type { LogState } from './lmdb-state.ts'
-import type { Entry, Store } from './lmdb-store.ts'
+import type { Place } from '../contract.ts'
+import type { IdempotencyOptions, Once } from '../idempotency.ts'
+import { ByteWriter, unseal } from './bytes.ts'
+import { onceKey, onceOrderKey, onceOrderRange, positionOf } from './keys.ts'
+import type { LogState } from './state.ts'
+import type { Entry, Store } from './store.ts'
 
 /**
  * What publishes were already made under which key. A key is stored in the same commit as its events: a publisher that

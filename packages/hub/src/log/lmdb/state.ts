@@ -1,5 +1,5 @@
 import { isSame, origin, type Position } from '@rejoin/protocol'
-import { ByteWriter, unseal } from './lmdb-bytes.ts'
+import { ByteWriter, unseal } from './bytes.ts'
 
 /** What the log knows of itself; written with every commit. */
 export interface LogState {

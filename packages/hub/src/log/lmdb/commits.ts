@@ -1,6 +1,6 @@
-import type { Place } from './contract.ts'
-import type { Once } from './idempotency.ts'
-import type { Draft } from './lmdb-draft.ts'
+import type { Place } from '../contract.ts'
+import type { Once } from '../idempotency.ts'
+import type { Draft } from './draft.ts'
 
 /**
  * Group commit. Whatever was submitted while a commit was under way, or within one turn of the event loop, goes into the

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { RejoinError } from '@rejoin/protocol'
 // biome-ignore lint/style/noRestrictedImports: an optional peer; this file alone knows it, and loads it when it is used
 import type { RootDatabase } from 'lmdb'
-import { checkFile } from './lmdb-file.ts'
+import { checkFile } from './file.ts'
 
 /** The ordered keys and values of one file. Reads are of what was last committed, and give copies. */
 export interface Store {
@@ -160,6 +160,8 @@ const reasons = new Map<string | number | undefined, string>([
   [30, 'the file system is read-only'],
   ['EACCES', 'the permission is missing'],
   [13, 'the permission is missing'],
+  ['ENOSPC', 'the disk is full'],
+  [28, 'the disk is full'],
   ['EIO', 'the disk reports an error'],
   [5, 'the disk reports an error'],
 ])

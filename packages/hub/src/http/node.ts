@@ -25,12 +25,10 @@ export function nodeHandler(hub: Hub, options: NodeHandlerOptions = {}): NodeHan
 
   function handle(request: IncomingMessage, response: ServerResponse, next?: () => void): void {
     const head = nodeHead(request)
-    const plan = route(hub, {
-      ...head,
-      ...peerOf(head, trustProxy),
-      basePath,
-      authorize: authorize && (() => authorize(request)),
-    })
+    const { method, url, header } = head
+    const { ip, trusted } = peerOf(head, trustProxy)
+    const asked = authorize && (() => authorize(request))
+    const plan = route(hub, { method, url, header, ip, trusted, basePath, authorize: asked })
     if (!plan && next) next()
     else exchange(plan ?? nothingHere, request, response)
   }

@@ -13,8 +13,9 @@ export function loopbackOnly(): Middleware {
   return (request, response, next) => {
     const { host, origin } = request.headers
     const forbid = (message: string) => refuse(response, 403, 'forbidden', message)
-    // Also on answers to requests without an origin: a cache must not give those to a page that needs the header.
-    response.setHeader('Vary', 'Origin')
+    // Also on answers to requests without an origin: a cache must not give those to a page that needs the header. No cache
+    // keeps the answer to a POST, which is what there are most of.
+    if (request.method !== 'POST' || origin !== undefined) response.setHeader('Vary', 'Origin')
     if (!request.url?.startsWith('/')) {
       // A target with a host of its own: what it names and what `Host` names could differ, and no browser sends one.
       forbid('Send the path alone as the target of the request.')

@@ -17,10 +17,17 @@ export function createPlayground(): Playground {
 
   return {
     handle(request, response, next) {
-      const { path, query } = requestTarget(request)
+      const target = requestTarget(request)
+      const { path } = target
+      const isOurs = path === '/playground/plain' || path === '/playground/cut'
+      if (!isOurs && !isStream(request, path)) {
+        files(request, response, next)
+        return
+      }
+      const query = target.query()
       const tab = tabOf(query)
       if (tab && isStream(request, path) && !cut.admit(tab, request, response)) return
-      if (path !== '/playground/plain' && path !== '/playground/cut') files(request, response, next)
+      if (!isOurs) next()
       else if (!tab) refuse(response, 400, 'invalid-data', tabAdvice)
       else if (path === '/playground/plain') plainStream(request, response, tab, query.get('n'))
       else beginCut(request, response, tab, query.get('ms'))

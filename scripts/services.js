@@ -17,6 +17,12 @@ export const services = [
     packages: ['chromium'],
     tests: ['test/browser/'],
   },
+  {
+    name: 'strace',
+    binaries: ['strace'],
+    packages: ['strace'],
+    tests: ['test/services/flushes'],
+  },
 ]
 
 /** @param {Service} service */

@@ -1,6 +1,10 @@
-import { accessSync, constants } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { type Browser, chromium } from 'playwright-core'
+import { createInterface } from 'node:readline'
+import { type Browser, type BrowserContext, chromium } from 'playwright-core'
 
 /**
  * The Chromium of this machine. `npm test` leaves test/browser out when there is none; run by hand, these tests fail
@@ -8,6 +12,48 @@ import { type Browser, chromium } from 'playwright-core'
  */
 export function launchChromium(): Promise<Browser> {
   return chromium.launch({ executablePath: findChromium(), args: quiet })
+}
+
+/**
+ * The same as its user has it: a tab that another covers is hidden and can be frozen. Playwright otherwise makes every tab
+ * believe that it is looked at.
+ */
+export async function launchPlainChromium(): Promise<PlainChromium> {
+  const folder = mkdtempSync(join(tmpdir(), 'rejoin-chromium-'))
+  const args = [...quiet, '--remote-debugging-port=0', `--user-data-dir=${folder}`]
+  const child = spawn(findChromium(), args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  const ended = once(child, 'close')
+  // A test run that is broken off must not leave it behind.
+  const kill = () => child.kill()
+  process.once('exit', kill)
+  const browser = await chromium.connectOverCDP(await endpointOf(child.stderr), { noDefaults: true })
+  return {
+    context: browser.contexts()[0] as BrowserContext,
+    async close() {
+      const session = await browser.newBrowserCDPSession()
+      await session.send('Browser.close')
+      await ended
+      process.off('exit', kill)
+      rmSync(folder, { recursive: true, maxRetries: 5 })
+    },
+  }
+}
+
+export interface PlainChromium {
+  readonly context: BrowserContext
+  close(): Promise<void>
+}
+
+/** Goes on reading after that: Chromium would stop when the pipe is full. */
+function endpointOf(output: NodeJS.ReadableStream): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const lines = createInterface(output)
+    lines.on('line', (line) => {
+      const [, endpoint] = /^DevTools listening on (ws:\S+)/.exec(line) ?? []
+      if (endpoint !== undefined) resolve(endpoint)
+    })
+    lines.on('close', () => reject(new Error('Chromium ended before it listened.')))
+  })
 }
 
 // No sandbox, because containers run as root; the rest keeps a browser that only visits 127.0.0.1 off the network.

@@ -45,6 +45,11 @@ function watchedFetch(receipts: Receipts): typeof globalThis.fetch {
     const finish = (why: string) => receipts.close(why, { frames, partial: parser.partial() })
     try {
       const response = await fetch(input, init)
+      if (isPoll(input)) {
+        frames += watchPoll(await response.clone().text(), receipts)
+        finish('answered')
+        return response
+      }
       const body = response.body && watchedBody(response.body, parser.feed, finish)
       return new Response(body, { status: response.status, headers: response.headers })
     } catch (error) {
@@ -52,6 +57,25 @@ function watchedFetch(receipts: Receipts): typeof globalThis.fetch {
       throw error
     }
   }
+}
+
+/** Where streams do not last, the client asks for one answer after the other (§4.14). */
+function isPoll(input: RequestInfo | URL): boolean {
+  return new URL(String(input)).pathname.startsWith('/poll')
+}
+
+/** Each answer counts as a connection. Gives the number of its events. */
+function watchPoll(text: string, receipts: Receipts): number {
+  const { events = [], cursor = null, retryMs } = JSON.parse(text) as PollAnswer
+  for (const { type, id, data } of events) receipts.frame({ type, id: id ?? undefined, data, retryMs })
+  if (cursor !== null) receipts.frame({ type: 'checkpoint', id: cursor, data: '{}', retryMs })
+  return events.filter((frame) => !isProtocol(frame)).length
+}
+
+interface PollAnswer {
+  readonly events?: readonly { readonly id: string | null; readonly type: string; readonly data: string }[]
+  readonly cursor?: string | null
+  readonly retryMs?: number
 }
 
 /** The same bytes at the same pace: nothing is read before it is asked for. */

@@ -8,7 +8,7 @@ export async function runDrops(options: DropsOptions): Promise<void> {
   const { history, seed, drops, readers, onProgress } = options
   history.write({ kind: 'run', name: 'drops', seed, inputs: { readers, drops } })
   const field = await openField(options)
-  await field.caughtUp(await firstEvents(field.newest))
+  await field.renewed()
   for (const seconds of drops) {
     history.write({ kind: 'fault', what: `no network for ${seconds} s` })
     field.places.forEach(({ proxy }, index) => {
@@ -29,9 +29,4 @@ export interface DropsOptions extends Omit<FieldOptions, 'onLink'> {
   /** In seconds, one after the other. */
   readonly drops: readonly number[]
   onProgress?(seconds: number): void
-}
-
-async function firstEvents<Event>(newest: () => Event[]): Promise<Event[]> {
-  while (newest().length === 0) await new Promise((resolve) => setImmediate(resolve))
-  return newest()
 }

@@ -1,40 +1,104 @@
-import { fork } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import type { Environment } from '@rejoin/hub'
 import type { History } from './history.ts'
 import { type ServedHubOptions, serveHub } from './served-hub.ts'
 
 /**
- * A hub in a process of its own, so that its memory is its own and readers do not slow it down. Its memory is written into
- * the history once a second. Runs from the compiled files only.
+ * A hub in a process of its own, so that its memory is its own, readers do not slow it down, and it can be killed. Its
+ * memory is written into the history once a second. The process runs the compiled form of this file.
  */
-export async function startHub(history: History, options: Omit<ServedHubOptions, 'tamper'>): Promise<StartedHub> {
-  const child = fork(fileURLToPath(import.meta.url), [JSON.stringify(options)])
+export async function startHub(history: History, { under = [], ...options }: HubProcessOptions): Promise<StartedHub> {
+  const [command = '', ...args] = [...under, process.execPath, program, JSON.stringify(options)]
+  const child = spawn(command, args, { stdio: ['ignore', 'inherit', 'pipe', 'ipc'] })
+  let said = ''
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(-4000)
+  })
+  // Not `close`: a child that is left by `disconnect` never gets there.
+  const ended = Promise.all([once(child, 'exit'), child.stderr && once(child.stderr, 'close')]).then(
+    ([[code, signal]]): HubEnd => ({ code, signal, said }),
+  )
   const port = await new Promise<number>((resolve, reject) => {
     child.on('message', (message: ChildMessage) => {
       if (message.kind === 'listening') resolve(message.port)
       else history.write({ kind: 'memory', of: 'hub', rssBytes: message.rssBytes })
     })
-    child.once('exit', (code) => reject(new Error(`The hub ended with ${code} before it was there.`)))
+    void ended.then((end) => reject(new HubDidNotStart(end)))
   })
   return {
     port,
-    stop: () =>
-      new Promise((resolve) => {
-        child.once('exit', () => resolve())
-        child.disconnect()
-      }),
+    ended,
+    kill: () => endBy(child, ended, () => child.kill('SIGKILL')),
+    stop: () => endBy(child, ended, () => child.disconnect()),
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
+    setClock: (aheadMs) => void child.send({ aheadMs } satisfies ParentMessage),
   }
+}
+
+export interface HubProcessOptions extends Omit<ServedHubOptions, 'tamper' | 'environment'> {
+  /**
+   * How far its clock is ahead of ours, in ms.
+   * @defaultValue 0
+   */
+  readonly aheadMs?: number
+  /**
+   * A command to run it under, such as a tracer.
+   * @defaultValue none
+   */
+  readonly under?: readonly string[]
 }
 
 export interface StartedHub {
   readonly port: number
-  stop(): Promise<void>
+  /** Resolves when the process is gone, whoever ended it. */
+  readonly ended: Promise<HubEnd>
+  /** By SIGKILL, without a chance to write anything. */
+  kill(): Promise<HubEnd>
+  /** In order. */
+  stop(): Promise<HubEnd>
+  pause(): void
+  resume(): void
+  /** Steps its clock to so many ms ahead of ours. */
+  setClock(aheadMs: number): void
+}
+
+export interface HubEnd {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  /** The last it wrote to its standard error. */
+  readonly said: string
+}
+
+export class HubDidNotStart extends Error {
+  readonly end: HubEnd
+
+  constructor(end: HubEnd) {
+    super(`The hub ended with ${end.signal ?? end.code} before it was there. ${end.said}`)
+    this.end = end
+  }
 }
 
 type ChildMessage = { kind: 'listening'; port: number } | { kind: 'memory'; rssBytes: number }
+type ParentMessage = { aheadMs: number }
 
-async function serveParent(options: ServedHubOptions): Promise<void> {
-  const { port, close } = await serveHub(options)
+// Node does not read TypeScript in all versions that we test on, so tests start what the build has made of it.
+const here = fileURLToPath(import.meta.url)
+const program = here.endsWith('.ts') ? fileURLToPath(new URL('dist/hub-process.js', import.meta.url)) : here
+
+async function endBy(child: ChildProcess, ended: Promise<HubEnd>, end: () => void): Promise<HubEnd> {
+  if (child.exitCode === null && child.signalCode === null) end()
+  return ended
+}
+
+async function serveParent({ aheadMs = 0, ...options }: HubProcessOptions): Promise<void> {
+  let ahead = aheadMs
+  process.on('message', (message: ParentMessage) => {
+    ahead = message.aheadMs
+  })
+  const { port, close } = await serveHub({ ...options, environment: environmentWith(() => Date.now() + ahead) })
   const tell = (message: ChildMessage) => process.send?.(message)
   tell({ kind: 'listening', port })
   const timer = setInterval(() => tell({ kind: 'memory', rssBytes: process.memoryUsage.rss() }), 1000)
@@ -45,7 +109,20 @@ async function serveParent(options: ServedHubOptions): Promise<void> {
   })
 }
 
-// This file is both ends: forked, it is the hub.
-if (process.send && process.argv[1] === fileURLToPath(import.meta.url)) {
+function environmentWith(now: () => number): Environment {
+  return {
+    now,
+    random: Math.random,
+    after(delayMs, task) {
+      const timer = setTimeout(task, delayMs).unref()
+      return () => clearTimeout(timer)
+    },
+    endOfTurn: setImmediate,
+    heapUsed: () => 0,
+  }
+}
+
+// This file is both ends: started as a program, it is the hub.
+if (process.send && process.argv[1] === here) {
   await serveParent(JSON.parse(process.argv[2] ?? '{}'))
 }

@@ -7,7 +7,7 @@ import { type PublishedEvent, shaOf, writeData } from './receipts.ts'
  * publish waits for the answer to the one before. One that gets no answer is sent again under the same key.
  */
 export function openPublisher(options: PublisherOptions): RecordedPublisher {
-  const { history, who, channels, eventsPerSecond, send, bytes = 120, resends = 0 } = options
+  const { history, who, channels, eventsPerSecond, send, bytes = 120, resends = 0, resendAfterMs = 0 } = options
   const lines = channels.map((channel) => ({ channel, seq: 0, waiting: 0, last: Promise.resolve() }))
   const newest = new Map<string, PublishedEvent>()
   const started = performance.now()
@@ -37,7 +37,10 @@ export function openPublisher(options: PublisherOptions): RecordedPublisher {
       history.write({ kind: 'invoke', who, channel, seq, sha: shaOf(data), key, bytes: size })
       const outcome = await send(channel, data, key)
       history.write({ who, channel, seq, ...outcome })
-      if (outcome.kind === 'unknown') continue
+      if (outcome.kind === 'unknown') {
+        if (resendAfterMs > 0) await new Promise((resolve) => setTimeout(resolve, resendAfterMs))
+        continue
+      }
       if (outcome.kind === 'ok') {
         acknowledged += 1
         newest.set(channel, { channel, seq, id: outcome.id })
@@ -75,6 +78,11 @@ export interface PublisherOptions {
    * @defaultValue 0
    */
   readonly resends?: number
+  /**
+   * How long to wait before that, in ms.
+   * @defaultValue 0
+   */
+  readonly resendAfterMs?: number
 }
 
 export interface RecordedPublisher {
@@ -116,10 +124,11 @@ export function throughHttp(origin: string, limitMs = 10_000): Send {
       const url = new URL(`/publish/${encodeURIComponent(channel)}`, origin)
       const headers = { 'Idempotency-Key': idempotencyKey }
       const response = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(limitMs) })
-      const answer = (await response.json()) as { id?: string }
-      if (response.status === 201 && answer.id) return { kind: 'ok', id: answer.id }
-      const isRefused = response.status >= 400 && response.status < 500
-      return { kind: isRefused ? 'fail' : 'unknown', why: `status ${response.status}` }
+      const { id, error } = (await response.json()) as { id?: string; error?: { message: string } }
+      const { status } = response
+      if (status === 201 && id) return { kind: 'ok', id }
+      const isRefused = (status >= 400 && status < 500) || status === 503
+      return { kind: isRefused ? 'fail' : 'unknown', why: `status ${status}: ${error?.message}` }
     } catch (error) {
       return { kind: 'unknown', why: String(error) }
     }

@@ -31,6 +31,7 @@ export function createReceipts(history: History, who: string, channels: readonly
 
   const receipts: Receipts = {
     who,
+    channels,
     get count() {
       return count
     },
@@ -83,12 +84,13 @@ export function createReceipts(history: History, who: string, channels: readonly
 }
 
 /** Whether a frame is the protocol's own and not an event of a publisher. */
-export function isProtocol({ type }: StrictFrame): boolean {
+export function isProtocol({ type }: Pick<StrictFrame, 'type'>): boolean {
   return type !== undefined && protocolTypes.includes(type)
 }
 
 export interface Receipts {
   readonly who: string
+  readonly channels: readonly string[]
   /** Events so far, repeats too. */
   readonly count: number
   start(given: { once: boolean; from?: string | null }): void

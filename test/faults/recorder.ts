@@ -13,7 +13,7 @@ export type { PublishedEvent, RecordedReader } from './receipts.ts'
 export { openStrictReader, type StrictReaderOptions } from './strict-reader.ts'
 
 /**
- * Waits until every reader has these events, or was told that it cannot. Resolves after `limitMs` in any case: who lacks
+ * Waits until every reader has those of these events that it reads, or was told that it cannot. Resolves after `limitMs` in any case: who lacks
  * something then is for the checker to say.
  */
 export async function waitForAll(
@@ -21,7 +21,9 @@ export async function waitForAll(
   events: readonly PublishedEvent[],
   limitMs: number,
 ): Promise<void> {
-  const all = readers.flatMap(({ receipts }) => events.map((event) => receipts.has(event)))
+  const all = readers.flatMap(({ receipts }) =>
+    events.filter(({ channel }) => receipts.channels.includes(channel)).map((event) => receipts.has(event)),
+  )
   let timer: NodeJS.Timeout | undefined
   const limit = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, limitMs)

@@ -1,0 +1,119 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { lmdbLog } from '@rejoin/hub/lmdb'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { launchChromium } from './chromium.ts'
+import { startPublishing } from './publisher.ts'
+import { areConnected, areIn, each, hasty, haveLost, openReaders, recordsOf, visit } from './readers.ts'
+import { openBusyStage, openStage } from './stage.ts'
+
+// In each test a reader per transport runs beside the others, in one page, at 150 events/s. A number that one of them
+// lacks was lost, one that it has twice was doubled.
+
+let browser: Browser
+
+beforeAll(async () => {
+  browser = await launchChromium()
+}, 60_000)
+
+afterAll(() => browser.close())
+
+test.concurrent('cuts cost no reader an event', async (context) => {
+  const { page, proxy, publisher } = await openBusyStage(context, browser)
+  for (let cuts = 1; cuts <= 4; cuts += 1) {
+    await publisher.more(40)
+    proxy.cutAll('reset')
+    await haveLost(page, cuts)
+    await areConnected(page)
+  }
+  const published = await publisher.finish()
+  expect(await recordsOf(page)).toEqual(each(published))
+})
+
+// Longer ones take longer: OUTAGES=30.
+const outages = (process.env.OUTAGES ?? '1,5').split(',').map(Number)
+
+test.concurrent.for(outages)('an outage of %i s costs no reader an event', async (seconds, context) => {
+  const { page, proxy, publisher } = await openBusyStage(context, browser)
+  await publisher.more(50)
+  proxy.refuse()
+  proxy.cutAll('reset')
+  await publisher.more(150 * seconds)
+  expect(await page.evaluate(() => Object.values(readers).every(({ stream }) => stream.state.stale))).toBe(true)
+  proxy.accept()
+  await areConnected(page)
+  await publisher.more(50)
+  const published = await publisher.finish()
+  expect(await recordsOf(page)).toEqual(each(published))
+})
+
+test.concurrent('who was offline is back as soon as the network is, and has every event', async (context) => {
+  // So patient that nobody comes back by itself while the test runs.
+  const patient = { retryMs: 300_000, maxRetryMs: 300_000 }
+  const { page, proxy, publisher } = await openBusyStage(context, browser, {}, patient)
+  await publisher.more(50)
+  await page.context().setOffline(true)
+  // Chromium lets go of nothing by itself when it is told that it is offline.
+  proxy.cutAll('reset')
+  await areIn(page, 'backoff')
+  await publisher.more(100)
+  await page.context().setOffline(false)
+  await areConnected(page)
+  const published = await publisher.finish()
+  expect(await recordsOf(page)).toEqual(each(published))
+})
+
+test.concurrent('a page that is loaded again goes on where it was, with every event once', async (context) => {
+  const { site, page } = await openStage(context, browser)
+  const kept = { ...hasty, persist: 'session' } as const
+  await openReaders(page, kept)
+  const publisher = startPublishing(site)
+  for (let reload = 0; reload < 3; reload += 1) {
+    await publisher.more(60)
+    await visit(page, page.url())
+    await openReaders(page, kept)
+  }
+  await publisher.more(30)
+  const published = await publisher.finish()
+  expect(await recordsOf(page)).toEqual(each(published))
+  // Every start found a place: nothing was asked for from the head but by the first page.
+  const first = site.requests.filter(({ url, cursor }) => cursor === null && !url.includes('lastEventId='))
+  expect(first.length).toBe(3)
+})
+
+test.concurrent('a hub that lost its memory says so, and everything after that arrives', async (context) => {
+  const { site, page, publisher } = await openBusyStage(context, browser)
+  await publisher.more(60)
+  await site.stop()
+  const before = publisher.published.length
+  await site.start()
+  await areConnected(page)
+  await publisher.more(60)
+  await publisher.finish()
+  const records = await recordsOf(page)
+  for (const [name, got] of Object.entries(records)) {
+    const latest = await page.evaluate((name) => readers[name]?.gap?.latest ?? '', name)
+    const gap = got.indexOf('gap:epoch')
+    expect(got.slice(0, gap)).toEqual(publisher.published.slice(0, gap).map(({ n }) => n))
+    expect(gap).toBeLessThanOrEqual(before)
+    // Ids of one branch sort as text.
+    const owed = publisher.published.slice(before).filter(({ id }) => id > latest)
+    expect(got.slice(gap + 1)).toEqual(owed.map(({ n }) => n))
+  }
+})
+
+test.concurrent('a hub that kept its log on disk is restarted, and no reader notices more than a pause', async (context) => {
+  const directory = await mkdtemp(join(tmpdir(), 'rejoin-browser-'))
+  context.onTestFinished(() => rm(directory, { recursive: true }))
+  const { site, page, publisher } = await openBusyStage(context, browser, { log: () => lmdbLog(directory) })
+  for (let restart = 0; restart < 2; restart += 1) {
+    await publisher.more(60)
+    await site.stop()
+    await site.start()
+    await areConnected(page)
+  }
+  const published = await publisher.finish()
+  expect(await recordsOf(page)).toEqual(each(published))
+})

@@ -1,0 +1,91 @@
+import type { StreamState } from '@rejoin/client'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { launchChromium } from './chromium.ts'
+import { type Holds, openHoldingProxy } from './holding-proxy.ts'
+import { startPublishing } from './publisher.ts'
+import { areConnected, areIn, hasty, haveCursor, haveLost, recordsOf, visit } from './readers.ts'
+import { openSite } from './site.ts'
+import { openStage } from './stage.ts'
+
+let browser: Browser
+
+beforeAll(async () => {
+  browser = await launchChromium()
+}, 60_000)
+
+afterAll(() => browser.close())
+
+describe.each(['everything', 'the body'] satisfies Holds[])(
+  'behind a proxy that holds back %s of a stream',
+  (holds) => {
+    test.concurrent.for(['fetch', 'event-source'] as const)(
+      '%s gives way to long-poll, with the same events',
+      async (first, { onTestFinished }) => {
+        const site = await openSite()
+        onTestFinished(() => site.close())
+        const proxy = await openHoldingProxy(site, holds)
+        onTestFinished(() => proxy.close())
+        const page = await browser.newPage()
+        onTestFinished(() => page.close())
+        await visit(page, `http://127.0.0.1:${proxy.port}`)
+        await page.evaluate((first) => read('reader', { clock, transports: [first, 'long-poll'] }), first)
+        await haveCursor(page)
+        const publisher = startPublishing(site)
+        await publisher.more(40)
+
+        proxy.hold()
+        await areIn(page, 'backoff')
+        const heldAt = await page.evaluate(() => clock.now())
+        for (let streams = 1; streams <= 2; streams += 1) {
+          await passTimeUntil(page, 'connecting')
+          // Time stands still meanwhile, so that it is not for want of time that nothing arrives.
+          await proxy.hasHeld(streams)
+          if (holds === 'the body') await areIn(page, 'connected')
+          await passTimeUntil(page, 'backoff')
+        }
+        await passTimeUntil(page, 'connecting')
+        // Twice the silence that the hub's heartbeat of a second allows, and the waits before, between and after.
+        expect(await page.evaluate((heldAt) => clock.now() - heldAt, heldAt)).toBeLessThan(20_000)
+        expect(await page.evaluate(() => readers.reader!.stream.state.transport)).toBe('long-poll')
+        await areConnected(page)
+        await publisher.more(40)
+        const published = await publisher.finish()
+        expect(await recordsOf(page)).toEqual({ reader: published })
+      },
+    )
+  },
+)
+
+test('behind a proxy that takes the cursor’s header away, the cursor travels in the query', async (context) => {
+  const { site, proxy, page } = await openStage(context, browser, {
+    intercept({ headers }) {
+      headers['last-event-id'] = undefined
+      return false
+    },
+  })
+  await page.evaluate((hasty) => read('reader', hasty), hasty)
+  await haveCursor(page)
+  const publisher = startPublishing(site)
+  for (let cut = 0; cut < 2; cut += 1) {
+    await publisher.more(40)
+    const asked = site.requests.length
+    proxy.cutAll('reset')
+    // The first time the hub's answer shows that it saw no cursor, and the client asks again.
+    await haveLost(page, cut + 1)
+    await areConnected(page)
+    const carried = site.requests.slice(asked).map(({ url }) => url.includes('lastEventId='))
+    expect(carried).toEqual(cut === 0 ? [false, true] : [true])
+  }
+  const published = await publisher.finish()
+  expect(await recordsOf(page)).toEqual({ reader: published })
+})
+
+/** Lets the page's time pass until its reader is in a state, at most for five minutes of it. */
+async function passTimeUntil(page: Page, state: StreamState['state']): Promise<void> {
+  await page.evaluate((state) => {
+    const { stream } = readers.reader!
+    for (let passed = 0; passed < 300_000 && stream.state.state !== state; passed += 100) clock.advance(100)
+  }, state)
+  await areIn(page, state)
+}

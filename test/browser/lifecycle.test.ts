@@ -1,0 +1,98 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { launchPlainChromium, type PlainChromium } from './chromium.ts'
+import { areIn, connectionsOf, each, hasty, recordsOf, until } from './readers.ts'
+import { openBusyStage, openStage } from './stage.ts'
+
+let chromium: PlainChromium
+
+// A machine that is busy takes its time to start one.
+beforeAll(async () => {
+  chromium = await launchPlainChromium()
+}, 60_000)
+
+afterAll(() => chromium.close())
+
+test('a hidden tab is left alone, and goes on reading', async (context) => {
+  const { page, publisher } = await openBusyStage(context, chromium.context)
+  await hide(page)
+  await publisher.more(150)
+  const published = await publisher.finish()
+  expect(await recordsOf(page)).toEqual(each(published))
+  expect(await connectionsOf(page)).toEqual(each(1))
+})
+
+test('a tab that is to pause while it is hidden lets go of the hub, and catches up when it is seen', async (context) => {
+  const { page, publisher } = await openBusyStage(context, chromium.context, {}, { ...hasty, pauseWhenHidden: true })
+  await publisher.more(50)
+  await hide(page)
+  await areIn(page, 'backoff')
+  const paused = await page.evaluate(() => gotOf('fetch').length)
+  await publisher.more(100)
+  expect(await page.evaluate(() => gotOf('fetch').length)).toBe(paused)
+  await page.bringToFront()
+  const published = await publisher.finish()
+  expect(await recordsOf(page)).toEqual(each(published))
+})
+
+test('a tab that was frozen has every event that it slept through as soon as it wakes', async (context) => {
+  // So rare that the silence of a stream that died in its sleep would be noticed only after the test.
+  const { page, publisher } = await openBusyStage(context, chromium.context, { heartbeatMs: 300_000 })
+  await publisher.more(50)
+  const thaw = await freeze(page)
+  const frozen = await page.evaluate(() => gotOf('event-source').length)
+  await publisher.more(150)
+  expect(await page.evaluate(() => gotOf('event-source').length)).toBe(frozen)
+  await thaw()
+  const published = await publisher.finish()
+  expect(await recordsOf(page)).toEqual(each(published))
+})
+
+test('a tab whose lines were cut while it was frozen resumes when it wakes', async (context) => {
+  const { page, proxy, publisher } = await openBusyStage(context, chromium.context)
+  await publisher.more(50)
+  const thaw = await freeze(page)
+  proxy.cutAll('reset')
+  await publisher.more(100)
+  await thaw()
+  const published = await publisher.finish()
+  expect(await recordsOf(page)).toEqual(each(published))
+})
+
+// So a frozen tab costs a native EventSource nothing, as long as the hub keeps what it slept through.
+test('Chromium’s own EventSource gets when it wakes what came while it was frozen, and resumes if it was cut', async (context) => {
+  const { site, proxy, page } = await openStage(context, chromium.context, {}, '/native')
+  await page.evaluate(() => listen('/events/numbers'))
+  await until(page, () => natives[0]!.told.includes('open'))
+  const publish = (text: string) => site.hub.publish('numbers', { text })
+  const wake = await freeze(page)
+  await publish('asleep')
+  await wake()
+  await publish('awake')
+  await until(page, () => natives[0]!.told.includes('awake'))
+  const wakeAgain = await freeze(page)
+  proxy.cutAll('reset')
+  await publish('cut')
+  await wakeAgain()
+  await until(page, () => natives[0]!.told.includes('cut'))
+  expect(await page.evaluate(() => natives[0]!.told)).toEqual(['open', 'asleep', 'awake', 'connecting', 'open', 'cut'])
+  expect(site.requests.map(({ cursor }) => cursor === null)).toEqual([true, false])
+})
+
+/** Covers the page with another tab, as a user does. */
+async function hide(page: Page): Promise<void> {
+  const cover = await page.context().newPage()
+  onTestFinished(() => cover.close())
+  await until(page, () => document.visibilityState === 'hidden')
+}
+
+/** Freezes the page behind another tab, as Chromium does to save power. Returns what brings it back. */
+async function freeze(page: Page): Promise<() => Promise<void>> {
+  await hide(page)
+  const session = await page.context().newCDPSession(page)
+  await session.send('Page.setWebLifecycleState', { state: 'frozen' })
+  return async () => {
+    await session.send('Page.setWebLifecycleState', { state: 'active' })
+    await page.bringToFront()
+  }
+}

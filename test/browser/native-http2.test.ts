@@ -1,0 +1,47 @@
+import { createSecureServer } from 'node:http2'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openFaultProxy } from '../faults/fault-proxy.ts'
+import { makeCertificate } from './certificate.ts'
+import { launchChromium } from './chromium.ts'
+import { startPublishing } from './publisher.ts'
+import { until, visit } from './readers.ts'
+import { openSite, type SiteOptions } from './site.ts'
+
+let browser: Browser
+
+beforeAll(async () => {
+  browser = await launchChromium()
+}, 60_000)
+
+afterAll(() => browser.close())
+
+// Made by openssl, which not every machine has.
+const certificate = makeCertificate()
+
+// So with HTTP/2 tabs do not wait for each other, and one cut is a cut of all of them: a hub must expect them together.
+test.skipIf(!certificate)('on HTTP/2 twenty streams share a line, and all resume when it is cut', async (context) => {
+  const serve = ((listener) =>
+    createSecureServer({ key: certificate, cert: certificate }, listener as never)) as SiteOptions['serve']
+  const site = await openSite({ serve: serve! })
+  context.onTestFinished(() => site.close())
+  const proxy = await openFaultProxy({ target: site, random: Math.random })
+  context.onTestFinished(() => proxy.close())
+  const page = await browser.newPage({ ignoreHTTPSErrors: true })
+  context.onTestFinished(() => page.close())
+  await visit(page, `https://127.0.0.1:${proxy.port}/native`)
+  await page.evaluate(() => {
+    for (let tab = 1; tab <= 20; tab += 1) listen(`/events/numbers?tab=${tab}`)
+  })
+  await until(page, () => natives.every(({ told }) => told.includes('open')))
+  expect(proxy.links.size).toBe(1)
+
+  const publisher = startPublishing(site)
+  await publisher.more(30)
+  proxy.cutAll('reset')
+  await until(page, () => natives.every(({ told }) => told.filter((word) => word === 'open').length === 2))
+  const published = await publisher.finish()
+  await until(page, () => natives.every(({ told }) => told.includes('end')))
+  const told = await page.evaluate(() => natives.map(({ told }) => told))
+  for (const words of told) expect(words.filter((word) => /^(\d+|end)$/.test(word))).toEqual(published)
+})

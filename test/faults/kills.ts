@@ -1,0 +1,111 @@
+import { createRandom } from '@rejoin/hub/testing'
+import { type Spread, spreadOf } from './checker/tally.ts'
+import { type CrowdOptions, openCrowd } from './crowd.ts'
+import { type LastingHub, type LastingHubOptions, openLastingHub } from './lasting-hub.ts'
+import { throughHttp } from './recorder.ts'
+import { watchedHistory } from './watched-history.ts'
+
+/**
+ * Kills the hub by SIGKILL again and again, each time after a while, and starts it anew on what it left behind. The
+ * publisher sends what got no answer again, under the same key, until it gets one.
+ */
+export async function runKills(options: KillsOptions): Promise<KillsOutcome> {
+  const { seed, cycles, readers, eventsPerSecond, betweenMs, directory, onProgress } = options
+  const random = createRandom(seed)
+  const clock = createRestartClock()
+  const history = watchedHistory(options.history, clock.see)
+  history.write({ kind: 'run', name: 'kills', seed, inputs: { cycles, readers, eventsPerSecond, betweenMs } })
+  const hub = await openLastingHub(history, { directory, random, hub: { ...options.hub, window: options.window } })
+  try {
+    await options.prepare?.(hub)
+    const crowd = openCrowd({
+      ...options,
+      ...{ history, channels: killChannels, channelsOf: twoOf(killChannels) },
+      ...{ originOf: () => hub.origin, send: throughHttp(hub.origin, 5000), resends: 1000, resendAfterMs: 50 },
+    })
+    await crowd.renewed()
+    for (let cycle = 1; cycle <= cycles; cycle += 1) {
+      await new Promise((resolve) => setTimeout(resolve, betweenMs[0] + random() * (betweenMs[1] - betweenMs[0])))
+      history.write({ kind: 'fault', what: 'kill -9' })
+      await hub.kill()
+      clock.restart()
+      await hub.start()
+      clock.listening()
+      history.write({ kind: 'heal' })
+      onProgress?.(cycle)
+    }
+    await crowd.finish()
+    await hub.stop()
+  } finally {
+    await hub.abandon()
+  }
+  return clock.outcome()
+}
+
+export interface KillsOptions
+  extends Omit<CrowdOptions, 'channels' | 'channelsOf' | 'originOf' | 'send' | 'resends' | 'resendAfterMs'> {
+  readonly seed: number
+  readonly cycles: number
+  /** The hub lives for at least the first and at most the second, in ms. */
+  readonly betweenMs: readonly [number, number]
+  readonly directory: string
+  readonly hub: LastingHubOptions['hub']
+  /** Done with the new hub before anybody reads. */
+  prepare?(hub: LastingHub): Promise<void>
+  onProgress?(cycle: number): void
+}
+
+/** From the start of the new process, in ms. */
+export interface KillsOutcome {
+  /** Until it took connections. */
+  readonly listeningMs: Spread | undefined
+  /** Until it had acknowledged an event. */
+  readonly acknowledgedMs: Spread | undefined
+  /** Until a reader that had come back had an event. */
+  readonly receivedMs: Spread | undefined
+}
+
+// With 500 events/s, a publish may take 20 ms before its channel falls behind.
+export const killChannels = Array.from({ length: 10 }, (_, index) => `orders/${index}`)
+
+/** Each reader has two channels: with all ten, a hundred of them would get more than this machine can check. */
+export function twoOf(channels: readonly string[]): (index: number) => readonly string[] {
+  return (index) =>
+    [0, 1 + (index % (channels.length - 1))].map((step) => channels[(index + step) % channels.length] as string)
+}
+
+function createRestartClock() {
+  const listeningMs: number[] = []
+  const acknowledgedMs: number[] = []
+  const receivedMs: number[] = []
+  const opened = new Set<string>()
+  let startedAt: number | undefined
+  let acknowledged = true
+  let received = true
+  const sinceStart = () => performance.now() - (startedAt as number)
+
+  return {
+    restart(): void {
+      startedAt = performance.now()
+      acknowledged = false
+      received = false
+      opened.clear()
+    },
+    listening: (): void => void listeningMs.push(sinceStart()),
+    see(line: { kind: string; who?: string }): void {
+      if (line.kind === 'open') opened.add(line.who as string)
+      else if (line.kind === 'ok' && !acknowledged) {
+        acknowledged = true
+        acknowledgedMs.push(sinceStart())
+      } else if (line.kind === 'recv' && !received && opened.has(line.who as string)) {
+        received = true
+        receivedMs.push(sinceStart())
+      }
+    },
+    outcome: (): KillsOutcome => ({
+      listeningMs: spreadOf(listeningMs),
+      acknowledgedMs: spreadOf(acknowledgedMs),
+      receivedMs: spreadOf(receivedMs),
+    }),
+  }
+}

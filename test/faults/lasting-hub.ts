@@ -1,0 +1,91 @@
+import { createServer } from 'node:net'
+import type { History } from './history.ts'
+import { type HubProcessOptions, type StartedHub, startHub } from './hub-process.ts'
+
+/** A hub process on a folder of its own that can be ended and started again, at the same address. */
+export async function openLastingHub(history: History, options: LastingHubOptions): Promise<LastingHub> {
+  const port = await quietPort(options.random)
+  let current: StartedHub | undefined
+  let unexpected: string | undefined
+
+  async function start(changes: Partial<HubProcessOptions> = {}): Promise<void> {
+    const hub = await startHub(history, { ...options.hub, ...changes, directory: options.directory, port })
+    current = hub
+    void hub.ended.then((end) => {
+      if (current === hub) unexpected = `The hub ended by itself with ${end.signal ?? end.code}. ${end.said}`
+    })
+  }
+
+  /** The process that is there; a run on a hub that has died proves nothing. */
+  function running(): StartedHub {
+    if (unexpected !== undefined) throw new Error(unexpected)
+    if (!current) throw new Error('The hub is not running.')
+    return current
+  }
+
+  function taken(): StartedHub {
+    const hub = running()
+    current = undefined
+    return hub
+  }
+
+  await start()
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    port,
+    running,
+    start,
+    async kill() {
+      await taken().kill()
+    },
+    async stop() {
+      const { code, signal, said } = await taken().stop()
+      if (code !== 0) throw new Error(`The hub did not end in order, but with ${signal ?? code}. ${said}`)
+    },
+    async abandon() {
+      const hub = current
+      current = undefined
+      await hub?.kill()
+    },
+  }
+}
+
+export interface LastingHubOptions {
+  readonly directory: string
+  readonly hub: Omit<HubProcessOptions, 'directory' | 'port'>
+  random(): number
+}
+
+export interface LastingHub {
+  readonly origin: string
+  readonly port: number
+  /** Throws when it has ended by itself. */
+  running(): StartedHub
+  start(changes?: Partial<HubProcessOptions>): Promise<void>
+  /** By SIGKILL. */
+  kill(): Promise<void>
+  /** In order; throws when that fails. */
+  stop(): Promise<void>
+  /** For the end of a test, whatever state it is in. */
+  abandon(): Promise<void>
+}
+
+/**
+ * A free port that the system does not hand out by itself. While the hub is away, readers go on calling its port; one of
+ * those that are handed out could become the caller's own, which would then talk to itself and keep the hub out.
+ */
+async function quietPort(random: () => number): Promise<number> {
+  for (let attempt = 0; attempt < 100; attempt += 1) {
+    const port = 20_000 + Math.floor(random() * 12_000)
+    if (await isFree(port)) return port
+  }
+  throw new Error('No port from 20,000 to 31,999 is free.')
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  })
+}

@@ -1,0 +1,54 @@
+/**
+ * The hub killed by SIGKILL every 3 to 8 s, 100 times, on the log that lasts: 100 readers, 500 events/s.
+ *
+ * Publishes that got no answer are sent again under the same key. Each reader has two of ten channels. With --stored, the
+ * log holds so many events before the first kill, which the hub has to open again each time.
+ */
+import { join } from 'node:path'
+import { runKills } from '../kills.ts'
+import type { LastingHub } from '../lasting-hub.ts'
+import { formatSpread, longRun } from './long-run.ts'
+
+const heartbeatMs = 1000
+
+await longRun({
+  name: 'kills',
+  inputs: { cycles: 100, readers: 100, rate: 500, stored: 0, 'min-life': 3000, 'max-life': 8000 },
+  async run({ seed, cycles, readers, rate, stored, ...lives }, history, progress, folder) {
+    const outcome = await runKills({
+      ...{ history, seed, cycles, readers, eventsPerSecond: rate },
+      betweenMs: [lives['min-life'], lives['max-life']],
+      directory: join(folder, 'log'),
+      window: { maxEvents: 200_000, maxAgeMs: 24 * 3_600_000 },
+      hub: { heartbeatMs },
+      // A reader that comes back too early waits longer before its next try, at most 5 s here.
+      patience: {
+        client: { maxRetryMs: 5000 },
+        strict: { silenceMs: 2 * heartbeatMs + 5000 },
+        catchUpMs: 15_000,
+      },
+      prepare: (hub) => storeEvents(hub, stored),
+      onProgress(cycle) {
+        if (cycle % 10 === 0) progress(`${cycle} of ${cycles} kills`)
+      },
+    })
+    progress('from the start of the new process until')
+    console.log(`        it listened:                      ${formatSpread(outcome.listeningMs)}`)
+    console.log(`        it had acknowledged an event:     ${formatSpread(outcome.acknowledgedMs)}`)
+    console.log(`        a reader that was back had one:   ${formatSpread(outcome.receivedMs)}`)
+  },
+})
+
+/** In batches of a thousand, over ten channels that nobody reads. */
+async function storeEvents(hub: LastingHub, count: number): Promise<void> {
+  for (let stored = 0; stored < count; stored += 1000) {
+    const channel = `archive/${(stored / 1000) % 10}`
+    const events = Array.from({ length: 1000 }, (_, index) => ({
+      channel,
+      text: `${stored + index} ${'x'.repeat(100)}`,
+    }))
+    const response = await fetch(`${hub.origin}/publish`, { method: 'POST', body: JSON.stringify(events) })
+    if (response.status !== 201) throw new Error(`The hub refused to store events: ${await response.text()}`)
+    await response.body?.cancel()
+  }
+}

@@ -34,6 +34,9 @@ describe.each(['everything', 'the body'] satisfies Holds[])(
         const publisher = startPublishing(site)
         await publisher.more(40)
 
+        // A stream that is cut in its first second would itself speak against the transport.
+        await page.evaluate(() => clock.advance(2_000))
+
         proxy.hold()
         await areIn(page, 'backoff')
         const heldAt = await page.evaluate(() => clock.now())

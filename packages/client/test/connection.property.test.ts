@@ -41,7 +41,9 @@ const happening = fc.oneof(
   },
   {
     weight: 2,
-    arbitrary: fc.record({ what: fc.constantFrom('wake' as const, 'connect' as const, 'hide' as const, 'thaw' as const) }),
+    arbitrary: fc.record({
+      what: fc.constantFrom('wake' as const, 'connect' as const, 'hide' as const, 'thaw' as const),
+    }),
   },
   { weight: 1, arbitrary: fc.record({ what: fc.constant('close' as const) }) },
 )

@@ -68,6 +68,12 @@ export async function openLog(options: OpeningOptions): Promise<OpenedLog> {
 }
 
 async function restore(store: Store, { codec, environment }: OpeningOptions): Promise<Restored> {
+  if (!store.isWhole(checkedAtOpen)) {
+    throw new RejoinError(
+      `The log in ${store.directory} is damaged, and a write would lose more of it. Restore it, or choose another folder.`,
+      { code: 'log-unavailable' },
+    )
+  }
   const sealed = store.get(formatKey)
   if (!sealed) {
     for (const _entry of store.range(Buffer.from([0]), Buffer.from([255]))) refuseForeign(store.directory)

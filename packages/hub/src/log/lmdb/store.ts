@@ -20,6 +20,11 @@ export interface Store {
   write(changes: Changes): Promise<void>
   /** Runs `task`, which reads. Where a page is damaged so that LMDB notices, it throws `log-unavailable`. */
   reading<Result>(task: () => Result): Result
+  /**
+   * Whether its keys are in order, and as many as its root says. A page whose list of keys is damaged loses others with
+   * the next write to it; where it cannot be read at all, this throws. True unseen when there are more than `most`.
+   */
+  isWhole(most: number): boolean
   /** Runs `task` while no other process writes to the file or does the same. */
   exclusively<Result>(task: () => Result): Result
   close(): Promise<void>
@@ -86,6 +91,18 @@ function storeOn(database: RootDatabase<Buffer, Buffer>, directory: string): Sto
           { code: 'log-unavailable', cause },
         )
       }
+    },
+    isWhole(most) {
+      const { entryCount } = database.getStats() as { entryCount: number }
+      if (entryCount > most) return true
+      let count = 0
+      let before: Buffer = Buffer.alloc(0)
+      for (const key of database.getKeys()) {
+        if (Buffer.compare(key, before) <= 0) return false
+        before = key
+        count += 1
+      }
+      return count === entryCount
     },
     exclusively: (task) => database.transactionSync(task),
     close: () => database.close(),

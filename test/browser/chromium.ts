@@ -4,7 +4,7 @@ import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { type Browser, type BrowserContext, chromium } from 'playwright-core'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 
 /**
  * The Chromium of this machine. `npm test` leaves test/browser out when there is none; run by hand, these tests fail
@@ -54,6 +54,17 @@ function endpointOf(output: NodeJS.ReadableStream): Promise<string> {
     })
     lines.on('close', () => reject(new Error('Chromium ended before it listened.')))
   })
+}
+
+/** Takes one page offline; Playwright's own way takes all of a context. Returns what brings it back. */
+export async function goOffline(page: Page): Promise<() => Promise<void>> {
+  const session = await page.context().newCDPSession(page)
+  const set = async (offline: boolean) => {
+    const unlimited = { latency: 0, downloadThroughput: -1, uploadThroughput: -1 }
+    await session.send('Network.emulateNetworkConditions', { offline, ...unlimited })
+  }
+  await set(true)
+  return () => set(false)
 }
 
 // No sandbox, because containers run as root; the rest keeps a browser that only visits 127.0.0.1 off the network.

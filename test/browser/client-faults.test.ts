@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { lmdbLog } from '@rejoin/hub/lmdb'
-import type { Browser } from 'playwright-core'
+import type { Browser, BrowserContext } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { launchChromium } from './chromium.ts'
+import { goOffline, launchChromium } from './chromium.ts'
 import { startPublishing } from './publisher.ts'
 import { areConnected, areIn, each, hasty, haveLost, openReaders, recordsOf, visit } from './readers.ts'
 import { openBusyStage, openStage } from './stage.ts'
@@ -13,15 +13,18 @@ import { openBusyStage, openStage } from './stage.ts'
 // lacks was lost, one that it has twice was doubled.
 
 let browser: Browser
+// One window for all tests: each context has a window of its own, which takes Chromium longer than most of them.
+let tabs: BrowserContext
 
 beforeAll(async () => {
   browser = await launchChromium()
+  tabs = await browser.newContext()
 }, 60_000)
 
 afterAll(() => browser.close())
 
 test.concurrent('cuts cost no reader an event', async (context) => {
-  const { page, proxy, publisher } = await openBusyStage(context, browser)
+  const { page, proxy, publisher } = await openBusyStage(context, tabs)
   for (let cuts = 1; cuts <= 4; cuts += 1) {
     await publisher.more(40)
     proxy.cutAll('reset')
@@ -36,7 +39,7 @@ test.concurrent('cuts cost no reader an event', async (context) => {
 const outages = (process.env.OUTAGES ?? '1,5').split(',').map(Number)
 
 test.concurrent.for(outages)('an outage of %i s costs no reader an event', async (seconds, context) => {
-  const { page, proxy, publisher } = await openBusyStage(context, browser)
+  const { page, proxy, publisher } = await openBusyStage(context, tabs)
   await publisher.more(50)
   proxy.refuse()
   proxy.cutAll('reset')
@@ -52,21 +55,21 @@ test.concurrent.for(outages)('an outage of %i s costs no reader an event', async
 test.concurrent('who was offline is back as soon as the network is, and has every event', async (context) => {
   // So patient that nobody comes back by itself while the test runs.
   const patient = { retryMs: 300_000, maxRetryMs: 300_000 }
-  const { page, proxy, publisher } = await openBusyStage(context, browser, {}, patient)
+  const { page, proxy, publisher } = await openBusyStage(context, tabs, {}, patient)
   await publisher.more(50)
-  await page.context().setOffline(true)
+  const goOnline = await goOffline(page)
   // Chromium lets go of nothing by itself when it is told that it is offline.
   proxy.cutAll('reset')
   await areIn(page, 'backoff')
   await publisher.more(100)
-  await page.context().setOffline(false)
+  await goOnline()
   await areConnected(page)
   const published = await publisher.finish()
   expect(await recordsOf(page)).toEqual(each(published))
 })
 
 test.concurrent('a page that is loaded again goes on where it was, with every event once', async (context) => {
-  const { site, page } = await openStage(context, browser)
+  const { site, page } = await openStage(context, tabs)
   const kept = { ...hasty, persist: 'session' } as const
   await openReaders(page, kept)
   const publisher = startPublishing(site)
@@ -84,9 +87,11 @@ test.concurrent('a page that is loaded again goes on where it was, with every ev
 })
 
 test.concurrent('a hub that lost its memory says so, and everything after that arrives', async (context) => {
-  const { site, page, publisher } = await openBusyStage(context, browser)
+  const { site, page, publisher } = await openBusyStage(context, tabs)
   await publisher.more(60)
   await site.stop()
+  // Else the last number might be published before they are back, and be part of what they are told is gone.
+  await areIn(page, 'backoff')
   const before = publisher.published.length
   await site.start()
   await areConnected(page)
@@ -107,10 +112,11 @@ test.concurrent('a hub that lost its memory says so, and everything after that a
 test.concurrent('a hub that kept its log on disk is restarted, and no reader notices more than a pause', async (context) => {
   const directory = await mkdtemp(join(tmpdir(), 'rejoin-browser-'))
   context.onTestFinished(() => rm(directory, { recursive: true }))
-  const { site, page, publisher } = await openBusyStage(context, browser, { log: () => lmdbLog(directory) })
+  const { site, page, publisher } = await openBusyStage(context, tabs, { log: () => lmdbLog(directory) })
   for (let restart = 0; restart < 2; restart += 1) {
     await publisher.more(60)
     await site.stop()
+    await areIn(page, 'backoff')
     await site.start()
     await areConnected(page)
   }

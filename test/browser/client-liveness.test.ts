@@ -1,15 +1,18 @@
 import type { Environment } from '@rejoin/hub'
 import { createVirtualEnvironment } from '@rejoin/hub/testing'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { launchChromium } from './chromium.ts'
 import { areConnected, areIn, each, haveCursor, transports, until } from './readers.ts'
 import { openStage } from './stage.ts'
 
 let browser: Browser
+// One window for all tests: each context has a window of its own, which takes Chromium longer than most of them.
+let tabs: BrowserContext
 
 beforeAll(async () => {
   browser = await launchChromium()
+  tabs = await browser.newContext()
 }, 60_000)
 
 afterAll(() => browser.close())
@@ -23,7 +26,7 @@ test('ten quiet minutes do not look like a dead line, and a dead line does', asy
   const hubTime = createVirtualEnvironment()
   // Its own turns are the real ones, as bytes come and go in real time.
   const environment: Environment = { ...hubTime, endOfTurn: setImmediate }
-  const { page } = await openStage(context, browser, { environment, heartbeatMs: 25_000 })
+  const { page } = await openStage(context, tabs, { environment, heartbeatMs: 25_000 })
   await countSigns(page)
   await page.evaluate((names) => {
     for (const name of names) read(name, { clock, transports: [name] })
@@ -48,7 +51,7 @@ test('ten quiet minutes do not look like a dead line, and a dead line does', asy
 })
 
 test('while it waits, a page can show for how long, and whether what it shows is old', async (context) => {
-  const { page, proxy } = await openStage(context, browser)
+  const { page, proxy } = await openStage(context, tabs)
   await page.evaluate(() => read('fetch', { clock, retryMs: 10_000 }))
   await haveCursor(page)
   proxy.refuse()

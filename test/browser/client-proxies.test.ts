@@ -1,5 +1,5 @@
 import type { StreamState } from '@rejoin/client'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { launchChromium } from './chromium.ts'
 import { type Holds, openHoldingProxy } from './holding-proxy.ts'
@@ -9,14 +9,17 @@ import { openSite } from './site.ts'
 import { openStage } from './stage.ts'
 
 let browser: Browser
+// One window for all tests: each context has a window of its own, which takes Chromium longer than most of them.
+let tabs: BrowserContext
 
 beforeAll(async () => {
   browser = await launchChromium()
+  tabs = await browser.newContext()
 }, 60_000)
 
 afterAll(() => browser.close())
 
-describe.each(['everything', 'the body'] satisfies Holds[])(
+describe.concurrent.each(['everything', 'the body'] satisfies Holds[])(
   'behind a proxy that holds back %s of a stream',
   (holds) => {
     test.concurrent.for(['fetch', 'event-source'] as const)(
@@ -26,7 +29,7 @@ describe.each(['everything', 'the body'] satisfies Holds[])(
         onTestFinished(() => site.close())
         const proxy = await openHoldingProxy(site, holds)
         onTestFinished(() => proxy.close())
-        const page = await browser.newPage()
+        const page = await tabs.newPage()
         onTestFinished(() => page.close())
         await visit(page, `http://127.0.0.1:${proxy.port}`)
         await page.evaluate(
@@ -63,8 +66,8 @@ describe.each(['everything', 'the body'] satisfies Holds[])(
   },
 )
 
-test('behind a proxy that takes the cursor’s header away, the cursor travels in the query', async (context) => {
-  const { site, proxy, page } = await openStage(context, browser, {
+test.concurrent('behind a proxy that takes the cursor’s header away, the cursor travels in the query', async (context) => {
+  const { site, proxy, page } = await openStage(context, tabs, {
     intercept({ headers }) {
       headers['last-event-id'] = undefined
       return false

@@ -1,6 +1,6 @@
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
-import { launchChromium } from './chromium.ts'
+import { goOffline, launchChromium } from './chromium.ts'
 import { startPublishing } from './publisher.ts'
 import { until } from './readers.ts'
 import { type Answer, type Scripts, scriptedAnswers } from './scripted-answers.ts'
@@ -11,9 +11,12 @@ import { openStage, type Stage } from './stage.ts'
 // from it for a hub or a client stands above each test.
 
 let browser: Browser
+// One window for all tests: each context has a window of its own, which takes Chromium longer than most of them.
+let tabs: BrowserContext
 
 beforeAll(async () => {
   browser = await launchChromium()
+  tabs = await browser.newContext()
 }, 60_000)
 
 afterAll(() => browser.close())
@@ -23,7 +26,7 @@ const stays: Answer = { stays: true, text: ': here\n\n' }
 
 // So a page needs no code to resume on a hub, as long as it is not loaded again.
 test.concurrent('on a hub it resumes by itself after cuts, with every event once', async (context) => {
-  const { site, proxy, page } = await openStage(context, browser, {}, '/native')
+  const { site, proxy, page } = await openStage(context, tabs, {}, '/native')
   await listenTo(page, '/events/numbers', 1)
   const publisher = startPublishing(site)
   for (let cuts = 1; cuts <= 2; cuts += 1) {
@@ -40,7 +43,7 @@ test.concurrent('on a hub it resumes by itself after cuts, with every event once
 
 // So a page that is loaded again has to keep its cursor itself, and to send it in the URL.
 test.concurrent('a new one starts without a cursor, also after a reload', async (context) => {
-  const { site, page } = await openStage(context, browser, {}, '/native')
+  const { site, page } = await openStage(context, tabs, {}, '/native')
   await listenTo(page, '/events/numbers', 1)
   await page.reload()
   await until(page, () => 'natives' in globalThis)
@@ -50,7 +53,7 @@ test.concurrent('a new one starts without a cursor, also after a reload', async 
 
 // So a user with seven tabs waits for ever in the last, unless the hub is reached by HTTP/2.
 test.concurrent('on HTTP/1.1 the seventh stream of a browser waits until another one ends', async (context) => {
-  const { site, page } = await openStage(context, browser, {}, '/native')
+  const { site, page } = await openStage(context, tabs, {}, '/native')
   await page.evaluate(() => {
     for (let tab = 1; tab <= 7; tab += 1) listen(`/events/numbers?tab=${tab}`)
   })
@@ -60,7 +63,7 @@ test.concurrent('on HTTP/1.1 the seventh stream of a browser waits until another
   await until(page, () => natives.every(({ told }) => told.includes('open')))
 })
 
-describe('cursors', () => {
+describe.concurrent('cursors', () => {
   // So `id` without a value is how a server says that there is no place to come back to.
   test.concurrent('an empty id takes the cursor away', async (context) => {
     const { page, site } = await openScripted(context, [leaving, { text: 'id\ndata: b\n\n' }, stays])
@@ -92,7 +95,7 @@ describe('cursors', () => {
   })
 })
 
-describe('what ends it for good', () => {
+describe.concurrent('what ends it for good', () => {
   // So a hub answers 200 whatever the cursor (§4.2), and our client opens the next EventSource itself.
   test.concurrent('any status but 200, also one that a server means for a while', async (context) => {
     const statuses = [204, 401, 403, 404, 408, 429, 500, 502, 503]
@@ -140,7 +143,7 @@ test.concurrent('a port that refuses and a name that is not known are tried agai
   expect(await page.evaluate(() => natives.map(({ told }) => told[0]))).toEqual(['connecting', 'connecting'])
 })
 
-describe('redirects', () => {
+describe.concurrent('redirects', () => {
   const statuses = [301, 302, 303, 307, 308]
 
   // So who moves a stream, even for a while (302, 307), has moved its readers until they are loaded again.
@@ -178,7 +181,7 @@ describe('redirects', () => {
   })
 })
 
-describe('waits', () => {
+describe.concurrent('waits', () => {
   // So a hub that is busy can spread its readers with every word it says (§4.11).
   test.concurrent('each `retry:` is honoured, up or down, ten times in a row', async (context) => {
     const waits = [20, 200, 10, 150, 0, 100, 30, 250, 5, 50]
@@ -214,11 +217,11 @@ describe('waits', () => {
     ])
     await listenTo(page, '/scripted')
     await until(page, () => natives.at(-1)!.told.includes('a'))
-    await page.context().setOffline(true)
+    const goOnline = await goOffline(page)
     const cutAt = performance.now()
     proxy.cutAll('reset')
     await until(page, () => natives.at(-1)!.told.includes('connecting'))
-    await page.context().setOffline(false)
+    await goOnline()
     await hasOpened(page, 2)
     expect(cursorsOf(site)).toEqual([null, '7'])
     expect(site.requests[1]!.at - cutAt).toBeGreaterThanOrEqual(1498)
@@ -226,9 +229,9 @@ describe('waits', () => {
 
   // So `offline` says nothing about the streams that are open, and a client must not drop them for it.
   test.concurrent('a stream that is open goes on while the browser says that it is offline', async (context) => {
-    const { page, site } = await openStage(context, browser, {}, '/native')
+    const { page, site } = await openStage(context, tabs, {}, '/native')
     await listenTo(page, '/events/numbers', 1)
-    await page.context().setOffline(true)
+    await goOffline(page)
     await until(page, () => !navigator.onLine)
     await site.hub.publish('numbers', { text: 'offline' })
     await until(page, () => natives.at(-1)!.told.includes('offline'))
@@ -242,7 +245,7 @@ async function openScripted(
   script: Scripts | readonly Answer[],
 ): Promise<Stage & { ends: readonly number[] }> {
   const { intercept, ends } = scriptedAnswers(Array.isArray(script) ? { '/scripted': script } : (script as Scripts))
-  return { ...(await openStage(context, browser, { intercept }, '/native')), ends }
+  return { ...(await openStage(context, tabs, { intercept }, '/native')), ends }
 }
 
 /** Another origin that answers by a script. */

@@ -1,6 +1,7 @@
 import { createRandom } from '@rejoin/hub/testing'
 import { type CrowdOptions, openCrowd } from './crowd.ts'
-import { type LastingHubOptions, openLastingHub } from './lasting-hub.ts'
+import { type HubProcessOptions, startHub } from './hub-process.ts'
+import { openLastingHub } from './lasting-hub.ts'
 import { throughHttp } from './recorder.ts'
 
 /**
@@ -10,8 +11,11 @@ import { throughHttp } from './recorder.ts'
 export async function runClockSteps(options: ClockStepsOptions): Promise<void> {
   const { history, seed, stepsMs, readers, eventsPerSecond, directory, betweenMs, onProgress } = options
   history.write({ kind: 'run', name: 'clocks', seed, inputs: { stepsMs, readers, eventsPerSecond } })
-  const hubOptions = { ...options.hub, window: options.window }
-  const hub = await openLastingHub(history, { directory, random: createRandom(seed), hub: hubOptions })
+  const hubOptions = { ...options.hub, window: options.window, directory }
+  const hub = await openLastingHub({
+    random: createRandom(seed),
+    start: (port, aheadMs: number = 0) => startHub(history, { ...hubOptions, port, aheadMs }),
+  })
   try {
     const send = throughHttp(hub.origin, 5000)
     const crowd = openCrowd({ ...options, originOf: () => hub.origin, send, resends: 1000, resendAfterMs: 50 })
@@ -23,7 +27,7 @@ export async function runClockSteps(options: ClockStepsOptions): Promise<void> {
           hub.running().setClock(aheadMs)
         } else {
           await hub.kill()
-          await hub.start({ aheadMs })
+          await hub.start(aheadMs)
         }
         history.write({ kind: 'heal' })
         await new Promise((resolve) => setTimeout(resolve, betweenMs))
@@ -45,6 +49,6 @@ export interface ClockStepsOptions extends Omit<CrowdOptions, 'originOf' | 'send
   /** How long each lasts, at least. */
   readonly betweenMs: number
   readonly directory: string
-  readonly hub: LastingHubOptions['hub']
+  readonly hub: HubProcessOptions
   onProgress?(text: string): void
 }

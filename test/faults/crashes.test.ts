@@ -22,7 +22,7 @@ const hub = { heartbeatMs: 200 }
 const channels = ['orders/1', 'orders/2', 'stock']
 
 // One after the other: together they would take each other's processor, and the time they need would say nothing.
-test('a hub that is killed five times, by SIGKILL, keeps every event it acknowledged, and its readers go on', async () => {
+test('rejoin serve, killed five times by SIGKILL, keeps every event it acknowledged, and its readers go on', async () => {
   const { field, verdict } = prepare({ readers: 12, eventsPerSecond: 150 })
   const outcome = await runKills({ ...field, cycles: 5, betweenMs: [600, 1600] })
   const { tally } = verdict()

@@ -6,7 +6,8 @@ import { checkHistory, formatReport, linesSource } from './checker.ts'
 import { runDamage } from './damage.ts'
 import { mountSmallDisk, runFullDisk } from './full-disk.ts'
 import { memoryHistory } from './history.ts'
-import { type HubDidNotStart, startHub } from './hub-process.ts'
+import { startHub } from './hub-process.ts'
+import type { ServerDidNotStart } from './server-process.ts'
 
 // Printed with every failure; set it to repeat a run. Timing is the machine's own, so a repetition is close, not equal.
 const seed = Number(process.env.REJOIN_FAULTS_SEED ?? 1)
@@ -46,7 +47,7 @@ test.skipIf(!isRoot)(
     disk.forbidWrites()
     const end = await startHub(memoryHistory(), { directory }).then(
       (hub) => hub.kill(),
-      (error: HubDidNotStart) => error.end,
+      (error: ServerDidNotStart) => error.end,
     )
     expect(end.signal).toBeNull()
     expect(end.said).toMatch(/the file system is read-only/)

@@ -3,9 +3,10 @@ import { closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { createRandom } from '@rejoin/hub/testing'
 import { type CrowdOptions, openCrowd, pathOf } from './crowd.ts'
-import { HubDidNotStart } from './hub-process.ts'
-import { type LastingHubOptions, openLastingHub } from './lasting-hub.ts'
+import { type HubProcessOptions, startHub } from './hub-process.ts'
+import { openLastingHub } from './lasting-hub.ts'
 import { openStrictReader, throughHttp, waitForAll } from './recorder.ts'
+import { ServerDidNotStart } from './server-process.ts'
 import { watchedHistory } from './watched-history.ts'
 
 /**
@@ -20,8 +21,11 @@ export async function runFullDisk(options: FullDiskOptions): Promise<FullDiskOut
   })
   history.write({ kind: 'run', name: 'full-disk', seed, inputs: { readers, eventsPerSecond } })
   const directory = join(disk.path, 'log')
-  const hubOptions = { ...options.hub, window: options.window }
-  const hub = await openLastingHub(history, { directory, random: createRandom(seed), hub: hubOptions })
+  const hubOptions = { ...options.hub, window: options.window, directory }
+  const hub = await openLastingHub({
+    random: createRandom(seed),
+    start: (port) => startHub(history, { ...hubOptions, port }),
+  })
   const isRefused = (times: number) => hub.running() && reasons.length >= times
   let startOnFullDisk = ''
   try {
@@ -54,7 +58,7 @@ export async function runFullDisk(options: FullDiskOptions): Promise<FullDiskOut
     startOnFullDisk = await hub.start().then(
       () => 'started',
       (error) => {
-        if (error instanceof HubDidNotStart && error.end.signal === null) return error.end.said
+        if (error instanceof ServerDidNotStart && error.end.signal === null) return error.end.said
         throw error
       },
     )
@@ -77,7 +81,7 @@ export interface FullDiskOptions extends Omit<CrowdOptions, 'originOf' | 'send' 
   readonly disk: SmallDisk
   /** Publishes that have to be refused before the space comes back. */
   readonly refusals: number
-  readonly hub: LastingHubOptions['hub']
+  readonly hub: HubProcessOptions
   onProgress?(text: string): void
 }
 

@@ -1,9 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Environment } from '@rejoin/hub'
 import type { History } from './history.ts'
 import { type ServedHubOptions, serveHub } from './served-hub.ts'
+import { ServerDidNotStart, type ServerProcess, serverProcess } from './server-process.ts'
 
 /**
  * A hub in a process of its own, so that its memory is its own, readers do not slow it down, and it can be killed. Its
@@ -12,30 +12,15 @@ import { type ServedHubOptions, serveHub } from './served-hub.ts'
 export async function startHub(history: History, { under = [], ...options }: HubProcessOptions): Promise<StartedHub> {
   const [command = '', ...args] = [...under, process.execPath, program, JSON.stringify(options)]
   const child = spawn(command, args, { stdio: ['ignore', 'inherit', 'pipe', 'ipc'] })
-  let said = ''
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-4000)
-  })
-  // Not `close`: a child that is left by `disconnect` never gets there.
-  const ended = Promise.all([once(child, 'exit'), child.stderr && once(child.stderr, 'close')]).then(
-    ([[code, signal]]): HubEnd => ({ code, signal, said }),
-  )
+  const server = serverProcess(child, () => child.disconnect())
   const port = await new Promise<number>((resolve, reject) => {
     child.on('message', (message: ChildMessage) => {
       if (message.kind === 'listening') resolve(message.port)
       else history.write({ kind: 'memory', of: 'hub', rssBytes: message.rssBytes })
     })
-    void ended.then((end) => reject(new HubDidNotStart(end)))
+    void server.ended.then((end) => reject(new ServerDidNotStart(end)))
   })
-  return {
-    port,
-    ended,
-    kill: () => endBy(child, ended, () => child.kill('SIGKILL')),
-    stop: () => endBy(child, ended, () => child.disconnect()),
-    pause: () => void child.kill('SIGSTOP'),
-    resume: () => void child.kill('SIGCONT'),
-    setClock: (aheadMs) => void child.send({ aheadMs } satisfies ParentMessage),
-  }
+  return { ...server, port, setClock: (aheadMs) => void child.send({ aheadMs } satisfies ParentMessage) }
 }
 
 export interface HubProcessOptions extends Omit<ServedHubOptions, 'tamper' | 'environment'> {
@@ -51,34 +36,10 @@ export interface HubProcessOptions extends Omit<ServedHubOptions, 'tamper' | 'en
   readonly under?: readonly string[]
 }
 
-export interface StartedHub {
+export interface StartedHub extends ServerProcess {
   readonly port: number
-  /** Resolves when the process is gone, whoever ended it. */
-  readonly ended: Promise<HubEnd>
-  /** By SIGKILL, without a chance to write anything. */
-  kill(): Promise<HubEnd>
-  /** In order. */
-  stop(): Promise<HubEnd>
-  pause(): void
-  resume(): void
   /** Steps its clock to so many ms ahead of ours. */
   setClock(aheadMs: number): void
-}
-
-export interface HubEnd {
-  readonly code: number | null
-  readonly signal: NodeJS.Signals | null
-  /** The last it wrote to its standard error. */
-  readonly said: string
-}
-
-export class HubDidNotStart extends Error {
-  readonly end: HubEnd
-
-  constructor(end: HubEnd) {
-    super(`The hub ended with ${end.signal ?? end.code} before it was there. ${end.said}`)
-    this.end = end
-  }
 }
 
 type ChildMessage = { kind: 'listening'; port: number } | { kind: 'memory'; rssBytes: number }
@@ -87,11 +48,6 @@ type ParentMessage = { aheadMs: number }
 // Node does not read TypeScript in all versions that we test on, so tests start what the build has made of it.
 const here = fileURLToPath(import.meta.url)
 const program = here.endsWith('.ts') ? fileURLToPath(new URL('dist/hub-process.js', import.meta.url)) : here
-
-async function endBy(child: ChildProcess, ended: Promise<HubEnd>, end: () => void): Promise<HubEnd> {
-  if (child.exitCode === null && child.signalCode === null) end()
-  return ended
-}
 
 async function serveParent({ aheadMs = 0, ...options }: HubProcessOptions): Promise<void> {
   let ahead = aheadMs

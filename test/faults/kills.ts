@@ -1,12 +1,13 @@
 import { createRandom } from '@rejoin/hub/testing'
 import { type Spread, spreadOf } from './checker/tally.ts'
 import { type CrowdOptions, openCrowd } from './crowd.ts'
-import { type LastingHub, type LastingHubOptions, openLastingHub } from './lasting-hub.ts'
+import { type LastingHub, openLastingHub } from './lasting-hub.ts'
+import { programWindow, startProgram } from './program.ts'
 import { throughHttp } from './recorder.ts'
 import { watchedHistory } from './watched-history.ts'
 
 /**
- * Kills the hub by SIGKILL again and again, each time after a while, and starts it anew on what it left behind. The
+ * Kills `rejoin serve` by SIGKILL again and again, each time after a while, and starts it anew on what it left behind. The
  * publisher sends what got no answer again, under the same key, until it gets one.
  */
 export async function runKills(options: KillsOptions): Promise<KillsOutcome> {
@@ -15,12 +16,12 @@ export async function runKills(options: KillsOptions): Promise<KillsOutcome> {
   const clock = createRestartClock()
   const history = watchedHistory(options.history, clock.see)
   history.write({ kind: 'run', name: 'kills', seed, inputs: { cycles, readers, eventsPerSecond, betweenMs } })
-  const hub = await openLastingHub(history, { directory, random, hub: { ...options.hub, window: options.window } })
+  const hub = await openLastingHub({ random, start: (port) => startProgram({ directory, port }) })
   try {
     await options.prepare?.(hub)
     const crowd = openCrowd({
       ...options,
-      ...{ history, channels: killChannels, channelsOf: twoOf(killChannels) },
+      ...{ history, window: programWindow, channels: killChannels, channelsOf: twoOf(killChannels) },
       ...{ originOf: () => hub.origin, send: throughHttp(hub.origin, 5000), resends: 1000, resendAfterMs: 50 },
     })
     await crowd.renewed()
@@ -43,13 +44,12 @@ export async function runKills(options: KillsOptions): Promise<KillsOutcome> {
 }
 
 export interface KillsOptions
-  extends Omit<CrowdOptions, 'channels' | 'channelsOf' | 'originOf' | 'send' | 'resends' | 'resendAfterMs'> {
+  extends Omit<CrowdOptions, 'window' | 'channels' | 'channelsOf' | 'originOf' | 'send' | 'resends' | 'resendAfterMs'> {
   readonly seed: number
   readonly cycles: number
   /** The hub lives for at least the first and at most the second, in ms. */
   readonly betweenMs: readonly [number, number]
   readonly directory: string
-  readonly hub: LastingHubOptions['hub']
   /** Done with the new hub before anybody reads. */
   prepare?(hub: LastingHub): Promise<void>
   onProgress?(cycle: number): void

@@ -1,15 +1,16 @@
 import { createServer } from 'node:net'
-import type { History } from './history.ts'
-import { type HubProcessOptions, type StartedHub, startHub } from './hub-process.ts'
+import type { ServerProcess } from './server-process.ts'
 
-/** A hub process on a folder of its own that can be ended and started again, at the same address. */
-export async function openLastingHub(history: History, options: LastingHubOptions): Promise<LastingHub> {
+/** A hub process that can be ended and started again, at the same address. */
+export async function openLastingHub<Started extends ServerProcess, Changes>(
+  options: LastingHubOptions<Started, Changes>,
+): Promise<LastingHub<Started, Changes>> {
   const port = await quietPort(options.random)
-  let current: StartedHub | undefined
+  let current: Started | undefined
   let unexpected: string | undefined
 
-  async function start(changes: Partial<HubProcessOptions> = {}): Promise<void> {
-    const hub = await startHub(history, { ...options.hub, ...changes, directory: options.directory, port })
+  async function start(changes?: Changes): Promise<void> {
+    const hub = await options.start(port, changes)
     current = hub
     void hub.ended.then((end) => {
       if (current === hub) unexpected = `The hub ended by itself with ${end.signal ?? end.code}. ${end.said}`
@@ -17,13 +18,13 @@ export async function openLastingHub(history: History, options: LastingHubOption
   }
 
   /** The process that is there; a run on a hub that has died proves nothing. */
-  function running(): StartedHub {
+  function running(): Started {
     if (unexpected !== undefined) throw new Error(unexpected)
     if (!current) throw new Error('The hub is not running.')
     return current
   }
 
-  function taken(): StartedHub {
+  function taken(): Started {
     const hub = running()
     current = undefined
     return hub
@@ -50,18 +51,18 @@ export async function openLastingHub(history: History, options: LastingHubOption
   }
 }
 
-export interface LastingHubOptions {
-  readonly directory: string
-  readonly hub: Omit<HubProcessOptions, 'directory' | 'port'>
+export interface LastingHubOptions<Started, Changes> {
+  /** On what the one before has left behind. */
+  start(port: number, changes: Changes | undefined): Promise<Started>
   random(): number
 }
 
-export interface LastingHub {
+export interface LastingHub<Started = ServerProcess, Changes = unknown> {
   readonly origin: string
   readonly port: number
   /** Throws when it has ended by itself. */
-  running(): StartedHub
-  start(changes?: Partial<HubProcessOptions>): Promise<void>
+  running(): Started
+  start(changes?: Changes): Promise<void>
   /** By SIGKILL. */
   kill(): Promise<void>
   /** In order; throws when that fails. */

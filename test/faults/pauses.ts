@@ -1,7 +1,8 @@
 import { createRandom } from '@rejoin/hub/testing'
 import { type Spread, spreadOf } from './checker/tally.ts'
 import { type CrowdOptions, openCrowd } from './crowd.ts'
-import { type LastingHubOptions, openLastingHub } from './lasting-hub.ts'
+import { type HubProcessOptions, startHub } from './hub-process.ts'
+import { openLastingHub } from './lasting-hub.ts'
 import { throughHttp } from './recorder.ts'
 import { watchedHistory } from './watched-history.ts'
 
@@ -17,8 +18,11 @@ export async function runPauses(options: PausesOptions): Promise<PausesOutcome> 
     noticedMs.push(performance.now() - pausedAt)
   })
   history.write({ kind: 'run', name: 'pauses', seed, inputs: { pauses, readers, eventsPerSecond } })
-  const hubOptions = { ...options.hub, window: options.window }
-  const hub = await openLastingHub(history, { directory, random: createRandom(seed), hub: hubOptions })
+  const hubOptions = { ...options.hub, window: options.window, directory }
+  const hub = await openLastingHub({
+    random: createRandom(seed),
+    start: (port) => startHub(history, { ...hubOptions, port }),
+  })
   try {
     const send = throughHttp(hub.origin, 5000)
     const crowd = openCrowd({ ...options, history, originOf: () => hub.origin, send, resends: 1000, resendAfterMs: 50 })
@@ -51,7 +55,7 @@ export interface PausesOptions extends Omit<CrowdOptions, 'originOf' | 'send' | 
   /** How long the hub lives before each, at least. */
   readonly betweenMs: number
   readonly directory: string
-  readonly hub: LastingHubOptions['hub']
+  readonly hub: HubProcessOptions
   onProgress?(seconds: number): void
 }
 

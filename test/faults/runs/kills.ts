@@ -1,5 +1,5 @@
 /**
- * The hub killed by SIGKILL every 3 to 8 s, 100 times, on the log that lasts: 100 readers, 500 events/s.
+ * `rejoin serve` killed by SIGKILL every 3 to 8 s, 100 times, on the log that lasts: 100 readers, 500 events/s.
  *
  * Publishes that got no answer are sent again under the same key. Each reader has two of ten channels. With --stored, the
  * log holds so many events before the first kill, which the hub has to open again each time.
@@ -7,9 +7,11 @@
 import { join } from 'node:path'
 import { runKills } from '../kills.ts'
 import type { LastingHub } from '../lasting-hub.ts'
+import { programWindow } from '../program.ts'
 import { formatSpread, longRun } from './long-run.ts'
 
-const heartbeatMs = 1000
+// The default, with which the program runs.
+const heartbeatMs = 25_000
 
 await longRun({
   name: 'kills',
@@ -19,8 +21,6 @@ await longRun({
       ...{ history, seed, cycles, readers, eventsPerSecond: rate },
       betweenMs: [lives['min-life'], lives['max-life']],
       directory: join(folder, 'log'),
-      window: { maxEvents: 200_000, maxAgeMs: 24 * 3_600_000 },
-      hub: { heartbeatMs },
       // A reader that comes back too early waits longer before its next try, at most 5 s here.
       patience: {
         client: { maxRetryMs: 5000 },
@@ -39,10 +39,10 @@ await longRun({
   },
 })
 
-/** In batches of a thousand, over ten channels that nobody reads. */
+/** In batches of a thousand, into channels that nobody reads, each as full as it can be. */
 async function storeEvents(hub: LastingHub, count: number): Promise<void> {
   for (let stored = 0; stored < count; stored += 1000) {
-    const channel = `archive/${(stored / 1000) % 10}`
+    const channel = `archive/${Math.floor(stored / programWindow.maxEvents)}`
     const events = Array.from({ length: 1000 }, (_, index) => ({
       channel,
       text: `${stored + index} ${'x'.repeat(100)}`,

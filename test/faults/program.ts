@@ -1,0 +1,35 @@
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { ServerDidNotStart, type ServerProcess, serverProcess } from './server-process.ts'
+
+/** `rejoin serve` as users run it, with nothing set but where it listens and where it keeps its events. */
+export async function startProgram({ directory, port }: ProgramOptions): Promise<ServerProcess> {
+  const args = [program, 'serve', '--data', directory, '--port', `${port}`]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  // A run that fails must not leave it behind: unlike a hub process, it does not know whose it is.
+  const orphaned = () => void child.kill('SIGKILL')
+  process.once('exit', orphaned)
+  child.once('exit', () => void process.off('exit', orphaned))
+  const server = serverProcess(child, () => child.kill('SIGTERM'))
+  await new Promise<void>((resolve, reject) => {
+    // Read to the end: it tells of every reader, and would have to stop if nobody listened.
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      if (line.includes('"server_ready"')) resolve()
+    })
+    void server.ended.then((end) => reject(new ServerDidNotStart(end)))
+  })
+  return server
+}
+
+export interface ProgramOptions {
+  readonly directory: string
+  readonly port: number
+}
+
+/** What its log keeps, which it has no flags for. */
+export const programWindow = { maxEvents: 10_000, maxAgeMs: 24 * 3_600_000, maxBytes: 64 * 1024 * 1024 }
+
+// From the sources of the runs, and from what the build makes of them one folder deeper.
+const inSources = import.meta.url.endsWith('.ts')
+const program = fileURLToPath(new URL(`${inSources ? '' : '../'}../../packages/server/bin/rejoin.js`, import.meta.url))

@@ -32,7 +32,7 @@ export async function publishBody(
   }
   const value = parseJson(text)
   if (!Array.isArray(value)) {
-    const envelope = readEnvelope(value, '')
+    const envelope = readEnvelope(value)
     assertAllowed(envelope.channel)
     const event = await hub.publish(envelope.channel, envelope, options)
     return jsonAnswer(201, { id: event.id, durability })
@@ -40,7 +40,7 @@ export async function publishBody(
   if (value.length === 0) {
     throw new RejoinError('The batch is empty. Send at least one event.', { code: 'invalid-event' })
   }
-  const envelopes = value.map((item, index) => readEnvelope(item, `Event ${index} of the batch: `))
+  const envelopes = value.map(readEnvelope)
   for (const envelope of envelopes) assertAllowed(envelope.channel)
   const events = await hub.publishBatch(envelopes, options)
   return jsonAnswer(201, { events: events.map(({ id }) => ({ id })), durability })
@@ -79,27 +79,43 @@ function parseJson(text: string): unknown {
 
 function isNestedDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
-  return levels === 0 || Object.values(value).some((inner) => isNestedDeeper(inner, levels - 1))
+  if (levels === 0) return true
+  if (Array.isArray(value)) {
+    for (const inner of value) {
+      if (isNestedDeeper(inner, levels - 1)) return true
+    }
+    return false
+  }
+  // Not `Object.values`, which makes an array for every object there is.
+  for (const key in value) {
+    if (isNestedDeeper((value as Record<string, unknown>)[key], levels - 1) && Object.hasOwn(value, key)) return true
+  }
+  return false
 }
 
 type Envelope = Message & { readonly channel: string }
 
-const envelopeKeys = ['channel', 'type', 'data', 'text']
+/** What was parsed, once it is known to be an event: nothing is copied of what may be a thousand. */
+function readEnvelope(value: unknown, index?: number): Envelope {
+  const problem = problemOf(value)
+  if (problem === undefined) return value as Envelope
+  const where = index === undefined ? '' : `Event ${index} of the batch: `
+  throw new RejoinError(`${where}${problem}`, { code: 'invalid-event' })
+}
 
-function readEnvelope(value: unknown, where: string): Envelope {
-  const refuse = (why: string) => new RejoinError(`${where}${why}`, { code: 'invalid-event' })
+function problemOf(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw refuse('an event is an object such as {"channel":"orders/42","data":{"status":"shipped"}}.')
+    return 'an event is an object such as {"channel":"orders/42","data":{"status":"shipped"}}.'
   }
-  const unknown = Object.keys(value).find((key) => !envelopeKeys.includes(key))
-  if (unknown !== undefined)
-    throw refuse(`unknown key ${JSON.stringify(unknown)}. Use channel, type, and data or text.`)
+  for (const key in value) {
+    if (key === 'channel' || key === 'type' || key === 'data' || key === 'text') continue
+    // A program may have given every object a key.
+    if (Object.hasOwn(value, key)) return `unknown key ${JSON.stringify(key)}. Use channel, type, and data or text.`
+  }
   const { channel, type, data, text } = value as Record<string, unknown>
-  if (typeof channel !== 'string') throw refuse('"channel" has to be a string.')
-  if (type !== undefined && typeof type !== 'string') throw refuse('"type" has to be a string.')
-  if ((data === undefined) === (text === undefined))
-    throw refuse('give either "data", a JSON value, or "text", a string.')
-  if (text !== undefined && typeof text !== 'string') throw refuse('"text" has to be a string; use "data" for JSON.')
-  const named = { channel, ...(type === undefined ? {} : { type }) }
-  return text === undefined ? { ...named, data } : { ...named, text }
+  if (typeof channel !== 'string') return '"channel" has to be a string.'
+  if (type !== undefined && typeof type !== 'string') return '"type" has to be a string.'
+  if ((data === undefined) === (text === undefined)) return 'give either "data", a JSON value, or "text", a string.'
+  if (text !== undefined && typeof text !== 'string') return '"text" has to be a string; use "data" for JSON.'
+  return undefined
 }

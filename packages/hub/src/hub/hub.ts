@@ -283,11 +283,14 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     const { places, repeated } = await log.append(entries, { token, ...onceOnly(entries, publishing) })
     const last = places.at(-1)
     if (last) await live.reached(last.position)
+    const told = !repeated && observers.has('publish')
     return entries.map(({ channel, type, data }, index) => {
       const { position, at } = places[index] as Place
       const id = idOf(position)
-      const bytes = Buffer.byteLength(data)
-      if (!repeated) observers.tell('publish', { channel, type, id, bytes, subject: publishing.subject ?? null })
+      if (told) {
+        const bytes = Buffer.byteLength(data)
+        observers.tell('publish', { channel, type, id, bytes, subject: publishing.subject ?? null })
+      }
       return { id, channel, type, data, at }
     })
   }

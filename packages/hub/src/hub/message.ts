@@ -12,17 +12,24 @@ export type Message = {
 
 /** Checks a message and puts it into the form in which a log keeps it. Throws before anything is appended. */
 export function toNewEvent(channel: string, message: Message): NewEvent {
-  return { channel: checkChannel(channel), type: checkedType(message.type), data: normaliseData(textOf(message)) }
+  if (channel !== lastChannel) lastChannel = checkChannel(channel)
+  return { channel: lastChannel, type: checkedType(message.type), data: normaliseData(textOf(message)) }
 }
+
+// Of the events of a batch, most are of one channel and one type.
+let lastChannel: string | undefined
+let lastType: string | undefined
 
 function checkedType(type: string | undefined): string {
   if (type === undefined) return 'message'
+  if (type === lastType) return type
   const checked = checkType(type)
   if (isReservedType(checked)) {
     throw new RejoinError(`The type ${JSON.stringify(checked)} belongs to the protocol. Choose another name.`, {
       code: 'invalid-type',
     })
   }
+  lastType = checked
   return checked
 }
 

@@ -43,6 +43,8 @@ export interface ReaderObservation extends ReaderFacts {
 export interface Observers {
   /** Calls `observe` for each observation of that kind until the returned function is called. */
   on<Kind extends keyof HubObservations>(kind: Kind, observe: (observation: HubObservations[Kind]) => void): () => void
+  /** Whether anybody would be told: what nobody hears need not be worked out. */
+  has(kind: keyof HubObservations): boolean
   tell<Kind extends keyof HubObservations>(kind: Kind, observation: HubObservations[Kind]): void
 }
 
@@ -54,6 +56,7 @@ export function createObservers(): Observers {
       observers.set(kind, group.add(observe))
       return () => void group.delete(observe)
     },
+    has: (kind) => (observers.get(kind)?.size ?? 0) > 0,
     tell(kind, observation) {
       for (const observe of observers.get(kind) ?? []) {
         try {

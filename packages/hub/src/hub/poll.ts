@@ -105,7 +105,7 @@ export function createPolls(context: PollContext): Polls {
       const reader = known ?? readers.enter(context.nameConnection(), request)
       let closing: HubObservations['close'] | undefined
       const told: Observers = {
-        on: observers.on,
+        ...observers,
         tell(kind, observation) {
           if (kind === 'close') closing = observation as HubObservations['close']
           // That it came, and what it missed, was told when it came.

@@ -1,8 +1,9 @@
 import type { Announcer } from './announce/announcer.ts'
+import type { LogLevel } from './announce/json-lines.ts'
 import { terminal } from './announce/terminal.ts'
 
 /** Speaks to a person when the output is a terminal, and in JSON lines when something else reads it. */
-export async function createAnnouncer({ stdout, env }: AnnouncerHost): Promise<Announcer> {
+export async function createAnnouncer({ stdout, env }: AnnouncerHost, level?: LogLevel): Promise<Announcer> {
   if (stdout.isTTY) {
     // An empty NO_COLOR counts as unset (no-color.org).
     const colour = !env.NO_COLOR && env.TERM !== 'dumb'
@@ -10,7 +11,7 @@ export async function createAnnouncer({ stdout, env }: AnnouncerHost): Promise<A
   }
   // Loaded only where it is used: a person waits 20 ms less for the first line.
   const { jsonLines } = await import('./announce/json-lines.ts')
-  return jsonLines(stdout)
+  return jsonLines(stdout, level)
 }
 
 export interface AnnouncerHost {

@@ -1,6 +1,7 @@
 import type { Hub, HubObservations } from '@rejoin/hub'
 import { describe, expect, test } from 'vitest'
 import type { Announcer, Readiness } from '../src/announce/announcer.ts'
+import type { LogLevel } from '../src/announce/json-lines.ts'
 import { terminal } from '../src/announce/terminal.ts'
 import { windowWords } from '../src/announce/window-words.ts'
 import { createAnnouncer } from '../src/announce.ts'
@@ -11,7 +12,10 @@ const ready: Readiness = {
   log: { name: 'memory', window: { maxEvents: 1000, maxAgeMs: 300_000, maxBytes: Number.POSITIVE_INFINITY } },
   loopbackOnly: true,
 }
-const reader = { ip: null, userAgent: null, subject: null, connection: 'c_8f2a', channels: ['demo'] }
+const reader = {
+  ...{ ip: '127.0.0.1', userAgent: 'curl/8', subject: null },
+  ...{ connection: 'c_8f2a', channels: ['demo'] },
+}
 const replay = { ...reader, requested: 'X', replayed: 11, elapsedMs: 2.8, absenceMs: 5000 }
 const small = {
   ...{ channel: 'demo', absenceMs: 60_000, eventsPerSecond: 5 },
@@ -122,31 +126,68 @@ describe('in a pipe', () => {
   })
 
   test('a connection, a replay, a gap and an end are lines of their own', async () => {
-    const known = { connection_id: 'c_8f2a', channels: ['demo'] }
+    const known = { connection_id: 'c_8f2a', channels: ['demo'], client_ip: '127.0.0.1', user_agent: 'curl/8' }
     const lines = await inPipe((announcer) => {
       observe(announcer, 'connect', { ...reader, requested: null, resuming: false })
       observe(announcer, 'replay', replay)
       observe(announcer, 'gap', { ...reader, reason: 'expired', requested: 'X', absenceMs: null })
       observe(announcer, 'close', { ...reader, reason: 'left', durationMs: 5, cause: undefined })
       observe(announcer, 'close', { ...reader, reason: 'failed', durationMs: 5, cause: new Error('disk full') })
+      observe(announcer, 'stall', { ...reader, pending: 70_000 })
       announcer.stopping('SIGTERM')
     })
     expect(lines).toMatchObject([
-      { ...known, level: 'info', event: 'sse_connect', requested_id: null },
-      { ...known, level: 'info', event: 'sse_replay', requested_id: 'X', replayed_count: 11, elapsed_ms: 2.8 },
-      { ...known, level: 'warn', event: 'sse_gap', requested_id: 'X', reason: 'expired' },
-      { ...known, level: 'info', event: 'sse_close', reason: 'left', duration_ms: 5 },
-      { ...known, level: 'error', event: 'sse_close', reason: 'failed', cause: 'Error: disk full' },
+      { ...known, level: 'info', event: 'sse_connect', last_event_id: null, resuming: false },
+      { ...known, level: 'info', event: 'sse_replay', requested_id: 'X', found_in_window: true, replayed_count: 11 },
+      { ...known, level: 'warn', event: 'sse_gap', requested_id: 'X', found_in_window: false, reason: 'expired' },
+      { ...known, level: 'info', event: 'sse_disconnect', reason: 'left', duration_ms: 5 },
+      { ...known, level: 'error', event: 'sse_disconnect', reason: 'failed', cause: 'Error: disk full' },
+      { ...known, level: 'warn', event: 'sse_stall', pending_bytes: 70_000 },
       { level: 'info', event: 'server_stopping', signal: 'SIGTERM' },
     ])
   })
 
-  test('whatever a reader sends stays within its line', async () => {
+  test('whatever a reader sends stays within its line, and is neither obeyed nor long', async () => {
+    const written: string[] = []
+    const announcer = await createAnnouncer({ stdout: { write: (text) => written.push(text) }, env: {} })
+    const hostile = 'x"\r\n{"level":"fatal"}\u2028\u009b31m\u202e\u0000'
+    const userAgent = `${hostile}${'x'.repeat(10_000)}`
+    const facts = { ...reader, userAgent, subject: hostile, channels: Array<string>(100).fill('x'.repeat(256)) }
+    observe(announcer, 'gap', { ...facts, reason: 'unknown-id', requested: hostile, absenceMs: null })
+    observe(announcer, 'connect', { ...facts, requested: hostile, resuming: true })
+    announcer.reconnected({ attempt: 1, delayMs: 1, url: hostile, timestamp: userAgent, ip: null, userAgent })
+    expect(written).toHaveLength(3)
+    for (const line of written) {
+      expect(line).toMatch(/^[^\u0000-\u001f\u007f-\u009f\u2028\u202e]+\n$/)
+      expect(line).not.toMatch(/\\[rnu]/)
+      expect(line.length).toBeLessThan(4000)
+    }
+    expect(JSON.parse(written[1] as string)).toMatchObject({ channel_count: 100 })
+  })
+
+  test('publishes are lines only for those who ask for them', async () => {
+    const published = { channel: 'demo', type: 'message', id: 'X', bytes: 5, subject: 'alice' }
+    expect(await inPipe((announcer) => observe(announcer, 'publish', published))).toEqual([])
+    expect(await inPipe((announcer) => observe(announcer, 'publish', published), 'debug')).toMatchObject([
+      { level: 'debug', event: 'publish', channel: 'demo', type: 'message', id: 'X', bytes: 5, subject: 'alice' },
+    ])
+  })
+
+  test('a reader turned away, a client’s report, an operator’s act and a failure are lines', async () => {
     const lines = await inPipe((announcer) => {
-      const requested = 'x"\r\n{"level":"fatal"}\u2028'
-      observe(announcer, 'gap', { ...reader, reason: 'unknown-id', requested, absenceMs: null })
+      observe(announcer, 'reject', { ...reader, reason: 'per-ip' })
+      const timestamp = '2026-01-01T00:00:00.000Z'
+      const url = 'http://localhost/events/demo'
+      announcer.reconnected({ attempt: 2, delayMs: 800, url, timestamp, ip: '::1', userAgent: null })
+      announcer.administered({ action: 'revoke', target: 'alice', ip: '::1' })
+      announcer.failed(new Error('impossible'))
     })
-    expect(lines).toHaveLength(1)
+    expect(lines).toMatchObject([
+      { level: 'warn', event: 'sse_reject', reason: 'per-ip', client_ip: '127.0.0.1' },
+      { level: 'info', event: 'sse_reconnect', attempt: 2, delay_ms: 800, url: 'http://localhost/events/demo' },
+      { level: 'warn', event: 'admin', action: 'revoke', target: 'alice' },
+      { level: 'fatal', event: 'server_failed', cause: 'Error: impossible', stack: expect.stringContaining('at ') },
+    ])
   })
 })
 
@@ -169,9 +210,9 @@ function onTerminal(act: (announcer: Announcer) => void): string {
   return written.join('')
 }
 
-async function inPipe(act: (announcer: Announcer) => void): Promise<unknown[]> {
+async function inPipe(act: (announcer: Announcer) => void, level?: LogLevel): Promise<unknown[]> {
   const written: string[] = []
-  act(await createAnnouncer({ stdout: { write: (text) => written.push(text) }, env: {} }))
+  act(await createAnnouncer({ stdout: { write: (text) => written.push(text) }, env: {} }, level))
   const lines = written.join('').split('\n')
   expect(lines.pop()).toBe('')
   return lines.map((line) => JSON.parse(line))

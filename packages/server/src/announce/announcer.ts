@@ -6,8 +6,14 @@ export interface Announcer {
   ready(facts: Readiness): void
   /** From now on, says what becomes of the hub's readers. */
   watch(hub: Pick<Hub, 'on'>): void
+  /** A client told, once it was back, that it had lost its connection. */
+  reconnected(report: ReconnectReport): void
+  /** An operator changed something through the admin API. */
+  administered(action: AdminAction): void
   /** The program was asked to end and lets its readers go. */
   stopping(signal: string): void
+  /** The program failed in a way nobody had thought of, and is about to end for it. */
+  failed(cause: unknown): void
 }
 
 export interface Readiness {
@@ -19,6 +25,26 @@ export interface Readiness {
   folder?: string
   /** False when other machines can reach the hub; without access rules they may read and publish everything. */
   loopbackOnly: boolean
+}
+
+/** What `@rejoin/client` reports of one reconnect, and from where it came. All of it is the client's word. */
+export interface ReconnectReport {
+  readonly attempt: number
+  readonly delayMs: number
+  /** Of the stream, without its query. */
+  readonly url: string
+  /** When the connection was lost, ISO 8601. */
+  readonly timestamp: string
+  readonly ip: string | null
+  readonly userAgent: string | null
+}
+
+export interface AdminAction {
+  /** The last part of its path, such as `drain`. */
+  readonly action: string
+  /** What it was done to, if to one thing: a channel, a subject, a connection. */
+  readonly target?: string
+  readonly ip: string | null
 }
 
 export const insecureWarning =

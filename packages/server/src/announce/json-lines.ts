@@ -1,14 +1,19 @@
+import type { HubObservations, ReaderFacts, ReaderObservation } from '@rejoin/hub'
 import { pino } from 'pino'
 import { type Announcer, insecureWarning } from './announcer.ts'
+import { plainText } from './plain-text.ts'
 
-/** Announces to a program: one JSON object per line, with names in snake_case. */
-export function jsonLines(output: JsonOutput): Announcer {
+/**
+ * Announces to a program: one JSON object per line, with names in snake_case. The fields of the lines about readers are
+ * listed in docs/guides/observe.md.
+ */
+export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announcer {
   // By its number, pino survives a reader that goes away (`npm start | head -1`), which ends a program that writes to
   // `process.stdout`.
   const destination =
     output.fd === undefined ? { write: (line: string) => void output.write(line) } : pino.destination(output.fd)
   const logger = pino(
-    { base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (level) => ({ level }) } },
+    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (name) => ({ level: name }) } },
     destination,
   )
 
@@ -30,21 +35,19 @@ export function jsonLines(output: JsonOutput): Announcer {
     },
 
     watch(hub) {
-      hub.on('connect', ({ connection, channels, requested }) => {
-        logger.info({ event: 'sse_connect', connection_id: connection, channels, requested_id: requested })
+      hub.on('connect', (reader) => {
+        const { requested, resuming } = reader
+        logger.info({ event: 'sse_connect', ...connectionFields(reader), last_event_id: idField(requested), resuming })
       })
-      hub.on('replay', ({ connection, channels, requested, replayed, elapsedMs }) => {
-        logger.info({
-          event: 'sse_replay',
-          connection_id: connection,
-          channels,
-          requested_id: requested,
-          replayed_count: replayed,
-          elapsed_ms: elapsedMs,
-        })
+      hub.on('replay', (reader) => {
+        const { replayed, elapsedMs, absenceMs } = reader
+        const counts = { replayed_count: replayed, elapsed_ms: elapsedMs, absence_ms: absenceMs }
+        logger.info({ event: 'sse_replay', ...returnFields(reader), found_in_window: true, ...counts })
       })
-      hub.on('gap', ({ connection, channels, requested, reason }) => {
-        logger.warn({ event: 'sse_gap', connection_id: connection, channels, requested_id: requested, reason })
+      hub.on('gap', (reader) => {
+        const { reason, absenceMs } = reader
+        const why = { reason, absence_ms: absenceMs }
+        logger.warn({ event: 'sse_gap', ...returnFields(reader), found_in_window: false, ...why })
       })
       hub.on('window', ({ channel, absenceMs, has, needs }) => {
         logger.warn({
@@ -57,19 +60,86 @@ export function jsonLines(output: JsonOutput): Announcer {
           needed_age_ms: needs.maxAgeMs,
         })
       })
-      hub.on('close', ({ connection, channels, reason, durationMs, cause }) => {
-        const line = { event: 'sse_close', connection_id: connection, channels, reason, duration_ms: durationMs }
-        if (cause) logger.error({ ...line, cause: String(cause) })
+      hub.on('stall', (reader) => {
+        logger.warn({ event: 'sse_stall', ...connectionFields(reader), pending_bytes: reader.pending })
+      })
+      hub.on('close', (reader) => {
+        const { reason, durationMs, cause } = reader
+        const line = { event: 'sse_disconnect', ...connectionFields(reader), reason, duration_ms: durationMs }
+        if (cause) logger.error({ ...line, cause: causeField(cause) })
         else logger.info(line)
       })
-      hub.on('error', ({ cause }) => logger.error({ event: 'request_failed', cause: String(cause) }))
+      hub.on('reject', (reader) => {
+        const { channels, reason } = reader
+        logger.warn({ event: 'sse_reject', ...readerFields(reader), ...channelFields(channels), reason })
+      })
+      hub.on('error', ({ cause }) => logger.error({ event: 'request_failed', cause: causeField(cause) }))
+      // Not even listened for otherwise: there are more of these than of anything else.
+      if (logger.isLevelEnabled('debug')) {
+        hub.on('publish', ({ channel, type, id, bytes, subject }) => {
+          logger.debug({ event: 'publish', channel, type, id, bytes, ...subjectField(subject) })
+        })
+      }
     },
 
+    reconnected({ attempt, delayMs, url, timestamp, ip, userAgent }) {
+      logger.info({
+        ...{ event: 'sse_reconnect', attempt, delay_ms: delayMs, url: plainText(url, 512) },
+        ...{ timestamp: plainText(timestamp, 40), ...readerFields({ ip, userAgent, subject: null }) },
+      })
+    },
+    administered({ action, target, ip }) {
+      const on = target === undefined ? {} : { target: plainText(target) }
+      logger.warn({ event: 'admin', action, ...on, client_ip: ip })
+    },
     stopping: (signal) => logger.info({ event: 'server_stopping', signal }),
+    failed: (cause) => logger.fatal({ event: 'server_failed', cause: causeField(cause), ...stackField(cause) }),
   }
 }
 
 export interface JsonOutput {
   readonly fd?: number
   write(line: string): unknown
+}
+
+/** The least important lines that are still written. Publishes are `debug`. */
+export const logLevels = ['debug', 'info', 'warn', 'error'] as const
+
+export type LogLevel = (typeof logLevels)[number]
+
+// A subscription may name 100 channels of 256 bytes each, and a reader in a loop would fill a disk with them.
+const maxChannels = 10
+
+function connectionFields(reader: ReaderObservation) {
+  return { connection_id: reader.connection, ...channelFields(reader.channels), ...readerFields(reader) }
+}
+
+function returnFields(reader: HubObservations['replay'] | HubObservations['gap']) {
+  return { ...connectionFields(reader), requested_id: idField(reader.requested) }
+}
+
+function channelFields(channels: readonly string[]) {
+  if (channels.length <= maxChannels) return { channels }
+  return { channels: channels.slice(0, maxChannels), channel_count: channels.length }
+}
+
+function readerFields({ ip, userAgent, subject }: ReaderFacts) {
+  const agent = userAgent === null ? null : plainText(userAgent)
+  return { client_ip: ip, user_agent: agent, ...subjectField(subject) }
+}
+
+function subjectField(subject: string | null) {
+  return subject === null ? {} : { subject: plainText(subject) }
+}
+
+function idField(id: string | null): string | null {
+  return id === null ? null : plainText(id, 128)
+}
+
+function causeField(cause: unknown): string {
+  return plainText(String(cause), 1000)
+}
+
+function stackField(cause: unknown) {
+  return cause instanceof Error && cause.stack ? { stack: cause.stack.slice(0, 4000) } : {}
 }

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import type { GapReason } from '@rejoin/protocol'
 import { type Announcer, insecureWarning } from './announcer.ts'
+import { plainText } from './plain-text.ts'
 import { windowWords } from './window-words.ts'
 
 /** Announces to a person: how to begin, then a line for every reader that came back. */
@@ -40,13 +41,26 @@ export function terminal({ write, colour, now }: Terminal): Announcer {
         )
       })
       hub.on('close', ({ connection, channels, reason, cause }) => {
-        if (cause) say(`${style('red', 'failed')} ${some(channels)} ${connection}, ${reason}: ${String(cause)}`)
+        if (cause) say(`${style('red', 'failed')} ${some(channels)} ${connection}, ${reason}: ${causeText(cause)}`)
       })
-      hub.on('error', ({ cause }) => say(`${style('red', 'failed')} to answer a request: ${String(cause)}`))
+      hub.on('error', ({ cause }) => say(`${style('red', 'failed')} to answer a request: ${causeText(cause)}`))
+    },
+
+    // Worth a line where lines are counted; the person at this terminal has seen the reader come back.
+    reconnected: () => undefined,
+
+    administered({ action, target }) {
+      say(`${style('cyan', 'admin')} ${action}${target === undefined ? '' : ` ${plainText(target)}`}`)
     },
 
     stopping(signal) {
       say(`${signal}, letting readers go. Once more ends at once.`)
+    },
+
+    failed(cause) {
+      say(
+        `${style('red', 'failed')} and ends: ${cause instanceof Error && cause.stack ? cause.stack : causeText(cause)}`,
+      )
     },
   }
 
@@ -89,4 +103,8 @@ const gapWords: Record<GapReason, string> = {
 function some(channels: readonly string[]): string {
   const shown = channels.slice(0, 3).join(', ')
   return channels.length > 3 ? `${shown} and ${channels.length - 3} more` : shown
+}
+
+function causeText(cause: unknown): string {
+  return plainText(String(cause), 1000)
 }

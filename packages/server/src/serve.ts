@@ -39,7 +39,7 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
       throw error
     },
   )
-  announcer?.ready({ version, url, log: hub.log, loopbackOnly: isLoopback })
+  announcer?.ready({ version, url, log: hub.log, loopbackOnly: isLoopback, access: false })
 
   return {
     url,

@@ -11,6 +11,7 @@ const ready: Readiness = {
   url: 'http://127.0.0.1:4747',
   log: { name: 'memory', window: { maxEvents: 1000, maxAgeMs: 300_000, maxBytes: Number.POSITIVE_INFINITY } },
   loopbackOnly: true,
+  access: false,
 }
 const reader = {
   ...{ ip: '127.0.0.1', userAgent: 'curl/8', subject: null },
@@ -47,6 +48,12 @@ describe('at a terminal', () => {
     )
     expect(text).toContain('everyone who can reach this address')
     expect(text).toContain('WARNING: no access rules are set.')
+  })
+
+  test('it does not warn when there are rules for those who come', () => {
+    const text = onTerminal((announcer) => announcer.ready({ ...ready, loopbackOnly: false, access: true }))
+    expect(text).toContain('open to   those whom the access rules let in')
+    expect(text).not.toContain('WARNING')
   })
 
   test('each reader that comes back is a line', () => {
@@ -112,6 +119,7 @@ describe('in a pipe', () => {
       max_age_ms: 300_000,
       max_bytes: null,
       loopback_only: true,
+      access: false,
     })
   })
 
@@ -180,12 +188,16 @@ describe('in a pipe', () => {
       const url = 'http://localhost/events/demo'
       announcer.reconnected({ attempt: 2, delayMs: 800, url, timestamp, ip: '::1', userAgent: null })
       announcer.administered({ action: 'revoke', target: 'alice', ip: '::1' })
+      announcer.certificate({})
+      announcer.certificate({ cause: new Error('no key') })
       announcer.failed(new Error('impossible'))
     })
     expect(lines).toMatchObject([
       { level: 'warn', event: 'sse_reject', reason: 'per-ip', client_ip: '127.0.0.1' },
       { level: 'info', event: 'sse_reconnect', attempt: 2, delay_ms: 800, url: 'http://localhost/events/demo' },
       { level: 'warn', event: 'admin', action: 'revoke', target: 'alice' },
+      { level: 'info', event: 'tls_reloaded' },
+      { level: 'warn', event: 'tls_reload_failed', cause: 'Error: no key' },
       { level: 'fatal', event: 'server_failed', cause: 'Error: impossible', stack: expect.stringContaining('at ') },
     ])
   })

@@ -10,6 +10,8 @@ export interface Announcer {
   reconnected(report: ReconnectReport): void
   /** An operator changed something through the admin API. */
   administered(action: AdminAction): void
+  /** The files of the certificate were read again. With a cause they could not be used, and the old ones stay. */
+  certificate(outcome: { cause?: unknown }): void
   /** The program was asked to end and lets its readers go. */
   stopping(signal: string): void
   /** The program failed in a way nobody had thought of, and is about to end for it. */
@@ -23,8 +25,10 @@ export interface Readiness {
   log: { name: string; window: WindowOptions }
   /** Where the log keeps its files, when it has any. */
   folder?: string
-  /** False when other machines can reach the hub; without access rules they may read and publish everything. */
+  /** False when other machines can reach the hub. */
   loopbackOnly: boolean
+  /** Whether there are access rules. Without any, whoever reaches the hub may read and publish everything. */
+  access: boolean
 }
 
 /** What `@rejoin/client` reports of one reconnect, and from where it came. All of it is the client's word. */

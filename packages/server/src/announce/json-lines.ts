@@ -18,7 +18,7 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
   )
 
   return {
-    ready({ version, url, log, folder, loopbackOnly }) {
+    ready({ version, url, log, folder, loopbackOnly, access }) {
       const { maxEvents, maxAgeMs, maxBytes } = log.window
       logger.info({
         event: 'server_ready',
@@ -30,8 +30,9 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
         max_age_ms: maxAgeMs,
         max_bytes: maxBytes,
         loopback_only: loopbackOnly,
+        access,
       })
-      if (!loopbackOnly) logger.warn({ event: 'server_insecure' }, insecureWarning)
+      if (!loopbackOnly && !access) logger.warn({ event: 'server_insecure' }, insecureWarning)
     },
 
     watch(hub) {
@@ -91,6 +92,10 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
     administered({ action, target, ip }) {
       const on = target === undefined ? {} : { target: plainText(target) }
       logger.warn({ event: 'admin', action, ...on, client_ip: ip })
+    },
+    certificate({ cause }) {
+      if (cause === undefined) logger.info({ event: 'tls_reloaded' })
+      else logger.warn({ event: 'tls_reload_failed', cause: causeField(cause) })
     },
     stopping: (signal) => logger.info({ event: 'server_stopping', signal }),
     failed: (cause) => logger.fatal({ event: 'server_failed', cause: causeField(cause), ...stackField(cause) }),

@@ -7,13 +7,13 @@ import { windowWords } from './window-words.ts'
 /** Announces to a person: how to begin, then a line for every reader that came back. */
 export function terminal({ write, colour, now }: Terminal): Announcer {
   return {
-    ready({ version, url, log, folder, loopbackOnly }) {
+    ready({ version, url, log, folder, loopbackOnly, access }) {
       const lines = [
         '',
         `  ${style('bold', `Rejoin ${version}`)}  ${style('cyan', url)}`,
         '',
         row('log', [folder ? `${log.name} in ${folder}` : log.name, windowWords(log.window)].join(', ')),
-        row('open to', loopbackOnly ? 'this machine only' : style('red', 'everyone who can reach this address')),
+        row('open to', openTo(loopbackOnly, access)),
         '',
         row('look', `${url}/`),
         row('watch', `curl -N ${url}/events/demo`),
@@ -21,7 +21,7 @@ export function terminal({ write, colour, now }: Terminal): Announcer {
         row('return', `curl -N -H 'Last-Event-ID: <id you saw>' ${url}/events/demo`),
         '',
       ]
-      if (!loopbackOnly) lines.push(style('red', `  ${insecureWarning}`), '')
+      if (!loopbackOnly && !access) lines.push(style('red', `  ${insecureWarning}`), '')
       write(`${lines.join('\n')}\n`)
     },
 
@@ -53,6 +53,11 @@ export function terminal({ write, colour, now }: Terminal): Announcer {
       say(`${style('cyan', 'admin')} ${action}${target === undefined ? '' : ` ${plainText(target)}`}`)
     },
 
+    certificate({ cause }) {
+      if (cause === undefined) say('the certificate was read again')
+      else say(`${style('yellow', 'kept')} the old certificate: ${causeText(cause)}`)
+    },
+
     stopping(signal) {
       say(`${signal}, letting readers go. Once more ends at once.`)
     },
@@ -62,6 +67,11 @@ export function terminal({ write, colour, now }: Terminal): Announcer {
         `${style('red', 'failed')} and ends: ${cause instanceof Error && cause.stack ? cause.stack : causeText(cause)}`,
       )
     },
+  }
+
+  function openTo(loopbackOnly: boolean, access: boolean): string {
+    if (access) return loopbackOnly ? 'this machine, by the access rules' : 'those whom the access rules let in'
+    return loopbackOnly ? 'this machine only' : style('red', 'everyone who can reach this address')
   }
 
   function say(text: string): void {

@@ -6,12 +6,19 @@ export function resolveAddress(url: string | URL): URL {
   const address = URL.canParse(url, base) && new URL(url, base)
   // A name or a password in it would make every fetch fail, which looks like a network that never comes back.
   if (address && /^https?:/.test(address.href) && !address.username && !address.password) return address
-  throw invalidOption(`url is ${url}. Give a whole http(s) URL, without credentials.`)
+  throw invalidOption(`url is ${url}. Give an http(s) URL without credentials.`)
 }
 
-/** The address that carries a cursor where headers cannot, or do not arrive (§3.1). */
-export function withCursor(address: URL, cursor: string): URL {
-  const carrying = new URL(address)
-  carrying.searchParams.set('lastEventId', cursor)
-  return carrying
+/**
+ * The address of one request.
+ *
+ * @param query - added to it; what the user's URL has already is left alone, as another server may mean something else by it
+ * @param cursor - goes here where headers cannot carry it, or do not arrive (§3.1)
+ */
+export function requestAddress(address: URL, query: Record<string, unknown>, cursor: string | null): URL {
+  const url = new URL(address)
+  const { searchParams } = url
+  for (const name in query) if (!searchParams.has(name)) searchParams.set(name, `${query[name]}`)
+  if (cursor !== null) searchParams.set('lastEventId', cursor)
+  return url
 }

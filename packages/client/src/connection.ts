@@ -1,4 +1,4 @@
-import { type Hello, isIdText } from '@rejoin/protocol'
+import type { Hello } from '@rejoin/protocol'
 import { type Backoff, retryDelay } from './backoff.ts'
 import type { CloseReason, StreamState } from './stream-state.ts'
 
@@ -11,13 +11,12 @@ import type { CloseReason, StreamState } from './stream-state.ts'
  *
  * @param generation - of the connection that a report is about; none for what is not about one
  */
-export function step(before: Connection, input: Input, moment: Moment, generation?: number): Step {
+export function step(connection: Connection, input: Input, moment: Moment, generation?: number): Step {
+  // A timer that has fired is gone, also when it is to be set for the same time again.
+  const before = input.type === 'timer' ? { ...connection, timerAt: never } : connection
   // One copy per step, changed in place until it is handed out.
   const next: Draft = { ...before }
   const isCurrent = generation === before.generation
-  const fired = input.type === 'timer'
-  // A timer that has fired is gone, also when it is to be set for the same time again.
-  if (fired) next.timerAt = never
   if (before.state === 'closed') {
     // A handler closed the stream. It did get this event, so whoever stores the cursor now must find it counted.
     if (isCurrent && input.type === 'event') moveCursor(next, input.id)
@@ -27,12 +26,13 @@ export function step(before: Connection, input: Input, moment: Moment, generatio
   }
   // One that is early is left alone: when it fires, it is set again. So a stream full of events sets none.
   next.timerAt = Math.min(deadlineOf(next), next.state === before.state ? next.timerAt : never)
-  return { connection: next, effects: effectsOf(before, next, fired) }
+  return { connection: next, effects: effectsOf(before, next) }
 }
 
 /** Where a stream stands before its first `connect`, which sets the rest. */
-export function newConnection(cursor: string | null): Connection {
+export function newConnection(cursor: string | null, clientId: string): Connection {
   return {
+    clientId,
     state: 'backoff',
     generation: 0,
     attempt: 0,
@@ -63,6 +63,7 @@ const reactions: { readonly [Type in Input['type']]: Reaction<Extract<Input, { t
   hide: (next) => rest(next, null),
   close: (next) => close(next, 'closed'),
   answered,
+  unusable: skip,
   bytes: live,
   retry(next, _, { ms }) {
     next.retryMs = ms
@@ -100,11 +101,16 @@ function answered(next: Draft, moment: Moment, { status, isEventStream, retryAft
     open(next, moment)
   } else if (next.rung > 0 && status !== 204 && status !== 401) {
     // Not every server has every way, and that one is missing ends nothing.
-    doubt(next, doubtLimit, moment)
-    lose(next, moment)
+    skip(next, moment)
   } else {
     close(next, finalAnswers[status] ?? `http-${status}`)
   }
+}
+
+function skip(next: Draft, moment: Moment): void {
+  doubt(next, doubtLimit, moment)
+  if (moment.rungs > 1) lose(next, moment)
+  else close(next, 'no-transport')
 }
 
 function greeted(next: Draft, moment: Moment, { id, hello }: Greeting): void {
@@ -144,7 +150,6 @@ function ended(next: Draft, moment: Moment, { reason, final }: Ending): void {
 
 function prove(next: Draft, moment: Moment): void {
   next.proved = true
-  next.closeReason = null
   live(next, moment)
 }
 
@@ -183,8 +188,12 @@ function due(next: Draft, moment: Moment): void {
   }
 }
 
-/** The network, the page or the tab is back, which is worth an attempt now; unless the server has said when to come. */
+/**
+ * The network, the page or the tab is back. That is worth an attempt now, unless the server has said when to come, and
+ * failures before it say nothing about those that may follow.
+ */
 function wake(next: Draft, moment: Moment): void {
+  next.attempt = 0
   if ((next.state === 'backoff' ? next.notBefore : deadAt(next)) <= moment.now) open(next, moment)
 }
 
@@ -200,7 +209,7 @@ function open(next: Draft, { now }: Moment): void {
   next.openedAt = next.lastByteAt = now
   next.silenceMs = next.openMs
   next.proved = next.paused = next.astray = false
-  next.nextRetryAt = null
+  next.nextRetryAt = next.closeReason = null
 }
 
 function lose(next: Draft, moment: Moment, retryAfterMs = 0, baseMs = Math.max(moment.retryMs, next.retryMs)): void {
@@ -240,13 +249,9 @@ function doubt(next: Draft, weight: number, { now, rungs }: Moment): void {
   next.upgradeAt = now + upgradeMs
 }
 
-/**
- * An empty id is a server's way to say that there is no place to come back to. One that could not be sent back is passed
- * over: a little too much is replayed then, and nothing is missed (§2.6).
- */
+/** An empty id is a server's way to say that there is no place to come back to. */
 function moveCursor(next: Draft, id: string | null): void {
-  if (id === '') next.cursor = null
-  else if (id !== null && isIdText(id)) next.cursor = id
+  if (id !== null) next.cursor = id || null
 }
 
 function deadlineOf(is: Connection): number {
@@ -265,11 +270,11 @@ function deadAt(is: Connection, silenceMs = is.silenceMs): number {
  * What runs a user's code comes last, as that code may step the machine again: what stood after it would then be done
  * for a state that has passed.
  */
-function effectsOf(before: Connection, next: Connection, fired: boolean): Effect[] {
+function effectsOf(before: Connection, next: Connection): Effect[] {
   const isNew = next.generation !== before.generation
   const effects: [Effect, boolean][] = [
     ['abort', isOpen(before) && (isNew || !isOpen(next))],
-    ['timer', next.timerAt !== (fired ? never : before.timerAt)],
+    ['timer', next.timerAt !== before.timerAt],
     ['open', isNew],
     ['notify', announced.some((field) => next[field] !== before[field])],
   ]
@@ -352,7 +357,9 @@ export interface Connection extends Omit<StreamState, 'transport'>, OpenRequest 
 
 /** What a transport has to know of a connection that it is to make. */
 export interface OpenRequest {
-  /** Counts the connections of a stream. */
+  /** Names the stream over all its connections. */
+  readonly clientId: string
+  /** Counts them. */
   readonly generation: number
   readonly cursor: string | null
   /** Where the cursor travels. Once a proxy was seen to strip the header, the query takes its place for good. */
@@ -377,6 +384,8 @@ export type Input =
 /** What there is to tell about a connection. */
 export type Report =
   | ({ readonly type: 'answered' } & Answer)
+  /** The transport cannot give what the user asks for, here or at all. */
+  | { readonly type: 'unusable' }
   /** Anything at all arrived, a comment too: the line is alive. */
   | { readonly type: 'bytes' }
   /** The server's `retry:`. */

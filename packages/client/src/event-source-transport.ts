@@ -1,24 +1,25 @@
 import { isReservedType } from '@rejoin/protocol'
-import { withCursor } from './address.ts'
+import { requestAddress } from './address.ts'
+import { kindNews, offerNews } from './handlers.ts'
 import { invalidOption } from './invalid-option.ts'
 import { report } from './report.ts'
-import type { RequestOptions } from './request.ts'
 import type { Block, Transport, TransportParts } from './transport.ts'
 
 /**
  * Reads a stream through the browser's own `EventSource`. It shows less than `fetch`: no status, no `retry:`, no comments,
- * and only events of types that it was told to listen for.
+ * and only events of types that it was told to listen for. Where that is less than the user asks for, it refuses: another
+ * transport has its turn then, and nothing is left out in silence.
  *
  * Its own reconnecting is not used. It gives up for good on any status but 200, in some browsers when a name cannot be
  * resolved, and it would come back at a place of its own. So its first error ends the connection, and the next one starts
  * where the stream stands.
  */
-export function eventSourceTransport({ address, options, eachType }: TransportParts): Transport {
-  return ({ cursor }, sink, signal) =>
+export function eventSourceTransport({ address, options, handlers }: TransportParts): Transport {
+  return ({ clientId, generation: attempt, cursor }, sink, signal) =>
     new Promise((resolve) => {
-      refuseHeaders(options)
-      const url = cursor === null ? new URL(address) : withCursor(address, cursor)
-      url.searchParams.set('heartbeat', 'event')
+      if (!globalThis.EventSource) return refuse('does not exist here')
+      if (options.headers || options.token) return refuse('sends no headers and no token')
+      const url = requestAddress(address, { clientId, attempt, heartbeat: 'event' }, cursor)
       const source = new EventSource(url, { withCredentials: options.credentials === 'include' })
       // What arrives while a handler has to be waited for; this transport cannot be told to read slower.
       let busy: Promise<void> | undefined
@@ -29,9 +30,16 @@ export function eventSourceTransport({ address, options, eachType }: TransportPa
       signal.addEventListener('abort', end)
       for (const type of protocolTypes) source.addEventListener(type, take)
       // Under the reserved names a browser sends events of its own.
-      eachType((type) => {
-        if (!isReservedType(type)) source.addEventListener(type, take)
-      }, signal)
+      signal.addEventListener('abort', handlers.on(kindNews, listen))
+      for (const kind of ['message', ...handlers.kinds()]) listen(kind)
+
+      function listen(kind: string): void {
+        if (kind === '*' || kind === offerNews) {
+          refuse("gets only types that have a handler, while '*', loops and, unless keep is 0, subscribe ask for all")
+        } else if (!isReservedType(kind)) {
+          source.addEventListener(kind, take)
+        }
+      }
 
       function take({ type, data, lastEventId: id }: MessageEvent<string>): void {
         sink.tell({ type: 'bytes' })
@@ -62,17 +70,13 @@ export function eventSourceTransport({ address, options, eachType }: TransportPa
         source.close()
         resolve()
       }
-    })
-}
 
-/** Without what the user wants sent, a server would answer as if to somebody else. */
-function refuseHeaders({ headers, token }: RequestOptions): void {
-  if (!headers && !token) return
-  const error = invalidOption(
-    "'event-source' sends no headers and no token. Leave it out of transports, or use cookies.",
-  )
-  report(error)
-  throw error
+      function refuse(why: string): void {
+        if (signal.aborted) return
+        report(invalidOption(`'event-source' ${why}. Give other transports.`))
+        sink.tell({ type: 'unusable' })
+      }
+    })
 }
 
 const protocolTypes = ['hello', 'sync-required', 'checkpoint', 'close', 'heartbeat'] as const

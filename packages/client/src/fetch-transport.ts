@@ -4,14 +4,14 @@ import { readRetryAfter } from './retry-after.ts'
 import type { Block, Sink, Transport, TransportParts } from './transport.ts'
 
 /** Reads a stream through `fetch`, which shows what `EventSource` hides: status, headers, comments. */
-export function fetchTransport({ address, options, now }: TransportParts): Transport {
+export function fetchTransport({ address, options, clock }: TransportParts): Transport {
   return async (request, sink, signal) => {
     const response = await sendRequest(address, request, options, signal)
     sink.tell({
       type: 'answered',
       status: response.status,
       isEventStream: /^text\/event-stream\s*(;|$)/i.test(response.headers.get('content-type') ?? ''),
-      retryAfterMs: readRetryAfter(response.headers.get('retry-after'), now()),
+      retryAfterMs: readRetryAfter(response.headers.get('retry-after'), clock.now()),
     })
     if (response.body) await readBody(response.body, sink, signal)
   }

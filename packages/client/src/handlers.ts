@@ -4,7 +4,7 @@ import type { ReadOptions } from './options.ts'
 import type { SchemaResult } from './schema.ts'
 
 /**
- * What the user wants to be told, by kind: a type of event, `*` for all of them, or one of our own `news`.
+ * What the user wants to be told, by kind: a type of event, `*` for all of them, or news of our own.
  *
  * @param isWanted - false once a handler has closed the stream, after which no other is called
  */
@@ -13,7 +13,6 @@ export function createHandlers(
   isWanted: () => boolean,
 ): Handlers {
   const sets = new Map<string, HandlerSet<unknown>>()
-  const warned = new Set<string>()
   let latest: StreamEvent[] = []
   let shown: readonly StreamEvent[] | undefined
 
@@ -23,8 +22,7 @@ export function createHandlers(
     event(event) {
       try {
         const data: unknown = parse === 'text' ? event.data : JSON.parse(event.data)
-        const result = schemas?.[event.type]?.['~standard'].validate(data)
-        if (!result) return deliver(event, data)
+        const result = schemas?.[event.type]?.['~standard']?.validate(data) ?? { value: data }
         if (!isPromise(result)) return deliver(event, accept(result))
         return Promise.resolve(result)
           .then(accept)
@@ -37,13 +35,10 @@ export function createHandlers(
       }
     },
     latest() {
-      shown ??= latest.slice(Math.max(latest.length - keep, 0))
+      shown ??= latest.slice(-keep)
       return shown
     },
-    eachType(callback, signal) {
-      for (const kind of ['message', ...sets.keys()]) callback(kind)
-      signal.addEventListener('abort', on(news.kind, callback))
-    },
+    kinds: () => sets.keys(),
   }
 
   function on(kind: string, handler: Handler<never>): Off {
@@ -51,7 +46,7 @@ export function createHandlers(
     if (!handlers) {
       handlers = createHandlerSet()
       sets.set(kind, handlers)
-      void call(news.kind, kind)
+      void call(kindNews, kind)
     }
     return handlers.add(handler as Handler<unknown>)
   }
@@ -59,9 +54,10 @@ export function createHandlers(
   function call(kind: string, value: unknown, advice?: string): Promise<unknown> | undefined {
     const handlers = sets.get(kind)
     if (handlers && !handlers.isEmpty()) return handlers.call(value, isWanted)
-    if (!advice || warned.has(kind)) return
-    warned.add(kind)
+    if (!advice) return
     console.warn('Rejoin:', advice)
+    // Once is enough: from now on somebody listens.
+    on(kind, () => undefined)
   }
 
   function deliver({ id, type }: StreamEvent, data: unknown): Promise<unknown> | undefined {
@@ -74,24 +70,22 @@ export function createHandlers(
     }
     void call(type, event)
     if (type !== '*') void call('*', event)
-    return call(news.offer, event)
+    return call(offerNews, event)
   }
 
   function refuse(event: StreamEvent<string, string>, error: unknown): void {
-    void call(news.invalid, { ...event, error }, 'Data that is not JSON, or not as its schema says: add onInvalid.')
+    void call(invalidNews, { ...event, error }, 'Data that cannot be read: add onInvalid.')
   }
 }
 
-/** Kinds beside the types of events, of which none holds a line break (§4.3). */
-export const news = {
-  sync: '\nsync',
-  invalid: '\ninvalid',
-  duplicate: '\nduplicate',
-  /** An event for a handler for which the stream waits before it goes on. */
-  offer: '\noffer',
-  /** A kind that has its first handler. */
-  kind: '\nkind',
-} as const
+// Kinds beside the types of events, of which none holds a line break (§4.3).
+export const syncNews = '\nsync'
+export const invalidNews = '\ninvalid'
+export const duplicateNews = '\nduplicate'
+/** An event for a handler for which the stream waits before it goes on. */
+export const offerNews = '\noffer'
+/** A kind that has its first handler. */
+export const kindNews = '\nkind'
 
 function accept(result: SchemaResult<unknown>): unknown {
   if (result.issues) throw result.issues
@@ -109,6 +103,6 @@ export interface Handlers {
   event(event: StreamEvent<string, string>): Promise<unknown> | undefined
   /** The last events, the same array until there is another. */
   latest(): readonly StreamEvent[]
-  /** See `TransportParts`. */
-  eachType(callback: (type: string) => void, signal: AbortSignal): void
+  /** Those that have had a handler; of further ones `kindNews` tells. */
+  kinds(): Iterable<string>
 }

@@ -7,23 +7,23 @@ import type { Transport, TransportParts } from './transport.ts'
  * Reads a stream in answers, for where a proxy holds streams back: asks what there is, then again and again what is new
  * (§4.14). One run of polls is one connection to everybody else.
  */
-export function longPollTransport({ address, options, now }: TransportParts): Transport {
+export function longPollTransport({ address, options, clock }: TransportParts): Transport {
   return async (request, sink, signal) => {
-    const url = pollAddress(address)
     let { cursor } = request
     let lastId = ''
     // At first not at all: while the hub waits for news, nobody here would know whether it can be reached.
     let waitMs = 0
     for (let isFirst = true; ; isFirst = false) {
+      const url = pollAddress(address)
       url.searchParams.set('waitMs', String(waitMs))
-      const askedAt = now()
+      const askedAt = clock.now()
       // In the query, so that neither a proxy takes the cursor away nor a browser asks for permission to send it.
       const asked = { ...request, cursor, cursorIn: 'query' as const, refresh: isFirst && request.refresh }
       const response = await sendRequest(url, asked, options, signal, 'application/json')
       const { status, headers } = response
       const isAnswer = /^application\/json\s*(;|$)/i.test(headers.get('content-type') ?? '')
       if (isFirst || status !== 200 || !isAnswer) {
-        const retryAfterMs = readRetryAfter(headers.get('retry-after'), now())
+        const retryAfterMs = readRetryAfter(headers.get('retry-after'), clock.now())
         sink.tell({ type: 'answered', status, isEventStream: isAnswer, retryAfterMs })
       }
       if (signal.aborted) return
@@ -45,7 +45,7 @@ export function longPollTransport({ address, options, now }: TransportParts): Tr
         if (signal.aborted || type === 'close') return
       }
       // Something on the way answers in the hub's place, or the hub is not ours: to ask at once would be to ask for ever.
-      if (answer.cursor === cursor && now() - askedAt < waitMs / 2 && !isFirst) return
+      if (answer.cursor === cursor && clock.now() - askedAt < waitMs / 2 && !isFirst) return
       cursor = answer.cursor
     }
   }

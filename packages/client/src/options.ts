@@ -33,8 +33,8 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
    */
   maxRetryMs?: number
   /**
-   * Retries in a row that may fail before the stream closes with `too-many-retries`. A stream that was good for five
-   * seconds starts the count again.
+   * Retries in a row that may fail before the stream closes with `too-many-retries`. The count starts again after a
+   * stream that was good for five seconds, when the network comes back, and when the tab is seen again.
    * @defaultValue Infinity: a laptop that was shut for a weekend continues where it was
    */
   maxRetries?: number
@@ -46,7 +46,8 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
   /**
    * The ways to reach the hub, best first. The next one has its turn when streams do not get through: two on which no
    * byte arrives, three that end at once. The first is tried again after half an hour. The place in the stream is kept.
-   * @defaultValue ['fetch', 'long-poll']. 'event-source' can send no headers, and gets only types that have a handler.
+   * @defaultValue ['fetch', 'long-poll']. 'event-source' can send no headers, and gets only types that have a handler:
+   * where more is asked for, that is reported and the next one is used.
    */
   transports?: readonly TransportName[]
   /**

@@ -9,12 +9,13 @@ import { callHandler } from './handler-set.ts'
 export async function persistCursor(
   persist: 'session' | CursorStore,
   key: string,
-  stream: { readonly cursor: string | null; subscribe(listener: () => void): unknown },
+  cursorOf: () => string | null,
+  subscribe: (listener: () => void) => unknown,
 ): Promise<string | null | undefined> {
   const store = persist === 'session' ? sessionStore(key) : persist
   let saved = await store.load()
-  stream.subscribe(() => {
-    const { cursor } = stream
+  subscribe(() => {
+    const cursor = cursorOf()
     if (cursor !== saved) void callHandler(() => store.save(cursor), undefined)
     saved = cursor
   })

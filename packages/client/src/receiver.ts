@@ -1,6 +1,6 @@
-import { type Close, type Hello, isReservedType, type SyncRequired } from '@rejoin/protocol'
+import { type Close, type Hello, isIdText, isReservedType, type SyncRequired } from '@rejoin/protocol'
 import { type Connection, isOpen, type Report } from './connection.ts'
-import { type Handlers, news } from './handlers.ts'
+import { duplicateNews, type Handlers, syncNews } from './handlers.ts'
 import { createRecentIds } from './recent-ids.ts'
 import type { Block } from './transport.ts'
 
@@ -12,6 +12,7 @@ export function createReceivers({
   current,
   dispatch,
   handled,
+  synced,
   handlers,
 }: ReceiverOptions): (generation: number) => Receiver {
   const recentIds = createRecentIds()
@@ -33,21 +34,23 @@ export function createReceivers({
       if (busy) return hold(busy).then(() => receive(block))
       if (!isCurrent()) return
       const { type, data } = block
-      // A block that names no id shows the one before it.
-      const id = block.id === lastId ? null : block.id
+      // An event that names no id shows the one before it.
+      const isNamed = block.id !== lastId || type === undefined
       lastId = block.id
-      if (type === undefined || data === undefined) return tell({ type: 'id', id: lastId })
+      // One that could not be sent back is no place: a little too much is replayed then, and nothing is missed (§2.6).
+      const id = isNamed && (lastId === '' || isIdText(lastId)) ? lastId : null
+      if (type === undefined || data === undefined) return tell({ type: 'id', id })
       if (isReservedType(type)) return control(type, data, id)
       // The last id outlives its connection (§6), for an event that names none.
       const event = { id: lastId || (current().cursor ?? ''), type, data }
       // On a hub every event names its id (§4.3), so that the same id again is the same event again. Elsewhere it may be
       // another event, which names none.
-      if ((greeted || id !== null) && recentIds.has(lastId)) {
-        void handlers.call(news.duplicate, event)
+      if ((greeted || isNamed) && recentIds.has(lastId)) {
+        void handlers.call(duplicateNews, event)
         return
       }
       const settled = handlers.event(event)
-      if (id) recentIds.add(id)
+      if (isNamed && lastId) recentIds.add(lastId)
       return after(settled, () => handled(generation, id))
     }
 
@@ -69,8 +72,11 @@ export function createReceivers({
       tell({ type: 'sync' })
       if (!isCurrent()) return
       recentIds.clear()
-      const settled = handlers.call(news.sync, gap, 'Events are gone: add onSync, and reload there what they changed.')
-      return after(settled, () => tell({ type: 'id', id }))
+      const settled = handlers.call(syncNews, gap, 'Events are gone: add onSync, and reload there.')
+      return after(settled, () => {
+        synced()
+        tell({ type: 'id', id })
+      })
     }
 
     function after(settled: Promise<unknown> | undefined, then: () => void): Promise<void> | undefined {
@@ -102,6 +108,8 @@ export interface ReceiverOptions {
   dispatch(report: Report, generation: number): void
   /** An event of a connection has been handled, and its id, if it named one, is the new place. */
   handled(generation: number, id: string | null): void
+  /** The user has been told of a gap, and has dealt with it. */
+  synced(): void
   handlers: Pick<Handlers, 'event' | 'call'>
 }
 

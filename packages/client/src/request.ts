@@ -1,4 +1,4 @@
-import { withCursor } from './address.ts'
+import { requestAddress } from './address.ts'
 import type { OpenRequest } from './connection.ts'
 import { report } from './report.ts'
 
@@ -15,20 +15,22 @@ export async function sendRequest(
   signal: AbortSignal,
   accept = 'text/event-stream',
 ): Promise<Response> {
-  const { cursor, cursorIn } = request
+  const { clientId, generation: attempt, cursor } = request
   const { fetch = globalThis.fetch, credentials = 'same-origin' } = options
-  const url = cursor !== null && cursorIn === 'query' ? withCursor(address, cursor) : address
+  const inHeader = request.cursorIn === 'header'
+  // A hub ends what it still holds of our last connection (§4.13), and turns us away by a status (§4.12).
+  const url = requestAddress(address, { clientId, attempt, reject: 'status' }, inHeader ? null : cursor)
   const send = (headers: Headers, redirect: RequestRedirect) => {
     headers.set('Accept', accept)
     headers.delete('Last-Event-ID')
-    if (cursor !== null && cursorIn === 'header') headers.set('Last-Event-ID', cursor)
+    if (cursor !== null && inHeader) headers.set('Last-Event-ID', cursor)
     return fetch(url, { headers, redirect, cache: 'no-store', credentials, signal })
   }
 
   if (!options.headers && !options.token) return send(new Headers(), 'follow')
   const response = await send(await userHeaders(options, request), 'manual')
-  // A browser shows a redirect as status 0.
-  if (response.status > 0 && (response.status < 300 || response.status > 399)) return response
+  // Not a redirect, which a browser shows as status 0.
+  if (response.ok || response.status > 399) return response
   await response.body?.cancel()
   return send(new Headers(), 'follow')
 }
@@ -65,7 +67,6 @@ export interface Attempt {
   readonly refresh: boolean
 }
 
-/** What the user wants sent along, asked for anew. */
 /** The headers that the user wants sent with one attempt. */
 export async function userHeaders({ headers, token }: RequestOptions, attempt: Attempt): Promise<Headers> {
   try {

@@ -36,7 +36,8 @@ export type TransportName = 'fetch' | 'event-source' | 'long-poll'
 /**
  * Why a stream is closed. `closed`: by `close()`. `finished`: the server has nothing more to send. `unauthorized`: it
  * wants other credentials (401). `http-…`: another status with which no retry would help. `too-large`: an event is
- * larger than a client takes. `too-many-retries`: see `maxRetries`. The others are a hub's, and the stream returns after
+ * larger than a client takes. `too-many-retries`: see `maxRetries`. `no-transport`: the only one of `transports` cannot be
+ * used, for a reason that was reported. The others are a hub's, and the stream returns after
  * them: `drain`, `maintenance`, `token-expired`, `replaced`, `overloaded`, `log-unavailable`, `admin`.
  */
 export type CloseReason =
@@ -46,4 +47,5 @@ export type CloseReason =
   | 'wrong-content-type'
   | 'too-large'
   | 'too-many-retries'
+  | 'no-transport'
   | HubReason

@@ -6,7 +6,7 @@ import { type Input, newConnection, type Report, shownFields, step } from './con
 import type { AnyEvent, EventStream, StreamSnapshot } from './event-stream.ts'
 import { fetchTransport } from './fetch-transport.ts'
 import { callHandler, createHandlerSet, type Handler, type Off } from './handler-set.ts'
-import { createHandlers, news } from './handlers.ts'
+import { createHandlers, duplicateNews, invalidNews, offerNews, syncNews } from './handlers.ts'
 import { invalidOption } from './invalid-option.ts'
 import { iterate } from './iteration.ts'
 import type { ConnectOptions } from './options.ts'
@@ -34,19 +34,19 @@ export function connect<Events extends object = Record<string, unknown>>(
 export function connect<Events extends object>(url: string | URL, options: ConnectOptions = {}): EventStream<Events> {
   const { retryMs = 500, maxRetryMs = 30_000, maxRetries = Infinity, keep = 100, clock = systemClock } = options
   const { persist, pauseWhenHidden, reports, transports = ['fetch', 'long-poll'] } = options
-  checkNumbers({ retryMs, maxRetryMs, maxRetries, keep })
+  const numbers = { retryMs, maxRetryMs, maxRetries, keep }
+  checkNumbers(numbers)
   const address = resolveAddress(url)
+  const key = address.href
   const policy = {
     ...options,
-    retryMs,
-    maxRetryMs,
-    maxRetries,
+    ...numbers,
     rungs: transports.length,
     canRefresh: [options.headers, options.token].some((given) => typeof given === 'function'),
     random: () => clock.random(),
   }
 
-  let connection = newConnection(readCursor(options.from))
+  let connection = newConnection(readCursor(options.from), crypto.randomUUID?.() ?? `${Math.random()}`)
   let begun = false
   // The connection whose last events the machine has yet to hear of, and the place that they lead to. A step per event
   // would be the dearest part of a small one, so that those of a chunk share one: nobody can see the difference.
@@ -61,9 +61,9 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   const effects = { abort: () => controller.abort(), timer: setTimer, open, notify }
   const stateHandlers = createHandlerSet<StreamState>()
   const listeners = createHandlerSet<void>()
-  const handlers = createHandlers({ ...options, keep }, () => connection.state !== 'closed')
-  const receiverFor = createReceivers({ current: () => connection, dispatch, handled, handlers })
-  const parts = { address, options, now: () => clock.now(), eachType: handlers.eachType }
+  const handlers = createHandlers(policy, () => connection.state !== 'closed')
+  const receiverFor = createReceivers({ current: () => connection, dispatch, handled, synced, handlers })
+  const parts = { address, options, clock, handlers }
 
   const stream: EventStream<Events> = {
     get state() {
@@ -73,29 +73,28 @@ export function connect<Events extends object>(url: string | URL, options: Conne
       return show().cursor
     },
     on: handlers.on,
-    onSync: (handler) => handlers.on(news.sync, handler),
-    onInvalid: (handler) => handlers.on(news.invalid, handler),
-    onDuplicate: (handler) => handlers.on(news.duplicate, handler),
+    onSync: (handler) => handlers.on(syncNews, handler),
+    onInvalid: (handler) => handlers.on(invalidNews, handler),
+    onDuplicate: (handler) => handlers.on(duplicateNews, handler),
     onState,
-    subscribe: listeners.add,
+    subscribe(listener) {
+      // Who looks at the last events looks at those of all types.
+      if (keep) handlers.on('*', () => undefined)()
+      return listeners.add(listener)
+    },
     getSnapshot: () => show() as StreamSnapshot<Events>,
     [Symbol.asyncIterator]: () =>
-      iterate((handler) => handlers.on(news.offer, handler), onState) as AsyncGenerator<AnyEvent<Events>, void>,
+      iterate((handler) => handlers.on(offerNews, handler), onState) as AsyncGenerator<AnyEvent<Events>, void>,
     reconnect: () => dispatch({ type: 'connect' }),
     close: () => dispatch({ type: 'close' }),
   }
 
-  onWake(
-    () => dispatch({ type: 'wake' }),
-    () => pauseWhenHidden && dispatch({ type: 'hide' }),
-    () => dispatch({ type: 'thaw' }),
-    life.signal,
-  )
+  onWake((type) => (type !== 'hide' || pauseWhenHidden) && dispatch({ type }), life.signal)
   if (reports) void import('./reconnect-reports.ts').then((it) => it.reportReconnects(onState, address, reports, clock))
   if (!persist) begin()
   else {
     void import('./persistence.ts')
-      .then((it) => it.persistCursor(persist, `rejoin:${address}`, stream))
+      .then((it) => it.persistCursor(persist, `rejoin:${key}`, () => show().cursor, listeners.add))
       .catch(report)
       .then(begin)
   }
@@ -122,8 +121,12 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   function handled(generation: number, id: string | null): void {
     if (!pending) queueMicrotask(flush)
     pending = generation
-    // One that no request could carry (§2.6) must not hide one that can.
-    if (id === '' || (id && isIdText(id))) pendingId = id
+    pendingId = id ?? pendingId
+  }
+
+  function synced(): void {
+    // The hub has told of channels that were new to the cursor, which it would do again for every connection (§3.3).
+    address.searchParams.delete('added')
   }
 
   function flush(): void {
@@ -204,5 +207,5 @@ function checkNumbers(numbers: Record<string, number>): void {
 
 function readCursor(from: string | null = null): string | null {
   if (from === null || isIdText(from)) return from
-  throw invalidOption(`from is ${JSON.stringify(from)}, which is no id. Leave it out, and load the state.`)
+  throw invalidOption(`from is ${JSON.stringify(from)}, which is no id. Leave it out.`)
 }

@@ -1,4 +1,6 @@
+import type { Clock } from './clock.ts'
 import type { OpenRequest, Report } from './connection.ts'
+import type { Handlers } from './handlers.ts'
 import type { RequestOptions } from './request.ts'
 
 /**
@@ -12,12 +14,9 @@ export type Transport = (request: OpenRequest, sink: Sink, signal: AbortSignal) 
 export interface TransportParts {
   readonly address: URL
   readonly options: RequestOptions
-  now(): number
-  /**
-   * Calls back with each type that somebody handles, now and whenever one is added; for a transport that is given only
-   * the types it names.
-   */
-  eachType(callback: (type: string) => void, signal: AbortSignal): void
+  readonly clock: Pick<Clock, 'now'>
+  /** Tells which types somebody handles, for a transport that is given only those it names. */
+  readonly handlers: Pick<Handlers, 'kinds' | 'on'>
 }
 
 export interface Sink {

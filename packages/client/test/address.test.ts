@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { resolveAddress, withCursor } from '../src/address.ts'
+import { requestAddress, resolveAddress } from '../src/address.ts'
 
 afterEach(() => vi.unstubAllGlobals())
 
@@ -15,7 +15,7 @@ test('a relative URL is completed by the location of a worker', () => {
 
 test('a relative URL outside of a page is refused with advice', () => {
   expect(() => resolveAddress('/events/orders')).toThrow(
-    expect.objectContaining({ code: 'invalid-option', message: expect.stringContaining('Give a whole http(s) URL') }),
+    expect.objectContaining({ code: 'invalid-option', message: expect.stringContaining('Give an http(s) URL') }),
   )
 })
 
@@ -25,6 +25,13 @@ test.each(['ftp://hub.example/events', 'https://me:secret@hub.example/events'])(
 
 test('a cursor in the URL takes the place of an older one, and leaves the rest alone (§3.1)', () => {
   const address = resolveAddress('https://hub.example/events?channel=a&lastEventId=old')
-  expect(withCursor(address, 'a+b%c').href).toBe('https://hub.example/events?channel=a&lastEventId=a%2Bb%25c')
+  const { href } = requestAddress(address, {}, 'a+b%c')
+  expect(href).toBe('https://hub.example/events?channel=a&lastEventId=a%2Bb%25c')
   expect(address.searchParams.get('lastEventId')).toBe('old')
+})
+
+test('what a URL says for its own server is not overwritten', () => {
+  const address = resolveAddress('https://other.example/events?clientId=42')
+  const { href } = requestAddress(address, { clientId: 'me', attempt: 3 }, null)
+  expect(href).toBe('https://other.example/events?clientId=42&attempt=3')
 })

@@ -66,7 +66,7 @@ test('no order of events opens two connections, keeps a timer after the end, lea
 
 /** A machine whose every step is checked against what a user relies on. */
 function followed(cursor: string | null, luck: number) {
-  let is: Connection = newConnection(cursor)
+  let is: Connection = newConnection(cursor, 'me')
   let now = 0
   let timerAt = Infinity
   let openGeneration: number | null = null

@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { type ConnectOptions, connect, type EventStream } from '../src/index.ts'
 import { hello, message } from './scripted-server.ts'
-import { clock, retried, server, start, stateOf } from './stage.ts'
+import { clock, opened, retried, server, start, stateOf } from './stage.ts'
 
 test('a stream that a proxy holds back is polled instead, from the same place', async () => {
   const { stream, events } = start({ from: 'e1' })
@@ -57,3 +58,48 @@ test('a user who wants one transport gets no other', async () => {
     await retried(stream)
   }
 })
+
+test.each<[string, (stream: EventStream) => unknown]>([
+  ['a handler for all types', (stream) => stream.on('*', () => undefined)],
+  ['a loop', (stream) => stream[Symbol.asyncIterator]().next()],
+  ['a view of the last events', (stream) => stream.subscribe(() => undefined)],
+])('%s never gets less because of the transport: where types have to be named, another is used', async (_, ask) => {
+  const { report, stream } = startNative()
+  void ask(stream)
+  await retried(stream)
+  expect((await server.visit()).url.pathname).toBe('/poll/orders')
+  expect(report).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'invalid-option' }))
+})
+
+test('a view of the state alone goes with any transport', async () => {
+  const { made, report, stream } = startNative({ keep: 0, persist: { load: () => null, save: () => undefined } })
+  stream.subscribe(() => undefined)
+  await stateOf(stream, 'connecting')
+  await vi.waitFor(() => expect(made).toHaveBeenCalled())
+  expect(report).not.toHaveBeenCalled()
+})
+
+test('a stream whose only transport cannot be used is closed, and says why', async () => {
+  const report = vi.spyOn(console, 'error').mockReturnValue()
+  vi.stubGlobal('EventSource', undefined)
+  const { stream } = start({ transports: ['event-source'] })
+  expect((await stateOf(stream, 'closed')).closeReason).toBe('no-transport')
+  expect(report).toHaveBeenCalledOnce()
+})
+
+/** A stream that starts with an `EventSource`, on which nothing ever happens. */
+function startNative(options: ConnectOptions = {}) {
+  const report = vi.spyOn(console, 'error').mockReturnValue()
+  const made = vi.fn()
+  class Silent extends EventTarget {
+    constructor() {
+      super()
+      made()
+    }
+    close() {}
+  }
+  vi.stubGlobal('EventSource', Silent)
+  const stream = connect(server.url, { clock, transports: ['event-source', 'long-poll'], ...options })
+  opened.push(stream)
+  return { report, made, stream }
+}

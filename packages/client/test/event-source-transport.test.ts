@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { eventSourceTransport } from '../src/event-source-transport.ts'
+import { createHandlers, offerNews } from '../src/handlers.ts'
+import type { RequestOptions } from '../src/request.ts'
 import { runTransport } from './transport-run.ts'
 
 /** What a browser has, as far as it can be seen from outside; the test plays the network. */
@@ -31,26 +33,27 @@ beforeEach(() => {
   FakeEventSource.opened = []
   vi.stubGlobal('EventSource', FakeEventSource)
 })
-afterEach(() => void vi.unstubAllGlobals())
+afterEach(() => {
+  vi.unstubAllGlobals()
+  vi.restoreAllMocks()
+})
 
 function open(cursor: string | null, types: string[] = ['message'], receive?: () => Promise<void> | undefined) {
-  let add: (type: string) => void = () => {}
-  const transport = eventSourceTransport({
-    address: new URL('http://hub/events/a'),
-    options: {},
-    now: () => 0,
-    eachType(callback) {
-      add = callback
-      for (const type of types) callback(type)
-    },
-  })
+  const handlers = createHandlers({ keep: 0 }, () => true)
+  const handle = (type: string) => handlers.on(type, () => undefined)
+  for (const type of types) handle(type)
+  const transport = transportWith({}, handlers)
   const run = runTransport(transport, { cursor, ...(receive ? { receive } : {}) })
-  return { run, source: FakeEventSource.opened[0] as FakeEventSource, add: (type: string) => add(type) }
+  return { run, source: FakeEventSource.opened[0] as FakeEventSource, handle }
+}
+
+function transportWith(options: RequestOptions, handlers = createHandlers({ keep: 0 }, () => true)) {
+  return eventSourceTransport({ address: new URL('http://hub/events/a'), options, clock: { now: () => 0 }, handlers })
 }
 
 describe('the browser’s own EventSource', () => {
   test('is given the cursor in the query, and asks for heartbeats that it can see (§3.1, §4.7)', () => {
-    expect(open('7').source.url.href).toBe('http://hub/events/a?lastEventId=7&heartbeat=event')
+    expect(open('7').source.url.href).toBe('http://hub/events/a?clientId=me&attempt=1&heartbeat=event&lastEventId=7')
   })
 
   test('tells when it is open, and of every event as life', () => {
@@ -64,9 +67,9 @@ describe('the browser’s own EventSource', () => {
   })
 
   test('brings the protocol’s events, and those of types with a handler, also of one added later', () => {
-    const { run, source, add } = open(null, ['order'])
+    const { run, source, handle } = open(null, ['order'])
     for (const type of ['hello', 'order', 'late']) source.send(type, '1', type)
-    add('late')
+    handle('late')
     for (const type of ['late', 'sync-required', 'checkpoint', 'heartbeat', 'close']) source.send(type, '2', type)
     expect(run.blocks.map(({ type }) => type)).toEqual([
       ...['hello', 'order', 'late', 'sync-required', 'checkpoint', 'heartbeat', 'close'],
@@ -120,14 +123,37 @@ describe('the browser’s own EventSource', () => {
     expect(source.readyState).toBe(2)
   })
 
-  test('is not used where it could not send what is wanted, and says so', async () => {
-    const shown = vi.spyOn(console, 'error').mockImplementation(() => {})
-    const address = new URL('http://hub/events/a')
-    const options = { token: 'secret' }
-    const run = runTransport(eventSourceTransport({ address, options, now: () => 0, eachType() {} }))
-    await expect(run.ended).rejects.toMatchObject({ code: 'invalid-option' })
-    expect(FakeEventSource.opened).toEqual([])
+  test.each<[string, RequestOptions, string[]]>([
+    ['send a token', { token: 'secret' }, []],
+    ['send headers', { headers: { 'X-Shop': 'one' } }, []],
+    ['see every type that a handler asks for', {}, ['*']],
+    ['see every type that a loop asks for', {}, [offerNews]],
+  ])('is not used where it could not %s, and says so', async (_, options, kinds) => {
+    const shown = vi.spyOn(console, 'error').mockReturnValue()
+    const handlers = createHandlers({ keep: 0 }, () => true)
+    for (const kind of kinds) handlers.on(kind, () => undefined)
+    const run = runTransport(transportWith(options, handlers))
+    expect(run.reports).toEqual([{ type: 'unusable' }])
+    expect(FakeEventSource.opened.filter(({ readyState }) => readyState !== 2)).toEqual([])
+    expect(shown).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'invalid-option' }))
+  })
+
+  test('is not used where there is none, and says so', () => {
+    vi.stubGlobal('EventSource', undefined)
+    const shown = vi.spyOn(console, 'error').mockReturnValue()
+    expect(runTransport(transportWith({})).reports).toEqual([{ type: 'unusable' }])
     expect(shown).toHaveBeenCalledOnce()
-    shown.mockRestore()
+  })
+
+  test('is given up as soon as somebody asks for every type', async () => {
+    const shown = vi.spyOn(console, 'error').mockReturnValue()
+    const { run, source, handle } = open(null)
+    source.onopen?.()
+    handle('*')
+    await run.ended
+    expect(run.reports.at(-1)).toEqual({ type: 'unusable' })
+    expect(source.readyState).toBe(2)
+    handle(offerNews)
+    expect(shown).toHaveBeenCalledOnce()
   })
 })

@@ -4,13 +4,19 @@ import { createHub, type Hub, type HubOptions } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { createHandlers } from '../src/handlers.ts'
 import { longPollTransport, pollAddress } from '../src/long-poll-transport.ts'
 import type { RequestOptions } from '../src/request.ts'
 import { scriptedServer, type Visit } from './scripted-server.ts'
 import { runTransport } from './transport-run.ts'
 
 const transportTo = (url: string, options: RequestOptions = {}, now: () => number = Date.now) =>
-  longPollTransport({ address: new URL(url), options, now, eachType() {} })
+  longPollTransport({
+    address: new URL(url),
+    options,
+    clock: { now },
+    handlers: createHandlers({ keep: 0 }, () => true),
+  })
 
 async function serve(options: Partial<HubOptions> = {}): Promise<{ hub: Hub; url: string }> {
   const hub = await createHub({ log: memoryLog(), ...options })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Connection, newConnection, type Report } from '../src/connection.ts'
-import { news } from '../src/handlers.ts'
+import { syncNews } from '../src/handlers.ts'
 import { createReceivers } from '../src/receiver.ts'
 
 test('a reload that outlasts its connection also holds what the next one receives', async () => {
@@ -46,27 +46,40 @@ test('a gap whose description cannot be read is told all the same', () => {
   expect(gaps).toEqual([{ reason: 'unknown-id', channels: [], requested: 'e1', oldest: null, latest: 'e5' }])
 })
 
+test.each(['two words', 'a\nb', 'é', 'x'.repeat(129)])(
+  'an event with the id %j, which no request could carry, moves no place (§2.6)',
+  (id) => {
+    const { receiver, events, places } = receiving()
+    const receive = receiver(1)
+    for (const each of ['e2', id, id]) void receive({ type: 'message', data: '1', id: each })
+    expect(events).toEqual(['e2', id, id])
+    expect(places).toEqual(['e2', null, null])
+  },
+)
+
 /** Receivers of a stream that is connected for the first time, with a reload that the test ends. */
 function receiving() {
-  let connection: Connection = { ...newConnection('e1'), sent: 'e1', state: 'connected', generation: 1 }
+  let connection: Connection = { ...newConnection('e1', 'me'), sent: 'e1', state: 'connected', generation: 1 }
   let finishReload!: () => void
   const reload = new Promise<void>((resolve) => {
     finishReload = resolve
   })
   const events: string[] = []
+  const places: (string | null)[] = []
   const gaps: unknown[] = []
   const reports: Report[] = []
   const receiver = createReceivers({
     current: () => connection,
     dispatch: (report) => reports.push(report),
-    handled: () => undefined,
+    handled: (_, id) => places.push(id),
+    synced: () => undefined,
     handlers: {
       event({ id }) {
         events.push(id)
         return undefined
       },
       call(kind, gap) {
-        if (kind !== news.sync) return
+        if (kind !== syncNews) return
         gaps.push(gap)
         return reload
       },
@@ -75,5 +88,5 @@ function receiving() {
   const switchTo = (generation: number) => {
     connection = { ...connection, generation }
   }
-  return { receiver, events, gaps, reports, finishReload, switchTo }
+  return { receiver, events, places, gaps, reports, finishReload, switchTo }
 }

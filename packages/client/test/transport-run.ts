@@ -11,11 +11,12 @@ export function runTransport(transport: Transport, options: RunOptions = {}): Ru
   const look = () => {
     for (const each of waiting) each()
   }
-  const request: OpenRequest = { generation: 1, cursor, cursorIn: 'header', refresh }
+  const request: OpenRequest = { clientId: 'me', generation: 1, cursor, cursorIn: 'header', refresh }
   const sink = {
     tell(report: Report) {
       reports.push(report)
       // As the machine does when there is no stream to read.
+      if (report.type === 'unusable') controller.abort()
       if (report.type === 'answered' && !(report.status === 200 && report.isEventStream)) controller.abort()
       look()
     },

@@ -1,0 +1,146 @@
+import { describe, expect, test } from 'vitest'
+import { machine } from './machine.ts'
+
+describe('a status', () => {
+  test.each([
+    [204, 'finished'],
+    [401, 'unauthorized'],
+    [400, 'http-400'],
+    [403, 'http-403'],
+    [404, 'http-404'],
+    [410, 'http-410'],
+  ])('%i ends the stream: %s', (status, closeReason) => {
+    const { is, tell, timer } = machine()
+    tell({ type: 'answered', status, isEventStream: false, retryAfterMs: 0 })
+    expect(is()).toMatchObject({ state: 'closed', closeReason })
+    expect(timer()).toBe(Infinity)
+  })
+
+  test('200 with another content type ends the stream', () => {
+    const { is, tell } = machine()
+    tell({ type: 'answered', status: 200, isEventStream: false, retryAfterMs: 0 })
+    expect(is()).toMatchObject({ state: 'closed', closeReason: 'wrong-content-type' })
+  })
+
+  test.each([408, 425, 429, 500, 502, 503, 504])('%i is retried', (status) => {
+    const { is, tell } = machine()
+    tell({ type: 'answered', status, isEventStream: false, retryAfterMs: 0 })
+    expect(is()).toMatchObject({ state: 'backoff', attempt: 1 })
+  })
+
+  test('with Retry-After is retried then and not before, even when the network comes back', () => {
+    const { is, tell, at, input } = machine()
+    tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 20_000 })
+    expect(is().nextRetryAt).toBe(20_100)
+    at(19_999)
+    input({ type: 'wake' })
+    expect(is().state).toBe('backoff')
+    at(20_000)
+    input({ type: 'wake' })
+    expect(is().state).toBe('connecting')
+  })
+
+  test('with a Retry-After of a day is asked again on waking, once the longest wait is over', () => {
+    const { is, tell, setClock, input } = machine()
+    tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 86_400_000 })
+    setClock(30_000)
+    input({ type: 'wake' })
+    expect(is().state).toBe('connecting')
+  })
+
+  test('asks for Retry-After once: the next failure waits as any other', () => {
+    const { is, tell, at } = machine()
+    tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 20_000 })
+    at(20_100)
+    tell({ type: 'ended' })
+    expect(is().nextRetryAt).toBe(20_100 + 500 + 500)
+  })
+})
+
+describe('401', () => {
+  const refusal = { type: 'answered', status: 401, isEventStream: false, retryAfterMs: 0 } as const
+
+  test('is answered with other credentials, once', () => {
+    const { is, tell, opens } = machine({ canRefresh: true })
+    tell(refusal)
+    expect(opens.at(-1)).toMatchObject({ generation: 2, refresh: true })
+    tell(refusal)
+    expect(is()).toMatchObject({ state: 'closed', closeReason: 'unauthorized' })
+  })
+
+  test('is answered again after a connection that was accepted', () => {
+    const { is, at, tell, connected } = machine({ canRefresh: true })
+    tell(refusal)
+    connected()
+    tell({ type: 'ended' })
+    at(is().nextRetryAt!)
+    tell(refusal)
+    expect(is()).toMatchObject({ state: 'connecting', refresh: true })
+  })
+
+  test('ends the stream when nobody can be asked for others', () => {
+    const { is, tell } = machine()
+    tell(refusal)
+    expect(is()).toMatchObject({ state: 'closed', closeReason: 'unauthorized' })
+  })
+})
+
+describe('a hub that ends a stream on purpose (§4.10)', () => {
+  test('is asked again after its retry, and the reason shows until then', () => {
+    const { is, at, tell, connected, greet } = machine()
+    connected()
+    greet()
+    at(8000)
+    tell({ type: 'retry', ms: 4000 })
+    tell({ type: 'ended', reason: 'drain' })
+    expect(is()).toMatchObject({ state: 'backoff', closeReason: 'drain', nextRetryAt: 12_100 })
+    at(12_100)
+    connected()
+    greet()
+    expect(is().closeReason).toBeNull()
+  })
+
+  test('shows its latest reason, and none that a later connection has outlived', () => {
+    const { is, at, tell, connected } = machine()
+    for (const reason of ['drain', 'overloaded'] as const) {
+      connected()
+      tell({ type: 'ended', reason })
+      expect(is().closeReason).toBe(reason)
+      at(is().nextRetryAt!)
+    }
+    tell({ type: 'ended' })
+    expect(is()).toMatchObject({ state: 'backoff', closeReason: null })
+  })
+
+  test('and has nothing more to send, ends it for good', () => {
+    const { is, tell, connected, greet, timer } = machine()
+    connected()
+    greet()
+    tell({ type: 'ended', reason: 'finished', final: true })
+    expect(is()).toMatchObject({ state: 'closed', closeReason: 'finished' })
+    expect(timer()).toBe(Infinity)
+  })
+
+  test('because a token has expired, is asked with another', () => {
+    const { is, at, tell, connected, greet, opens } = machine()
+    connected()
+    greet()
+    tell({ type: 'ended', reason: 'token-expired' })
+    at(is().nextRetryAt!)
+    expect(opens.at(-1)?.refresh).toBe(true)
+    connected()
+    expect(is().refresh).toBe(false)
+  })
+
+  test('again and again, is asked less and less often', () => {
+    const { is, at, tell, connected } = machine()
+    const waits = Array.from({ length: 4 }, () => {
+      connected()
+      tell({ type: 'ended', reason: 'overloaded' })
+      const from = at()
+      at(is().nextRetryAt!)
+      return at() - from
+    })
+    expect(waits).toEqual([600, 1000, 1500, 2500])
+  })
+})

@@ -1,0 +1,153 @@
+import { describe, expect, test, vi } from 'vitest'
+import { connect } from '../src/index.ts'
+import { hello, message } from './scripted-server.ts'
+import { clock, deferred, opened, server, start, stateOf } from './stage.ts'
+
+describe('a gap', () => {
+  const gap = { reason: 'expired', channels: ['orders'], requested: 'e1', oldest: 'e7', latest: 'e9' }
+  const syncRequired = ['id: e9', 'event: sync-required', `data: ${JSON.stringify(gap)}`]
+
+  test('is told before the events after it, and moves the place (§4.6)', async () => {
+    const { stream, events } = start({ from: 'e1' })
+    const order: unknown[] = []
+    stream.onSync((told) => order.push(told))
+    stream.on('message', (event) => order.push(event.id))
+    const first = await server.stream()
+    first.write(`${[...hello({ requested: 'e1' }), '', ...syncRequired, '', ...message('e10')].join('\n')}\n\n`)
+    await events.until(1)
+    expect(order).toEqual([gap, 'e10'])
+  })
+
+  test('holds later events, and the place, until the reload is done', async () => {
+    const { stream, events } = start({ from: 'e1' })
+    const told = deferred()
+    const reload = deferred()
+    stream.onSync(() => {
+      told.resolve()
+      return reload.promise
+    })
+    const first = await server.stream()
+    first.send(...hello({ requested: 'e1', heartbeatMs: 1000 }))
+    first.send(...syncRequired)
+    first.send(...message('e10'))
+    await told.promise
+    // No heartbeat is read meanwhile, which must not be taken for a dead line.
+    clock.advance(60_000)
+    expect(stream.cursor).toBe('e1')
+    expect(events.all).toEqual([])
+    reload.resolve()
+    expect(await events.until(1)).toEqual(['e10'])
+    expect(server.visits()).toBe(1)
+  })
+
+  test('holds the events of the next connection too, when the reload takes longer than its own', async () => {
+    const { stream, events } = start({ from: 'e1' })
+    const told = deferred()
+    const reload = deferred()
+    const reloads = [reload.promise, undefined]
+    stream.onSync(() => {
+      told.resolve()
+      return reloads.shift()
+    })
+    const first = await server.stream()
+    first.send(...hello({ requested: 'e1' }))
+    first.send(...syncRequired)
+    await told.promise
+    stream.reconnect()
+    const second = await server.stream()
+    expect(second.headers['last-event-id']).toBe('e1')
+    second.send(...hello({ requested: 'e1' }))
+    second.send(...syncRequired)
+    second.send(...message('e10'))
+    await stateOf(stream, 'connected')
+    expect(events.all).toEqual([])
+    reload.resolve()
+    await events.until(1)
+    expect(reloads).toEqual([])
+  })
+
+  test('stops the reading, so that what arrives meanwhile does not pile up here', async () => {
+    const chunks = [`${syncRequired.join('\n')}\n\n`, ...Array.from({ length: 99 }, (_, n) => `id: x${n}\ndata: 1\n\n`)]
+    let read = 0
+    const body = new ReadableStream({
+      pull(controller) {
+        const chunk = chunks[read++]
+        if (chunk === undefined) controller.close()
+        else controller.enqueue(new TextEncoder().encode(chunk))
+      },
+    })
+    const response = new Response(body, { headers: { 'content-type': 'text/event-stream' } })
+    const { stream, events } = start({ fetch: async () => response })
+    const told = deferred()
+    const reload = deferred()
+    stream.onSync(() => {
+      told.resolve()
+      return reload.promise
+    })
+    await told.promise
+    // More turns than all chunks would take.
+    for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect(read).toBeLessThan(5)
+    reload.resolve()
+    await events.until(99)
+  })
+
+  test('of channels that were added is asked for until it was dealt with, and then no more (§3.3)', async () => {
+    const stream = connect(`${server.url}?channel=paid&added=paid`, { clock, from: 'e1' })
+    opened.push(stream)
+    const told = deferred()
+    const reload = deferred()
+    stream.onSync(() => {
+      told.resolve()
+      return reload.promise
+    })
+    const first = await server.stream()
+    first.send(...hello({ resumed: true, requested: 'e1' }, 'e1'))
+    first.send('id: e1', 'event: sync-required', 'data: {"reason":"added","channels":["paid"]}')
+    await told.promise
+    stream.reconnect()
+    expect((await server.visit()).url.searchParams.getAll('added')).toEqual(['paid'])
+
+    reload.resolve()
+    await new Promise((resolve) => setImmediate(resolve))
+    stream.reconnect()
+    const { searchParams } = (await server.visit()).url
+    expect(searchParams.getAll('channel')).toEqual(['paid'])
+    expect(searchParams.has('added')).toBe(false)
+  })
+
+  test('makes an id that was seen before a new one', async () => {
+    const { stream, events } = start()
+    stream.onSync(() => 'told')
+    const first = await server.stream()
+    first.send(...hello({}, 'e0'))
+    first.send(...message('e1'))
+    first.send(...syncRequired)
+    first.send(...message('e1', 'of another history'))
+    expect(await events.until(2)).toEqual(['e1', 'of another history'])
+  })
+
+  test('whose reload fails is reported, and the stream goes on', async () => {
+    const error = vi.spyOn(console, 'error').mockReturnValue()
+    const { stream, events } = start({ from: 'e1' })
+    stream.onSync(() => Promise.reject(new Error('offline')))
+    const first = await server.stream()
+    first.send(...hello({ requested: 'e1' }))
+    first.send(...syncRequired)
+    first.send(...message('e10'))
+    await events.until(1)
+    expect(error).toHaveBeenCalledWith(expect.objectContaining({ message: 'offline' }))
+  })
+
+  test('that nobody listens to is not passed over in silence', async () => {
+    const warn = vi.spyOn(console, 'warn').mockReturnValue()
+    const { events } = start({ from: 'e1' })
+    const first = await server.stream()
+    first.send(...hello({ requested: 'e1' }))
+    first.send(...syncRequired)
+    first.send(...syncRequired)
+    first.send(...message('e10'))
+    await events.until(1)
+    expect(warn).toHaveBeenCalledExactlyOnceWith('Rejoin:', expect.stringContaining('onSync'))
+  })
+})

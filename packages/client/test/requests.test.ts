@@ -1,0 +1,86 @@
+import { describe, expect, test, vi } from 'vitest'
+import { clock, deferred, retried, server, start, stateOf } from './stage.ts'
+
+describe('requests', () => {
+  test('name the stream and count its connections, so that a hub can end a dead one (§4.13)', async () => {
+    const { stream } = start()
+    start()
+    const visits = [await server.visit(), await server.visit()]
+    const [first, second] = visits.map(({ url }) => url.searchParams)
+    expect(first?.get('clientId')).toMatch(/^[\w-]{36}$/)
+    expect(second?.get('clientId')).not.toBe(first?.get('clientId'))
+    stream.reconnect()
+    const { searchParams } = (await server.visit()).url
+    expect([first, second].map((before) => before?.get('clientId'))).toContain(searchParams.get('clientId'))
+    expect([first?.get('attempt'), searchParams.get('attempt')]).toEqual(['1', '2'])
+  })
+
+  test('name the stream where the platform makes no such names, as on a page without TLS', async () => {
+    vi.stubGlobal('crypto', {})
+    start()
+    expect(Number((await server.visit()).url.searchParams.get('clientId'))).toBeGreaterThan(0)
+  })
+
+  test('ask to be turned away by a status, which says for how long (§4.12)', async () => {
+    start()
+    expect((await server.visit()).url.searchParams.get('reject')).toBe('status')
+  })
+
+  test('say what they want, and that nobody may keep it', async () => {
+    start({ headers: { 'X-Shop': 'one', 'Last-Event-ID': 'not mine' } })
+    const { headers } = await server.visit()
+    expect(headers).toMatchObject({ accept: 'text/event-stream', 'cache-control': 'no-cache', 'x-shop': 'one' })
+    expect(headers['last-event-id']).toBeUndefined()
+  })
+
+  test('carry headers that are made anew for each attempt', async () => {
+    let token = 0
+    const { stream } = start({ headers: async () => ({ Authorization: `Bearer ${++token}` }) })
+    const first = await server.visit()
+    expect(first.headers.authorization).toBe('Bearer 1')
+    first.cut()
+    await retried(stream)
+    expect((await server.visit()).headers.authorization).toBe('Bearer 2')
+  })
+
+  test('whose headers cannot be made are tried again, and the failure is reported', async () => {
+    const error = vi.spyOn(console, 'error').mockReturnValue()
+    let failures = 1
+    const { stream } = start({
+      headers: () => {
+        if (failures-- > 0) throw new Error('no token')
+        return {}
+      },
+    })
+    await retried(stream)
+    await server.visit()
+    expect(error).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ message: 'no token' }))
+  })
+
+  test('end with the stream', async () => {
+    const { stream } = start()
+    const first = await server.stream()
+    await stateOf(stream, 'connected')
+    stream.close()
+    await first.gone
+    expect(clock.timers()).toEqual([])
+  })
+
+  test('are not made once the headers function has closed the stream', async () => {
+    const second = deferred<AbortSignal>()
+    const { stream } = start({
+      headers: () => {
+        if (stream.state.attempt === 1) stream.close()
+        return {}
+      },
+      fetch: (input, init) => {
+        if (stream.state.attempt === 1) second.resolve(init!.signal!)
+        return fetch(input, init)
+      },
+    })
+    ;(await server.visit()).cut()
+    await retried(stream)
+    expect((await second.promise).aborted).toBe(true)
+    expect(clock.timers()).toEqual([])
+  })
+})

@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http'
 import type { Middleware } from '../middleware.ts'
 import { refuse } from '../refusal.ts'
+import { answerPreflight } from './preflight.ts'
 
 /**
  * Lets in this machine only (§8). Binding to a loopback address is not enough: the browser of this machine would carry
@@ -27,8 +27,7 @@ export function loopbackOnly(): Middleware {
       forbid(`Pages of ${quoted(origin)} may not use this hub, only those of localhost.`)
     } else {
       response.setHeader('Access-Control-Allow-Origin', origin)
-      if (isPreflight(request)) response.writeHead(204, preflightHeaders).end()
-      else next()
+      if (!answerPreflight(request, response)) next()
     }
   }
 }
@@ -59,17 +58,6 @@ function addressAdvice(host: string | undefined): string {
     : `Address it as localhost or 127.0.0.1, not as ${quoted(host)}.`
 }
 
-function isPreflight(request: IncomingMessage): boolean {
-  return request.method === 'OPTIONS' && request.headers['access-control-request-method'] !== undefined
-}
-
 function quoted(value: string): string {
   return JSON.stringify(value.slice(0, 100))
-}
-
-const preflightHeaders = {
-  'Access-Control-Allow-Methods': 'GET, POST',
-  'Access-Control-Allow-Headers': 'Last-Event-ID, Content-Type, Authorization, Cache-Control, Idempotency-Key',
-  // Chromium keeps a preflight no longer than two hours; ten minutes spares the reconnects and forgets a changed rule.
-  'Access-Control-Max-Age': '600',
 }

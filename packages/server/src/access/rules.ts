@@ -60,8 +60,9 @@ export interface JwtRule {
   /** A public key as PEM (`-----BEGIN PUBLIC KEY-----`), for RSA of at least 2,048 bits, EC and Ed25519. */
   publicKey?: string
   /**
-   * A JSON Web Key Set: an https address, or a file. It is read again every five minutes, and when a token names a key that
-   * is not in it, at most every 30 seconds. Needs `issuer` and `audience`, because such keys sign for others as well.
+   * A JSON Web Key Set: an https address, or a file. An address is read again every five minutes, and earlier, but at most
+   * every 30 seconds, when a token names a key that is not in it; a file every five seconds. Needs `issuer` and `audience`,
+   * because such keys sign for others as well.
    */
   jwks?: string
   /**

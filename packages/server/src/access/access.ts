@@ -1,0 +1,118 @@
+import type { IncomingMessage } from 'node:http'
+import type { Grant } from '@rejoin/hub'
+import type { Middleware } from '../middleware.ts'
+import { requestTarget } from '../request-target.ts'
+import { createApiKeys } from './api-keys.ts'
+import { credentialOf } from './credential.ts'
+import { digestOf } from './digest.ts'
+import { badRule, type Identity, notGood } from './identity.ts'
+import { createJwtCheck, expired } from './jwt.ts'
+import { guardOrigins } from './origins.ts'
+import { createRevocations, type RevokeOptions } from './revocations.ts'
+import { checkPatterns } from './rights.ts'
+import type { AccessRules } from './rules.ts'
+import { answerTicket } from './ticket-route.ts'
+import { createTickets } from './tickets.ts'
+import { createVerified } from './verified.ts'
+
+/** Who may do what, carried out. */
+export interface Access {
+  /**
+   * Whose request it is and what they may do: the hub's `authorize`. Null when it presents nothing and that gives no rights;
+   * rejects with `unauthorized` when it presents something that is not good. Asked again for a stream that was opened by a
+   * ticket, it judges the token that the ticket stood for.
+   */
+  authorize(request: IncomingMessage): Promise<Grant | null>
+  /** Answers preflights and `POST /ticket`, and refuses what a page may not do. Stands before the hub. */
+  readonly middleware: Middleware
+  /** From now on refuses what a subject was given. Its open streams are the hub's to end: `hub.revoke(subject)`, next. */
+  revoke(subject: string, options?: RevokeOptions): void
+  close(): void
+}
+
+// Node takes 16 KiB of headers altogether. The limit is on what is remembered and decoded.
+const maxTokenLength = 8192
+const minKeyLength = 32
+
+/** Throws `invalid-option` when a rule is wrong or a key is weak. */
+export function createAccess(rules: AccessRules, { now = Date.now }: { now?: () => number } = {}): Access {
+  const { jwt = [], keys = [], anonymous, cookie, ticketMs = 30_000 } = rules
+  if (cookie !== undefined && !/^[\w!#$%&'*+.^`|~-]+$/.test(cookie)) {
+    throw badRule(`${JSON.stringify(cookie)} is no name of a cookie. Use letters, digits and - _`)
+  }
+  if (!(ticketMs >= 1000 && ticketMs <= 60_000)) {
+    throw badRule(`A ticket cannot be good for ${ticketMs} ms. Give 1000 to 60000.`)
+  }
+  const closing = new AbortController()
+  const verified = createVerified(now)
+  const revocations = createRevocations(now)
+  const tickets = createTickets(ticketMs, now)
+  const keyOwner = createApiKeys(keys)
+  const checkJwt = createJwtCheck(jwt, { now, changed: verified.clear, signal: closing.signal })
+  const nobody = { subscribe: checkPatterns(anonymous?.subscribe), publish: checkPatterns(anonymous?.publish) }
+  const guard = guardOrigins(rules)
+  // A stream that is opened by a ticket is asked about again later, when the ticket is long used up.
+  const redeemed = new WeakMap<IncomingMessage, string>()
+
+  async function identify(token: string): Promise<Identity> {
+    if (token.length > maxTokenLength) throw notGood(`The token is over ${maxTokenLength} characters.`)
+    const digest = digestOf(token)
+    const name = digest.toString('base64')
+    let identity = verified.get(name)
+    if (!identity) {
+      identity = (token.length >= minKeyLength && keyOwner(digest)) || (await checkJwt(token))
+      verified.add(name, identity)
+    }
+    if (identity.grant.expiresAt !== undefined && identity.grant.expiresAt <= now()) throw notGood(expired)
+    if (revocations.has(identity)) throw notGood('These rights were taken back. Get a new token.')
+    return identity
+  }
+
+  /** The token a request presents, by itself or by a ticket. */
+  function tokenOf(request: IncomingMessage): string | undefined {
+    const credential = credentialOf(request, cookie)
+    if (credential?.from !== 'ticket') return credential?.text
+    const token = redeemed.get(request) ?? redeem(request, credential.text)
+    redeemed.set(request, token)
+    return token
+  }
+
+  function redeem({ method }: IncomingMessage, ticket: string): string {
+    if (method !== 'GET') throw notGood('A ticket opens streams and polls, nothing else. Send the token itself.')
+    const token = tickets.redeem(ticket)
+    if (token !== undefined) return token
+    throw notGood('The ticket was used already or is too old. Get a new one from POST /ticket.')
+  }
+
+  return {
+    async authorize(request) {
+      const token = tokenOf(request)
+      if (token !== undefined) return (await identify(token)).grant
+      if (nobody.subscribe.length + nobody.publish.length === 0) return null
+      return { subject: anonymousSubject(request), ...nobody }
+    },
+    middleware(request, response, next) {
+      guard(request, response, () => {
+        if (requestTarget(request).path !== '/ticket') next()
+        else answerTicket(request, response, issueTicket)
+      })
+    },
+    revoke: (subject, options = {}) => revocations.add(subject, options),
+    close: () => closing.abort(),
+  }
+
+  async function issueTicket(request: IncomingMessage) {
+    const token = tokenOf(request)
+    if (token === undefined) throw notGood('A ticket is given for a token. Send "Authorization: Bearer <token>".')
+    const { subject, expiresAt = Number.POSITIVE_INFINITY } = (await identify(token)).grant
+    return tickets.issue(token, subject, expiresAt)
+  }
+}
+
+/**
+ * Readers of one address share a name, because who shares one can end the other's connection (§4.13). Publishers share it
+ * with all, because an idempotency key must hold when a phone changes its network.
+ */
+function anonymousSubject({ method, socket }: IncomingMessage): string {
+  return method === 'POST' ? 'anonymous' : `anonymous:${socket?.remoteAddress ?? ''}`
+}

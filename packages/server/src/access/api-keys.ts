@@ -1,0 +1,31 @@
+import { timingSafeEqual } from 'node:crypto'
+import { badRule, type Identity } from './identity.ts'
+import { checkPatterns } from './rights.ts'
+import type { ApiKeyRule } from './rules.ts'
+
+/** Finds whose key has this digest. It looks at all of them, so that the time it takes does not tell which one came close. */
+export function createApiKeys(rules: readonly ApiKeyRule[]): (digest: Buffer) => Identity | undefined {
+  const keys = rules.map(readRule)
+  const names = new Set(rules.map(({ name }) => name))
+  if (names.size < rules.length) throw badRule('Two API keys have the same name. Give each a name of its own.')
+
+  return (digest) => {
+    let found: Identity | undefined
+    for (const { sha256, identity } of keys) {
+      if (timingSafeEqual(sha256, digest)) found = identity
+    }
+    return found
+  }
+}
+
+function readRule({ name, sha256, subscribe, publish }: ApiKeyRule): { sha256: Buffer; identity: Identity } {
+  if (!/^[\w.@-]{1,100}$/.test(name)) {
+    throw badRule(`An API key cannot be named ${JSON.stringify(name.slice(0, 100))}. Use letters, digits and . _ @ -`)
+  }
+  if (!/^[0-9a-f]{64}$/i.test(sha256)) {
+    // What stands there may be the key itself, so it is not repeated.
+    throw badRule(`The API key ${name} has no SHA-256 of 64 hex digits. Make one with: printf %s "$KEY" | sha256sum`)
+  }
+  const grant = { subject: `key:${name}`, subscribe: checkPatterns(subscribe), publish: checkPatterns(publish) }
+  return { sha256: Buffer.from(sha256, 'hex'), identity: { grant } }
+}

@@ -1,0 +1,133 @@
+import { RejoinError } from '@rejoin/protocol'
+import type { JWTHeaderParameters, JWTPayload, JWTVerifyOptions, JWTVerifyResult } from 'jose'
+import { badRule, type Identity, notGood } from './identity.ts'
+import { readJwtKey } from './jwt-key.ts'
+import type { KeySetContext } from './key-set.ts'
+import { checkPatterns } from './rights.ts'
+import type { JwtRule } from './rules.ts'
+
+/**
+ * Checks tokens by the rules (RFC 8725). Rejects with `unauthorized` when none of them finds a token good, and says why only
+ * of one whose signature is.
+ */
+export function createJwtCheck(
+  rules: readonly JwtRule[],
+  context: KeySetContext,
+): (token: string) => Promise<Identity> {
+  const checks = rules.map((rule) => checkBy(rule, context))
+
+  return async (token) => {
+    let reason: string | undefined
+    let unchecked: unknown
+    for (const check of checks) {
+      try {
+        const result = await check(token)
+        if (typeof result === 'object') return result
+        reason ??= result
+      } catch (error) {
+        // The next rule may know it.
+        unchecked ??= error
+      }
+    }
+    if (reason === undefined && unchecked !== undefined) throw unchecked
+    throw notGood(reason ?? 'The token or key is not one that this hub knows. Check its key, algorithm and spelling.')
+  }
+}
+
+/** Gives why a token is not good although it is signed by the rule's key, and undefined when it is not even that. */
+type Check = (token: string) => Promise<Identity | string | undefined>
+
+function checkBy(rule: JwtRule, context: KeySetContext): Check {
+  const { issuer, audience, typ, claim = 'rejoin', gives = ['subscribe', 'publish'] } = rule
+  if (rule.jwks !== undefined && (issuer === undefined || audience === undefined)) {
+    throw badRule(
+      'A rule with "jwks" needs "issuer" and "audience": its keys sign for other programs too, and their tokens are not for here.',
+    )
+  }
+  const { key, algorithms } = readJwtKey(rule, context)
+  const options: JWTVerifyOptions = {
+    algorithms: [...algorithms],
+    requiredClaims: ['exp', 'sub'],
+    // For issuers whose clock is a little ahead; expiry has none, see below.
+    clockTolerance: 5,
+    ...(issuer === undefined ? {} : { issuer: typeof issuer === 'string' ? issuer : [...issuer] }),
+    ...(audience === undefined ? {} : { audience: typeof audience === 'string' ? audience : [...audience] }),
+    ...(typ === undefined ? {} : { typ }),
+  }
+
+  async function verify(token: string): Promise<JWTVerifyResult> {
+    const { jwtVerify } = await import('jose')
+    const now = { ...options, currentDate: new Date(context.now()) }
+    // Two calls, because jose tells a key from a function that finds one by overloads.
+    return typeof key === 'function' ? jwtVerify(token, key, now) : jwtVerify(token, key, now)
+  }
+
+  return async (token) => {
+    try {
+      const { payload, protectedHeader } = await verify(token)
+      if (typ === undefined) checkUsualType(protectedHeader)
+      if (audience === undefined && payload.aud !== undefined) throw notGood('The token is for another audience.')
+      const rights = readRights(payload[claim], claim)
+      return {
+        ...readClaims(payload, context.now()),
+        grant: {
+          subject: readSubject(payload.sub),
+          subscribe: gives.includes('subscribe') ? rights.subscribe : [],
+          publish: gives.includes('publish') ? rights.publish : [],
+          expiresAt: (payload.exp as number) * 1000,
+        },
+      }
+    } catch (error) {
+      return reasonOf(error)
+    }
+  }
+}
+
+/** A token made for something else, such as `logout+jwt` or `dpop+jwt`, says so (RFC 8725 §3.11). */
+function checkUsualType({ typ }: JWTHeaderParameters): void {
+  if (typ === undefined || /^(?:application\/)?(?:at\+)?jwt$/i.test(typ)) return
+  throw notGood('The token is of another type.')
+}
+
+function readClaims({ exp, iat, jti }: JWTPayload, now: number): Pick<Identity, 'issuedAt' | 'jti'> {
+  // Without tolerance: a stream of an expired token would be closed in the moment it opens.
+  if ((exp as number) * 1000 <= now) throw notGood(expired)
+  if (jti !== undefined && typeof jti !== 'string') throw notGood('The jti of the token is no text.')
+  return { ...(iat === undefined ? {} : { issuedAt: iat * 1000 }), ...(jti === undefined ? {} : { jti }) }
+}
+
+export const expired = 'The token has expired. Get a new one.'
+
+/** Subjects are parts of keys and of log lines, and some names are ours. */
+function readSubject(sub: unknown): string {
+  const isName = typeof sub === 'string' && /^[^\u0000-\u001f\u007f-\u009f]{1,256}$/.test(sub) && sub.isWellFormed()
+  if (isName && !/^(?:key|anonymous)(?::|$)/.test(sub)) return sub
+  throw notGood('The sub of the token cannot be used: it is 1 to 256 printable characters, not starting with "key:".')
+}
+
+function readRights(rights: unknown, claim: string): { subscribe: readonly string[]; publish: readonly string[] } {
+  if (rights === undefined) return { subscribe: [], publish: [] }
+  try {
+    const { subscribe, publish } = rights as Record<string, unknown>
+    return { subscribe: checkPatterns(subscribe), publish: checkPatterns(publish) }
+  } catch (cause) {
+    const problem =
+      cause instanceof RejoinError ? cause.message : 'It is an object such as {"subscribe": ["orders/*"]}.'
+    throw notGood(`The claim ${JSON.stringify(claim)} of the token cannot be used. ${problem}`)
+  }
+}
+
+/** Rejects when nothing can be said of the token, as without the issuer's keys. */
+function reasonOf(error: unknown): string | undefined {
+  if (error instanceof RejoinError) {
+    if (error.code === 'unauthorized') return error.message
+    throw error
+  }
+  const { code, claim } = error as { code?: unknown; claim?: unknown }
+  if (code === 'ERR_JWT_EXPIRED') return expired
+  // jose looks at claims after the signature, so this is told to nobody but those to whom the token was given.
+  if (code === 'ERR_JWT_CLAIM_VALIDATION_FAILED') {
+    return `The ${String(claim)} of the token is missing or not what this hub takes.`
+  }
+  return undefined
+}

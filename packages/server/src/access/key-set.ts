@@ -1,0 +1,144 @@
+import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { RejoinError } from '@rejoin/protocol'
+import type { CryptoKey, FlattenedJWSInput, JSONWebKeySet, JWSHeaderParameters } from 'jose'
+import { badRule } from './identity.ts'
+import { isLoopbackHost } from './loopback.ts'
+
+/** The public keys of an issuer, which come and go. */
+export interface KeySet {
+  /** The key that fits a token's header. Rejects with jose's error when there is none. */
+  find(header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<CryptoKey>
+}
+
+export interface KeySetContext {
+  now(): number
+  /** Called when other keys were read than the last time: what the old ones vouched for has to be asked again. */
+  changed(): void
+  /** Aborted when the program ends. */
+  readonly signal: AbortSignal
+}
+
+// An issuer that takes a key back is believed within this time.
+const addressFreshMs = 5 * 60_000
+const fileFreshMs = 5000
+// Tokens with made-up key ids must not make us flood the issuer.
+const unknownKeyPauseMs = 30_000
+const failurePauseMs = 5000
+// An issuer that is down takes nobody's access away for this long.
+const staleMs = 3_600_000
+const timeoutMs = 5000
+const maxBytes = 256 * 1024
+
+/** Reads a JSON Web Key Set from an https address or a file when a token needs it, and again as time goes by. */
+export function createKeySet(source: string, { now, changed, signal }: KeySetContext): KeySet {
+  const isAddress = /^https?:\/\//i.test(source)
+  if (isAddress) checkAddress(source)
+  else checkFile(source)
+  const freshMs = isAddress ? addressFreshMs : fileFreshMs
+  let text: string | undefined
+  let keys: Keys | undefined
+  let readAt = Number.NEGATIVE_INFINITY
+  let triedAt = Number.NEGATIVE_INFINITY
+  let failure: unknown
+  let reading: Promise<void> | undefined
+
+  /** One at a time, whoever asks. Never rejects. */
+  function read(): Promise<void> {
+    triedAt = now()
+    reading ??= readOnce().then(
+      () => {
+        reading = undefined
+        failure = undefined
+      },
+      (error) => {
+        reading = undefined
+        failure = error
+      },
+    )
+    return reading
+  }
+
+  async function readOnce(): Promise<void> {
+    const newText = await (isAddress ? fetchText(source, signal) : readFile(source, 'utf8'))
+    if (newText !== text) {
+      const { createLocalJWKSet } = await import('jose')
+      keys = createLocalJWKSet(JSON.parse(newText) as JSONWebKeySet)
+      text = newText
+      changed()
+    }
+    readAt = now()
+  }
+
+  async function current(): Promise<Keys> {
+    const isDue = now() - readAt >= freshMs && (failure === undefined || now() - triedAt >= failurePauseMs)
+    // Once it is known that the issuer does not answer, nobody waits for it who can do with the last keys.
+    const isWorthWaiting = keys === undefined || failure === undefined
+    const reading = isDue ? read() : undefined
+    if (isWorthWaiting) await reading
+    if (keys && now() - readAt < staleMs) return keys
+    throw new RejoinError('The keys that tokens are checked with cannot be read now. Try again in a while.', {
+      code: 'unreachable',
+      retryable: true,
+      cause: failure,
+    })
+  }
+
+  return {
+    async find(header, token) {
+      const known = await current()
+      try {
+        return await known(header, token)
+      } catch (error) {
+        if (!isUnknownKey(error) || now() - triedAt < unknownKeyPauseMs) throw error
+        await read()
+        return (await current())(header, token)
+      }
+    },
+  }
+}
+
+type Keys = (header: JWSHeaderParameters, token: FlattenedJWSInput) => Promise<CryptoKey>
+
+function checkAddress(source: string): void {
+  const url = URL.canParse(source) ? new URL(source) : undefined
+  if (url?.protocol === 'https:' || (url && isLoopbackHost(url.host))) return
+  throw badRule(
+    `The key set ${JSON.stringify(source)} cannot be trusted over http: whoever is in between could put in a key. Use https.`,
+  )
+}
+
+function checkFile(source: string): void {
+  try {
+    const { keys } = JSON.parse(readFileSync(source, 'utf8'))
+    if (Array.isArray(keys)) return
+  } catch (cause) {
+    throw badRule(`The key set ${JSON.stringify(source)} cannot be read. Give an https address or a JSON file.`, cause)
+  }
+  throw badRule(`The file ${JSON.stringify(source)} is no key set: {"keys": [...]} is what it has to hold.`)
+}
+
+async function fetchText(source: string, signal: AbortSignal): Promise<string> {
+  const response = await fetch(source, {
+    headers: { Accept: 'application/jwk-set+json, application/json' },
+    // A redirect would take the choice of whom to trust out of the operator's hands.
+    redirect: 'error',
+    signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+  })
+  if (response.status !== 200) {
+    await response.body?.cancel()
+    throw new Error(`${source} answered with ${response.status}`)
+  }
+  const parts: Uint8Array[] = []
+  let length = 0
+  for await (const part of response.body ?? []) {
+    length += part.length
+    if (length > maxBytes) throw new Error(`${source} is over ${maxBytes} bytes`)
+    parts.push(part)
+  }
+  return Buffer.concat(parts).toString('utf8')
+}
+
+function isUnknownKey(error: unknown): boolean {
+  return (error as { code?: unknown }).code === 'ERR_JWKS_NO_MATCHING_KEY'
+}

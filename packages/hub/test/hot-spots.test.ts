@@ -4,7 +4,7 @@ import { comparePositions, isAfter, type Position } from '@rejoin/protocol'
 import { describe, expect, test, vi } from 'vitest'
 import { createBlocks } from '../src/hub/blocks.ts'
 import { createCatchUpQueue } from '../src/hub/catch-up.ts'
-import { encodeFrame, encodeFrames } from '../src/hub/frame.ts'
+import { encodeFrame, encodeFrames, framesOf } from '../src/hub/frame.ts'
 import { createHotWindow } from '../src/hub/hot-window.ts'
 import { createStallWatch } from '../src/hub/stall.ts'
 import type { Log, LogEvent } from '../src/log/contract.ts'
@@ -139,13 +139,45 @@ describe('the hot window', () => {
   })
 })
 
-test('a block is encoded as its events are one by one, whatever their characters', () => {
+describe('events encoded together', () => {
   const events = ['plain', 'é', '', '🦊\nsecond line', 'plain again'].map((data, n) =>
-    event(at(n + 1), at(n), 'a', data),
+    event(at(n + 1), at(n), n % 2 === 0 ? 'a' : 'b', data),
   )
   const text = ({ bytes }: { bytes: Uint8Array }) => Buffer.from(bytes).toString()
   const idOf = ({ ms }: Position) => `id-${ms}`
-  expect(encodeFrames(events, idOf).map(text)).toEqual(events.map((one) => text(encodeFrame(one, idOf(one.position)))))
+  const oneByOne = events.map((one) => text(encodeFrame(one, idOf(one.position))))
+
+  test('in a block are what they are one by one, whatever their characters', () => {
+    expect(encodeFrames(events, idOf).map(text)).toEqual(oneByOne)
+  })
+
+  test.each([
+    ['nobody', []],
+    ['somebody', ['a']],
+    ['everybody', ['a', 'b']],
+  ])('are the same when %s listened as they came', (_, heard: string[]) => {
+    const frames = framesOf(events, (channel) => heard.includes(channel), idOf)
+    expect(frames.map(({ position, channel }) => [position, channel])).toEqual(
+      events.map(({ position, channel }) => [position, channel]),
+    )
+    expect(frames.map(text)).toEqual(oneByOne)
+    // Asked again, as by the next reader.
+    expect(frames.map(text)).toEqual(oneByOne)
+  })
+
+  test('are not encoded before somebody asks for them', () => {
+    const asked = vi.fn(idOf)
+    const [first] = framesOf(events, () => false, asked)
+    expect(asked).not.toHaveBeenCalled()
+    expect(first?.bytes).toBe(first?.bytes)
+    expect(asked).toHaveBeenCalledOnce()
+  })
+
+  test('count for their text and their encoding, however many lines that has', () => {
+    const lines = event(at(1), at(0), 'a', '\n'.repeat(1000))
+    const [frame] = framesOf([lines], () => false, idOf)
+    expect(frame?.size).toBeGreaterThanOrEqual(1000 + 7 * 1000)
+  })
 })
 
 test('lists in order merge into one in order, whatever their lengths', () => {

@@ -25,6 +25,7 @@ export interface Audiences<Reader extends LiveReader> {
   has(reader: Reader): boolean
   readers(): Reader[]
   readersOf(channel: string): Reader[]
+  isHeard(channel: string): boolean
   /**
    * Gives every reader the frames it asked for, in one write each. Two writes would let a cut between them deliver a
    * later event of one channel without an earlier one of another, and the reader would remember the later.
@@ -93,6 +94,7 @@ export function createAudiences<Reader extends LiveReader>(): Audiences<Reader> 
     readersOf(channel) {
       return [...(byChannel.get(channel) ?? [])].flatMap((audience) => [...audience.readers])
     },
+    isHeard: (channel) => byChannel.has(channel),
     deliver(frames, moment, onFull) {
       const touched: Audience<Reader>[] = []
       const start: Run = { frame: undefined, before: undefined, extended: undefined, bytes: undefined }

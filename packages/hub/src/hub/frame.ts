@@ -1,20 +1,41 @@
 import { encodeEvent, type Position } from '@rejoin/protocol'
 import type { LogEvent } from '../log/contract.ts'
+import { keepUnheard } from './unheard-frames.ts'
 
-/** An event as it goes out, encoded once for everybody. */
+/** An event as it goes out, encoded once for everybody, at the latest when it is asked for its bytes. */
 export interface Frame {
   readonly position: Position
   readonly channel: string
   readonly type: string
   readonly bytes: Uint8Array
+  /** Of what it keeps in memory, in bytes, without what every frame has besides. */
+  readonly size: number
   /** As in the log: where the channel's previous event stands, and when this one was appended. */
   readonly previous: Position
   readonly at: number
 }
 
+/** Frames of new events. `isHeard` tells whether anybody waits for those of a channel now. */
+export function framesOf(
+  events: readonly LogEvent[],
+  isHeard: (channel: string) => boolean,
+  idOf: (position: Position) => string,
+): Frame[] {
+  const unheard = keepUnheard(
+    events.filter(({ channel }) => !isHeard(channel)),
+    idOf,
+  )
+  if (unheard.length === events.length) return unheard
+  const later = unheard.values()
+  return events.map((event) => {
+    return isHeard(event.channel) ? encodeFrame(event, idOf(event.position)) : (later.next().value as Frame)
+  })
+}
+
 export function encodeFrame(event: LogEvent, id: string): Frame {
   const { position, channel, type, data, previous, at } = event
-  return { position, channel, type, previous, at, bytes: Buffer.from(encodeEvent({ id, type, data })) }
+  const bytes = Buffer.from(encodeEvent({ id, type, data }))
+  return { position, channel, type, previous, at, bytes, size: bytes.length }
 }
 
 /**
@@ -32,7 +53,7 @@ export function encodeFrames(events: readonly LogEvent[], idOf: (position: Posit
     const end = start + (isAscii ? text.length : Buffer.byteLength(text))
     const bytes = buffer.subarray(start, end)
     start = end
-    return { position, channel, type, previous, at, bytes }
+    return { position, channel, type, previous, at, bytes, size: bytes.length }
   })
 }
 
@@ -41,5 +62,5 @@ export function encodeFrames(events: readonly LogEvent[], idOf: (position: Posit
 const overhead = 400
 
 export function costOf(frame: Frame): number {
-  return frame.bytes.length + overhead
+  return frame.size + overhead
 }

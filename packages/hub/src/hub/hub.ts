@@ -9,11 +9,11 @@ import {
   renderId,
 } from '@rejoin/protocol'
 import { type Environment, systemEnvironment } from '../environment.ts'
-import type { AppendOptions, Log, LogEvent, LogSource, NewEvent, Place, Window } from '../log/contract.ts'
+import type { AppendOptions, Log, LogSource, NewEvent, Place, Window } from '../log/contract.ts'
 import { createAdmission, type LimitOptions } from './admission.ts'
 import { createBlocks } from './blocks.ts'
 import { createCatchUpQueue } from './catch-up.ts'
-import { encodeFrame, encodeFrames } from './frame.ts'
+import { encodeFrames, framesOf } from './frame.ts'
 import type { StreamFrame } from './frame-reader.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createLive } from './live.ts'
@@ -173,7 +173,6 @@ export async function createHub(options: HubOptions): Promise<Hub> {
 
   const log = await options.log.open(environment)
   const idOf = (position: Position) => renderId(position, log)
-  const encode = (event: LogEvent) => encodeFrame(event, idOf(event.position))
   const observers = createObservers()
   const sessions = new Set<Session>()
   const presence = createPresence(environment)
@@ -186,7 +185,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     start,
     hotBytes: hotBytes / 2,
     environment,
-    encode,
+    encode: (events, isHeard) => framesOf(events, isHeard, idOf),
     encodeCheckpoint: (position) => shareBytes([Buffer.from(encodeCheckpoint({ id: idOf(position) }))]),
     onInvalidation: blocks.invalidate,
     onLostPlace: blocks.clear,

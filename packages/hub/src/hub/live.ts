@@ -13,7 +13,7 @@ export interface Follower extends LiveReader {
 }
 
 /**
- * The live side of a hub: takes the log's tail, encodes each event once, and at the end of the turn writes it to every
+ * The live side of a hub: takes the log's tail, encodes each event once at most, and at the end of the turn writes it to every
  * reader that is up to date.
  */
 export interface Live {
@@ -46,7 +46,8 @@ export interface LiveOptions {
   readonly start: Position
   readonly hotBytes: number
   readonly environment: Environment
-  encode(event: LogEvent): Frame
+  /** All of them; only those whose channel is heard are sure to be sent. */
+  encode(events: readonly LogEvent[], isHeard: (channel: string) => boolean): Frame[]
   encodeCheckpoint(position: Position): SharedBytes
   onInvalidation(channel: string): void
   /** The tail jumped, maybe to another branch: what was read before may never have been. */
@@ -104,12 +105,11 @@ export function createLive(options: LiveOptions): Live {
     jump(position, () => audiences.readersOf(channel))
   }
 
-  function add(event: LogEvent): void {
+  function add(frame: Frame): void {
     if (turn.length === 0) environment.endOfTurn(flush)
-    const frame = encode(event)
     hot.add(frame)
     turn.push(frame)
-    head = event.position
+    head = frame.position
     count += 1
   }
 
@@ -127,8 +127,13 @@ export function createLive(options: LiveOptions): Live {
     hot,
     apply(batch) {
       if (!isSame(batch.after, head)) lostPlace(batch.after)
+      const frames = encode(
+        batch.events.filter(({ kind }) => kind === 'event'),
+        audiences.isHeard,
+      )
+      let added = 0
       for (const event of batch.events) {
-        if (event.kind === 'event') add(event)
+        if (event.kind === 'event') add(frames[added++] as Frame)
         else invalidate(event)
       }
       if (waiting.length > 0) wakeWaiting()

@@ -1,0 +1,69 @@
+import { encodeEvent, type Position } from '@rejoin/protocol'
+import type { LogEvent } from '../log/contract.ts'
+import type { Frame } from './frame.ts'
+
+/**
+ * Frames of events that nobody listens for at the moment. Each is encoded when somebody comes back for it, which for most
+ * of them nobody does.
+ *
+ * Until then their texts lie together in one buffer. Kept as strings they would be moved by the engine's collector, and a
+ * text that was cut out of a large one would keep all of it.
+ */
+export function keepUnheard(events: readonly LogEvent[], idOf: (position: Position) => string): Frame[] {
+  const whole = events.length === 1 ? (events[0] as LogEvent).data : events.map(({ data }) => data).join('')
+  const texts = Buffer.from(whole)
+  const isAscii = texts.length === whole.length
+  const block = { texts, idOf }
+  let start = 0
+  return events.map((event) => {
+    const end = start + (isAscii ? event.data.length : Buffer.byteLength(event.data))
+    const frame = new UnheardFrame(event, block, start, end)
+    start = end
+    return frame
+  })
+}
+
+interface Block {
+  readonly texts: Buffer
+  readonly idOf: (position: Position) => string
+}
+
+// On its way out, each line feed becomes `\ndata: `.
+const bytesOfLineFeed = 7
+
+class UnheardFrame implements Frame {
+  readonly position: Position
+  readonly channel: string
+  readonly type: string
+  readonly previous: Position
+  readonly at: number
+  /** Its text stays where it is when it has been encoded: others lie beside it. */
+  readonly size: number
+  readonly #block: Block
+  readonly #start: number
+  readonly #end: number
+  #bytes: Uint8Array | undefined
+
+  constructor({ position, channel, type, data, previous, at }: LogEvent, block: Block, start: number, end: number) {
+    this.position = position
+    this.channel = channel
+    this.type = type
+    this.previous = previous
+    this.at = at
+    this.size = (end - start) * (1 + (data.includes('\n') ? bytesOfLineFeed : 1))
+    this.#block = block
+    this.#start = start
+    this.#end = end
+  }
+
+  get bytes(): Uint8Array {
+    this.#bytes ??= this.#encode()
+    return this.#bytes
+  }
+
+  #encode(): Uint8Array {
+    const { texts, idOf } = this.#block
+    const data = texts.toString('utf8', this.#start, this.#end)
+    return Buffer.from(encodeEvent({ id: idOf(this.position), type: this.type, data }))
+  }
+}

@@ -60,6 +60,7 @@ describe('POST /publish', () => {
 
 describe('what is refused', () => {
   const deep = `{"channel":"a","data":${'['.repeat(100_000)}${']'.repeat(100_000)}}`
+  const nested = (levels: number) => `{"channel":"a","data":${'{"x":'.repeat(levels)}1${'}'.repeat(levels)}}`
   test.each([
     ['a bad channel', '/publish/a//b', 'x', 400, 'invalid-channel'],
     ['a channel that is no UTF-8', '/publish/%ff', 'x', 400, 'invalid-channel'],
@@ -76,6 +77,7 @@ describe('what is refused', () => {
     ['an envelope with a bad type', '/publish', '{"channel":"a","type":7,"data":1}', 400, 'invalid-event'],
     ['an envelope with __proto__', '/publish', '{"channel":"a","data":1,"__proto__":{}}', 400, 'invalid-event'],
     ['data too deep to write', '/publish', deep, 400, 'invalid-data'],
+    ['objects in objects, too deep', '/publish', nested(100), 400, 'invalid-data'],
     ['an empty batch', '/publish', '[]', 400, 'invalid-event'],
     [
       'a batch with one bad event',
@@ -97,6 +99,14 @@ describe('what is refused', () => {
     const { id } = await server.hub.publish('a', { data: 'next' })
     await stream.waitFor((events) => events.length === 2)
     expect(stream.events[1]?.id).toBe(id)
+  })
+
+  test('nothing because of keys that the program gives to every object', async () => {
+    const server = await serveHub()
+    Object.defineProperty(Object.prototype, 'inherited', { value: {}, enumerable: true, configurable: true })
+    const answers = [await post(server, '/publish', nested(99)), await post(server, '/publish', `[${nested(98)}]`)]
+    Reflect.deleteProperty(Object.prototype, 'inherited')
+    expect(answers.map(({ status }) => status)).toEqual([201, 201])
   })
 
   test('a body without an end is refused once it is over the limit, without being kept', async () => {

@@ -1,6 +1,11 @@
 /** Crockford's base 32: no I, L, O or U, so that a person can read an id out. Upper case is the canonical form. */
 export const crockfordAlphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
+/** The 2 characters of a 10-bit integer. */
+export function encode10(value: number): string {
+  return pairs[value]!
+}
+
 /** The 8 characters of a 40-bit integer. */
 export function encode40(value: number): string {
   const high = Math.floor(value / 2 ** 20)

@@ -8,10 +8,15 @@ export interface Answer {
 }
 
 export function jsonAnswer(status: number, value: unknown, headers: Record<string, string> = {}): Answer {
+  return jsonTextAnswer(status, JSON.stringify(value), headers)
+}
+
+/** @param text - a JSON value. */
+export function jsonTextAnswer(status: number, text: string, headers: Record<string, string> = {}): Answer {
   return {
     status,
     headers: { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store', ...headers },
-    body: `${JSON.stringify(value)}\n`,
+    body: `${text}\n`,
   }
 }
 

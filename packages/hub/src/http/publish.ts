@@ -2,7 +2,7 @@ import { RejoinError } from '@rejoin/protocol'
 import { type Grant, mayPublish } from '../hub/grant.ts'
 import type { Hub, PublishOptions } from '../hub/hub.ts'
 import type { Message } from '../hub/message.ts'
-import { type Answer, forbidden, jsonAnswer } from './answer.ts'
+import { type Answer, forbidden, jsonAnswer, jsonTextAnswer } from './answer.ts'
 import type { Target } from './target.ts'
 
 /** The largest body of a publish, in bytes (§5.1). */
@@ -43,7 +43,9 @@ export async function publishBody(
   const envelopes = value.map(readEnvelope)
   for (const envelope of envelopes) assertAllowed(envelope.channel)
   const events = await hub.publishBatch(envelopes, options)
-  return jsonAnswer(201, { events: events.map(({ id }) => ({ id })), durability })
+  // Nothing that may stand in an id (§2.6) has to be escaped in JSON.
+  const ids = events.map(({ id }) => id).join('"},{"id":"')
+  return jsonTextAnswer(201, `{"events":[{"id":"${ids}"}],"durability":"${durability}"}`)
 }
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

@@ -1,10 +1,10 @@
-import { decodeCrockford, encode40, encode48 } from '../crockford.ts'
+import { decodeCrockford, encode10, encode40, encode48 } from '../crockford.ts'
 import { type IdCodec, maxMs48, refusePosition } from './codec.ts'
 
 /** 26 characters: 10 of `ms`, 8 of the epoch, 8 of `seq`. Within one branch the text sorts as the positions do. */
 export function ulid(): IdCodec {
-  // Many events have a millisecond in common, and with it the first 18 characters of their ids.
-  let shared = { ms: -1, epoch: '', text: '' }
+  // Many events have a millisecond in common, and with it all but the last two characters of their ids.
+  let shared = { ms: -1, epoch: '', thousand: -1, text: '' }
   return {
     name: 'ulid',
     clock: 'hybrid',
@@ -14,8 +14,12 @@ export function ulid(): IdCodec {
       if (!(position.ms <= maxMs48 && position.seq <= maxSeq)) refusePosition('ulid', position)
       const { ms, seq } = position
       const { epoch } = branch
-      if (shared.ms !== ms || shared.epoch !== epoch) shared = { ms, epoch, text: encode48(ms) + epoch }
-      return shared.text + encode40(seq)
+      const thousand = Math.floor(seq / 1024)
+      if (shared.ms !== ms || shared.epoch !== epoch || shared.thousand !== thousand) {
+        // Joined, it is one text; added up, it would be several pieces that are put together again for every id.
+        shared = { ms, epoch, thousand, text: [encode48(ms), epoch, encode40(seq).slice(0, 6)].join('') }
+      }
+      return shared.text + encode10(seq % 1024)
     },
     decode(text) {
       if (!canonical.test(text)) return undefined

@@ -1,0 +1,234 @@
+import type { Hub } from '@rejoin/hub'
+import { closeReasons, errorCodes, gapReasons } from '@rejoin/protocol'
+import type { Registry } from 'prom-client'
+import type { ReconnectReport } from '../announce/announcer.ts'
+import { createBusiestAddress } from './busiest-address.ts'
+import type { ChannelsSeen } from './channels-seen.ts'
+import type { Publishes } from './publishes.ts'
+import type { Readiness } from './readiness.ts'
+import type { Streams } from './streams.ts'
+import { windowAge } from './window-age.ts'
+
+/** What the program counts, in the format of Prometheus. docs/reference/metrics.md has a line for each. */
+export interface Metrics {
+  readonly registry: Registry
+  /** Somebody was turned away by a limit. */
+  rejected(kind: string): void
+  /** A client told of a reconnect. */
+  reconnected(report: ReconnectReport): void
+  /** A request was answered. */
+  answered(path: string, status: number): void
+}
+
+export interface MetricsOptions {
+  readonly hub: Hub
+  readonly streams: Pick<Streams, 'tally'>
+  readonly publishes: Pick<Publishes, 'onResult'>
+  readonly channels: ChannelsSeen
+  readonly readiness: Pick<Readiness, 'check'>
+  readonly version: string
+}
+
+/**
+ * Labels take values of closed lists only, and each series is there from the start: a rate needs a zero to begin with, and
+ * no client can make more of them. Above all there is no label with channels, of which there may be any number.
+ */
+export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
+  const { hub, streams, publishes, channels, readiness, version } = options
+  // Loaded only where it is used: it costs a start some 30 ms.
+  const { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } = await import('prom-client')
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+
+  function counter(name: string, help: string): () => void {
+    const made = new Counter({ name, help, registers })
+    return () => made.inc()
+  }
+
+  /** One that is told apart by a word; a word that is not in the list counts as the last of it. */
+  function counterBy(name: string, help: string, label: string, words: readonly string[]): (word: string) => void {
+    const made = new Counter({ name, help, registers, labelNames: [label] })
+    const known = new Map(words.map((word) => [word, made.labels({ [label]: word })]))
+    for (const each of known.values()) each.inc(0)
+    const last = made.labels({ [label]: words.at(-1) as string })
+    return (word) => (known.get(word) ?? last).inc()
+  }
+
+  function gauge(name: string, help: string, read: () => number | Promise<number>): void {
+    new Gauge({
+      ...{ name, help, registers },
+      async collect() {
+        this.set(await read())
+      },
+    })
+  }
+
+  function histogram(name: string, help: string, buckets: number[]): (value: number) => void {
+    const made = new Histogram({ name, help, registers, buckets })
+    return (value) => made.observe(value)
+  }
+
+  new Gauge({
+    ...{ name: 'rejoin_info', help: 'Always 1; its labels say what runs.', registers, labelNames: ['version', 'log'] },
+  }).set({ version, log: hub.log.name }, 1)
+  gauge('rejoin_ready', '1 while /readyz would answer 200, else 0.', async () =>
+    (await readiness.check()).ready ? 1 : 0,
+  )
+
+  let connections = 0
+  const busiest = createBusiestAddress()
+  gauge('rejoin_connections', 'Readers that are here now, by stream or poll.', () => connections)
+  gauge(
+    'rejoin_busiest_address_connects',
+    'Connects within a minute from the address that connects most.',
+    busiest.connects,
+  )
+  const modes = new Gauge({
+    ...{ name: 'rejoin_streams', help: 'Open streams by what they do.', registers, labelNames: ['mode'] },
+    collect() {
+      const { live, replaying } = streams.tally()
+      modes.set({ mode: 'live' }, live)
+      modes.set({ mode: 'replaying' }, replaying)
+    },
+  })
+  gauge('rejoin_slow_streams', 'Streams for which more waits than may wait for one reader.', () => streams.tally().full)
+  gauge('rejoin_backlog_bytes', 'Bytes that wait for readers of streams.', () => streams.tally().pendingBytes)
+  gauge(
+    'rejoin_window_age_seconds',
+    'The shortest absence that is bridged for certain, of the 100 channels seen last.',
+    async () => (await windowAge(hub, channels)) / 1000,
+  )
+
+  const connected = counterBy(
+    'rejoin_connects_total',
+    'Readers that came, by whether they brought a cursor.',
+    'resuming',
+    ['true', 'false'],
+  )
+  const resumed = counterBy(
+    'rejoin_resumes_total',
+    'What became of readers that came with a cursor.',
+    'outcome',
+    resumeOutcomes,
+  )
+  const gapAnnounced = counterBy('rejoin_gaps_total', 'Gaps that readers were told of.', 'reason', gapReasons)
+  const ended = counterBy('rejoin_closes_total', 'Readers that went, by why.', 'reason', [
+    ...closeReasons,
+    ...['disconnected', 'stalled', 'failed'],
+  ])
+  const turnedAway = counterBy('rejoin_rejects_total', 'Requests turned away by a limit.', 'kind', rejectKinds)
+  const stalled = counter('rejoin_stalls_total', 'Readers that read nothing for so long that they were given up.')
+  const smallWindow = counter(
+    'rejoin_small_windows_total',
+    'Times that a channel was found to keep too little for those who return to it.',
+  )
+  const requestFailed = counter('rejoin_request_failures_total', 'Requests that failed by a fault of the program.')
+
+  const replayedEvents = histogram('rejoin_replayed_events', 'Events that a returning reader had missed.', [
+    ...[0, 1, 10, 100, 1000, 10_000, 100_000],
+  ])
+  const replaySeconds = histogram('rejoin_replay_seconds', 'Time until a returning reader had caught up.', [
+    ...[0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60],
+  ])
+  const absenceSeconds = histogram('rejoin_absence_seconds', 'How long returning readers had been away.', [
+    ...[1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400],
+  ])
+  const streamSeconds = histogram('rejoin_connection_seconds', 'How long readers stayed.', [
+    ...[1, 10, 60, 300, 1800, 7200, 28_800, 86_400],
+  ])
+
+  const events = counter('rejoin_events_total', 'Events published through this hub.')
+  const eventBytes = new Counter({
+    ...{ name: 'rejoin_event_bytes_total', help: 'Bytes of data published through this hub.', registers },
+  })
+  const published = counterBy('rejoin_publishes_total', 'Publishes by result; a batch is one.', 'result', [
+    ...['ok', ...errorCodes, 'failed'],
+  ])
+  const publishSeconds = histogram('rejoin_publish_seconds', 'Time until a publish was durable and dispatched.', [
+    ...[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10],
+  ])
+
+  const reported = counterBy(
+    'rejoin_client_reconnects_total',
+    'Reconnects that clients reported, by which attempt since they were last connected.',
+    'attempt',
+    attempts,
+  )
+  const reportedDelay = histogram(
+    'rejoin_client_reconnect_delay_seconds',
+    'For how long clients waited before they reconnected, as they report it.',
+    [0.1, 0.5, 1, 2.5, 5, 10, 30, 60],
+  )
+  const responses = new Counter({
+    ...{ name: 'rejoin_http_responses_total', help: 'Requests that were answered.', registers },
+    labelNames: ['path', 'status'],
+  })
+
+  // Came with a cursor that has not been judged, or whose reader has not caught up.
+  const returning = new Set<string>()
+  hub.on('connect', ({ connection, resuming, ip }) => {
+    connections += 1
+    busiest.connected(ip)
+    connected(String(resuming))
+    if (resuming) returning.add(connection)
+  })
+  hub.on('replay', ({ connection, replayed, elapsedMs, absenceMs }) => {
+    returning.delete(connection)
+    resumed('replayed')
+    replayedEvents(replayed)
+    replaySeconds(elapsedMs / 1000)
+    if (absenceMs !== null) absenceSeconds(absenceMs / 1000)
+  })
+  hub.on('gap', ({ connection, reason, absenceMs }) => {
+    gapAnnounced(reason)
+    if (returning.delete(connection)) resumed(reason)
+    if (absenceMs !== null) absenceSeconds(absenceMs / 1000)
+  })
+  hub.on('close', ({ connection, reason, durationMs }) => {
+    connections -= 1
+    ended(reason)
+    streamSeconds(durationMs / 1000)
+    if (returning.delete(connection)) resumed('left')
+  })
+  hub.on('stall', stalled)
+  hub.on('window', smallWindow)
+  hub.on('error', requestFailed)
+  hub.on('reject', ({ reason }) => turnedAway(reason))
+  hub.on('publish', ({ bytes }) => {
+    events()
+    eventBytes.inc(bytes)
+  })
+  publishes.onResult((result, seconds) => {
+    published(result)
+    publishSeconds(seconds)
+  })
+
+  return {
+    registry,
+    rejected: turnedAway,
+    reconnected({ attempt, delayMs }) {
+      reported(String(attempt))
+      reportedDelay(delayMs / 1000)
+    },
+    answered: (path, status) => responses.inc({ path: doorOf(path), status }),
+  }
+}
+
+// A gap that a reader asked for by naming new channels is no outcome of a return.
+const resumeOutcomes = ['replayed', ...gapReasons.filter((reason) => reason !== 'added'), 'left']
+
+const rejectKinds = [
+  ...['connections', 'per-ip', 'per-subject', 'too-rapid', 'maintenance'],
+  ...['publish-rate', 'body', 'channels', 'headers', 'deadline', 'malformed', 'other'],
+]
+
+const attempts = ['1', '2', '3', '4', '5', 'more']
+
+const doors = ['events', 'stream', 'poll', 'publish', 'log', 'ticket', 'admin', 'metrics', 'healthz', 'readyz']
+
+/** The first part of the path, when it is one of ours: what stands behind it is up to whoever asks. */
+function doorOf(path: string): string {
+  const first = path.split('/', 2)[1] as string
+  return doors.includes(first) ? `/${first}` : 'other'
+}

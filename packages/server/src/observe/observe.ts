@@ -1,0 +1,131 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { Hub } from '@rejoin/hub'
+import type { Announcer } from '../announce/announcer.ts'
+import type { Middleware } from '../middleware.ts'
+import { refuse } from '../refusal.ts'
+import { requestTarget } from '../request-target.ts'
+import { adminGuard } from './admin-guard.ts'
+import { adminRoutes } from './admin-routes.ts'
+import { adminTokenCheck } from './admin-token.ts'
+import { watchChannels } from './channels-seen.ts'
+import { healthRoutes } from './health-routes.ts'
+import { hubPaths } from './hub-paths.ts'
+import { createMaintenance } from './maintenance.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
+import { metricsRoute } from './metrics-route.ts'
+import { json, type OperationDoc, openApiDocument, type PathDocs } from './openapi.ts'
+import { watchPublishes } from './publishes.ts'
+import { createReadiness } from './readiness.ts'
+import { reconnectReportRoute } from './reconnect-reports.ts'
+import { type Route, serveRoutes } from './routes.ts'
+import { watchStreams } from './streams.ts'
+
+export interface ObservationOptions {
+  readonly hub: Hub
+  readonly version: string
+  readonly announcer?: Announcer | undefined
+  /**
+   * Left out, there is neither an admin API nor metrics. With a token, whoever has it may use them, on every port; without
+   * one, whoever reaches the admin port may.
+   */
+  readonly admin?: { readonly token?: string | undefined } | undefined
+  /** @defaultValue true, where there is an admin API */
+  readonly metrics?: boolean | undefined
+  /** Makes what a subject holds worthless. */
+  revoke?(subject: string): void
+  /** Whether `X-Forwarded-For` may be believed. */
+  readonly trustProxy?: boolean | undefined
+  /** What else is answered on the public port, for `openapi.json`. */
+  readonly paths?: PathDocs
+}
+
+/** What shows the hub to those who run it. */
+export interface Observation {
+  /** The hub, watched. Adapters are to be given this one. */
+  readonly hub: Hub
+  /** Answers what everybody may ask, and what admins may who show their token; turns readers away during maintenance. */
+  readonly middleware: Middleware
+  /** Answers everything, on a port that only this machine reaches. */
+  readonly adminHandler: RequestListener
+  /** A limit has turned somebody away. */
+  rejected(kind: string): void
+  /** The hub is about to be drained: from now on it is not ready. */
+  stopping(): void
+}
+
+export async function createObservation(options: ObservationOptions): Promise<Observation> {
+  const { hub, version, announcer, admin, trustProxy = false } = options
+  let metrics: Metrics | undefined
+  const rejected = (kind: string) => metrics?.rejected(kind)
+
+  const streams = watchStreams(hub)
+  const publishes = watchPublishes(hub)
+  const maintenance = createMaintenance(() => rejected('maintenance'))
+  const readiness = createReadiness({ hub, publishes, maintenance })
+  const watched: Hub = {
+    ...hub,
+    ...{ subscribe: streams.subscribe, publish: publishes.publish, publishBatch: publishes.publishBatch },
+  }
+
+  const routes: Route[] = [
+    ...healthRoutes(readiness, version),
+    reconnectReportRoute((report) => {
+      announcer?.reconnected(report)
+      metrics?.reconnected(report)
+    }),
+  ]
+  if (admin) {
+    const channels = watchChannels(hub)
+    if (options.metrics !== false) {
+      metrics = await createMetrics({ hub, streams, publishes, channels, readiness, version })
+      routes.push(metricsRoute(metrics))
+    }
+    const administered: Announcer['administered'] = (action) => announcer?.administered(action)
+    const revoke = (subject: string) => options.revoke?.(subject)
+    routes.push(...adminRoutes({ hub, streams, channels, maintenance, readiness, revoke, administered }))
+  }
+  routes.push(openApiRoute(routes, { ...hubPaths(), ...options.paths }, version))
+
+  const hasToken = admin?.token === undefined ? undefined : adminTokenCheck(admin.token)
+  const serving = { trustProxy, failed: hub.failed }
+  const onPublicPort = serveRoutes(routes, { ...serving, isAdmin: hasToken ?? (() => false) })
+  const onAdminPort = serveRoutes(routes, { ...serving, isAdmin: hasToken ?? (() => true) })
+
+  /** Counts the answer once it is over, whoever gives it. */
+  function count(request: IncomingMessage, response: ServerResponse): void {
+    if (!metrics) return
+    const { answered } = metrics
+    response.once('close', () => answered(requestTarget(request).path, response.statusCode))
+  }
+
+  return {
+    hub: watched,
+    middleware(request, response, next) {
+      count(request, response)
+      onPublicPort(request, response, () => maintenance.middleware(request, response, next))
+    },
+    adminHandler(request, response) {
+      adminGuard(request, response, () => onAdminPort(request, response, () => nothingHere(response)))
+    },
+    rejected,
+    stopping: readiness.stopping,
+  }
+}
+
+function openApiRoute(routes: readonly Route[], others: PathDocs, version: string): Route {
+  const route: Route = {
+    ...{ method: 'GET', path: '/openapi.json', open: 'to-all', doc: openApiDoc },
+    handle: () => ({ status: 200, body: document }),
+  }
+  const document = openApiDocument([...routes, route], others, version)
+  return route
+}
+
+const openApiDoc: OperationDoc = {
+  summary: 'This document',
+  answers: { 200: json('Every path and method of this program.', { type: 'object' }) },
+}
+
+function nothingHere(response: ServerResponse): void {
+  refuse(response, 404, 'not-found', 'Nothing is here. GET /openapi.json lists what is.')
+}

@@ -147,14 +147,22 @@ class LmdbLog implements Log {
     this.#assertOpen()
     if (entries.length === 0) return { places: [], repeated: false }
     for (const { channel } of entries) checkKey(channel)
+    return once ? this.#opened.store.reading(() => this.#appendOnce(entries, once)) : this.#append(entries)
+  }
+
+  async #append(entries: readonly NewEvent[], once?: Once): Promise<Appended> {
     const at = this.#now()
-    const earlier = once && this.#once.earlier(once, at)
-    if (earlier) return { places: await earlier, repeated: true }
     const places = entries.map(() => ({ position: this.#clock.next(), at }))
     const stored = this.#commits.submit(appendOf(entries, places, once))
     if (once) this.#once.begin(once, places, stored)
     await stored
     return { places, repeated: false }
+  }
+
+  /** In the turn in which it finds no earlier one, it begins: of two with one key, the second finds the first. */
+  #appendOnce(entries: readonly NewEvent[], once: Once): Promise<Appended> {
+    const earlier = this.#once.earlier(once, this.#now())
+    return earlier ? earlier.then((places) => ({ places, repeated: true })) : this.#append(entries, once)
   }
 
   async invalidate(channel: string): Promise<LogEvent> {
@@ -206,8 +214,11 @@ class LmdbLog implements Log {
 
   async tail(after: Position, onBatch: (batch: TailBatch) => void): Promise<Tail> {
     this.#assertOpen()
-    if (isAfter(this.#announced, after)) onBatch(this.#opened.store.reading(() => this.#everythingAfter(after)))
-    this.#tails.add(onBatch)
+    // Added in the turn in which it reads: what is announced in between would reach it neither way.
+    await this.#opened.store.reading(() => {
+      if (isAfter(this.#announced, after)) onBatch(this.#everythingAfter(after))
+      this.#tails.add(onBatch)
+    })
     return { close: () => void this.#tails.delete(onBatch) }
   }
 
@@ -232,15 +243,16 @@ class LmdbLog implements Log {
   async #commit(changes: readonly Change[]): Promise<Draft> {
     const { store } = this.#opened
     const trimming = { window: this.window, now: this.#now(), atMost: trimAtMost }
-    const draft = createDraft(store, this.#state, trimming)
-    const made = store.reading(() => {
+    const { draft, made } = await store.reading(() => {
+      const draft = createDraft(store, this.#state, trimming)
       for (const change of changes) change.apply(draft)
       const events = draft.changes()
       const published = changes.flatMap(({ publish }) => publish ?? [])
       const keys = this.#once.changes(published, draft.state, trimming.now)
-      return { puts: [...events.puts, ...keys.puts], removals: [...events.removals, ...keys.removals] }
+      const state = { key: stateKey, value: sealLogState(stateKey, draft.state) }
+      const made = { puts: [...events.puts, ...keys.puts, state], removals: [...events.removals, ...keys.removals] }
+      return { draft, made }
     })
-    made.puts.push({ key: stateKey, value: sealLogState(stateKey, draft.state) })
     await store.write(made)
     return draft
   }

@@ -1,9 +1,9 @@
-import { mkdir, open as openFile, statfs } from 'node:fs/promises'
+import { statfsSync } from 'node:fs'
+import { mkdir, open as openFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { RejoinError } from '@rejoin/protocol'
-// biome-ignore lint/style/noRestrictedImports: an optional peer; this file alone knows it, and loads it when it is used
-import type { RootDatabase } from 'lmdb'
 import { checkFile } from './file.ts'
+import { createHandle, type Handle } from './handle.ts'
 
 /** The ordered keys and values of one file. Reads are of what was last committed, and give copies. */
 export interface Store {
@@ -18,8 +18,11 @@ export interface Store {
    * `log-unavailable` when they could not be made. One at a time: the caller waits before it calls again.
    */
   write(changes: Changes): Promise<void>
-  /** Runs `task`, which reads. Where a page is damaged so that LMDB notices, it throws `log-unavailable`. */
-  reading<Result>(task: () => Result): Result
+  /**
+   * Runs `task`, which reads first of all, and at once unless the file has to be opened again after a failed write; `task`
+   * may then run a second time. Where a page is damaged so that LMDB notices, it rejects with `log-unavailable`.
+   */
+  reading<Result>(task: () => Result | Promise<Result>): Promise<Result>
   /**
    * Whether its keys are in order, and as many as its root says. A page whose list of keys is damaged loses others with
    * the next write to it; where it cannot be read at all, this throws. True unseen when there are more than `most`.
@@ -44,7 +47,7 @@ export async function openStore(directory: string, durability: 'disk' | 'os'): P
   const folder = resolve(directory)
   const { open } = await loadLmdb()
   const path = join(folder, 'data.mdb')
-  const database = await opened(folder, async () => {
+  const handle = await opened(folder, async () => {
     const made = await mkdir(folder, { recursive: true })
     await checkFile(path)
     // Without overlapping syncs a commit is: write the pages, fdatasync, write the root through to the disk, done. Its
@@ -53,46 +56,61 @@ export async function openStore(directory: string, durability: 'disk' | 'os'): P
     // Batched by turns, lmdb would reject a promise of its own with every failed commit, which nobody can handle.
     const batching = { eventTurnBatching: false }
     const layout = { keyEncoding: 'binary', encoding: 'binary', cache: false, maxDbs: 1 } as const
-    const opened = open<Buffer, Buffer>(path, { ...layout, ...batching, ...flushing })
+    const handle = createHandle(() => open<Buffer, Buffer>(path, { ...layout, ...batching, ...flushing }))
     // A file whose name is lost with the power is lost as well.
     await syncFolder(folder)
     if (made) await syncFolder(dirname(made))
-    return opened
+    return handle
   })
-  return storeOn(database, folder)
+  return storeOn(handle, folder)
 }
 
-function storeOn(database: RootDatabase<Buffer, Buffer>, directory: string): Store {
+function storeOn(handle: Handle, directory: string): Store {
   return {
     directory,
-    get: (key) => database.getBinary(key),
-    range: (start, end) => database.getRange({ start, end }),
+    get: (key) => handle.database.getBinary(key),
+    range: (start, end) => handle.database.getRange({ start, end }),
     lastKeyUpTo(key, start) {
+      const { database } = handle
       for (const found of database.getKeys({ start: key, end: start, reverse: true, limit: 1 })) return found
       // The end of a range is not part of it, whichever way it is walked.
       return database.doesExist(start) ? start : undefined
     },
     async write({ puts, removals }) {
+      await opened(directory, async () => handle.ready())
+      const { database } = handle
+      const what = `The log in ${directory} cannot write`
+      // LMDB is not to find out by itself: lmdb 3.5 notes the write of a page that failed in a buffer that is too small for
+      // the note, which can end the process some time later.
+      if (!hasRoomFor(roomOf({ puts, removals }), directory)) throw unavailable(what, 'the disk is full')
       try {
         await database.batch(() => {
           for (const key of removals) void database.remove(key)
           for (const { key, value } of puts) void database.put(key, value)
         })
       } catch (error) {
-        throw await unavailable(`The log in ${directory} cannot write`, directory, await reasonOf(error))
+        const cause = await reasonOf(error)
+        const refusal = unavailable(what, wordsFor(cause, directory), cause)
+        // When that fails, the next read or write tries again; this one has its answer.
+        if (handle.isLost()) await handle.renew().catch(() => undefined)
+        throw refusal
       }
     },
-    reading(task) {
+    async reading(task) {
+      const renewal = handle.ready()
+      if (renewal) await opened(directory, () => renewal)
       try {
+        // Not awaited: what it began with its reads is not begun again when that fails.
         return task()
       } catch (cause) {
-        throw new RejoinError(
-          `The log in ${directory} cannot be read here: ${(cause as Error).message}. Its file is damaged; restore it.`,
-          { code: 'log-unavailable', cause },
-        )
+        if (cause instanceof RejoinError) throw cause
+        if (!handle.isLost()) throw unreadable(directory, cause)
       }
+      await opened(directory, () => handle.renew())
+      return task()
     },
     isWhole(most) {
+      const { database } = handle
       const { entryCount } = database.getStats() as { entryCount: number }
       if (entryCount > most) return true
       let count = 0
@@ -104,14 +122,14 @@ function storeOn(database: RootDatabase<Buffer, Buffer>, directory: string): Sto
       }
       return count === entryCount
     },
-    exclusively: (task) => database.transactionSync(task),
-    close: () => database.close(),
+    exclusively: (task) => handle.database.transactionSync(task),
+    close: () => handle.close(),
   }
 }
 
 async function loadLmdb(): Promise<typeof import('lmdb')> {
   try {
-    // biome-ignore lint/style/noRestrictedImports: as above
+    // biome-ignore lint/style/noRestrictedImports: an optional peer, loaded when it is used
     return await import('lmdb')
   } catch (cause) {
     throw new RejoinError('lmdbLog() keeps its events with the package lmdb, which is not here: npm install lmdb.', {
@@ -132,7 +150,7 @@ async function opened<Result>(folder: string, open: () => Promise<Result>): Prom
         { code: 'invalid-option', cause },
       )
     }
-    throw await unavailable(`The log in ${folder} cannot be opened`, folder, cause)
+    throw unavailable(`The log in ${folder} cannot be opened`, wordsFor(cause, folder), cause)
   }
 }
 
@@ -148,6 +166,13 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
+function unreadable(directory: string, cause: unknown): RejoinError {
+  return new RejoinError(
+    `The log in ${directory} cannot be read here: ${(cause as Error).message}. Its file is damaged; restore it.`,
+    { code: 'log-unavailable', cause },
+  )
+}
+
 /** lmdb rejects a commit with a general error, and a promise of that error with the reason. */
 async function reasonOf(error: unknown): Promise<unknown> {
   const { commitError } = error as { commitError?: Promise<never> }
@@ -155,9 +180,7 @@ async function reasonOf(error: unknown): Promise<unknown> {
   return commitError.catch((reason: unknown) => reason)
 }
 
-async function unavailable(what: string, folder: string, cause: unknown): Promise<RejoinError> {
-  const { code, message } = cause as Error & { code?: string | number }
-  const reason = (await isFull(folder)) ? 'the disk is full' : (reasons.get(code) ?? message)
+function unavailable(what: string, reason: string, cause?: unknown): RejoinError {
   return new RejoinError(`${what}: ${reason}. Try again when that has been seen to.`, {
     code: 'log-unavailable',
     retryable: true,
@@ -165,10 +188,28 @@ async function unavailable(what: string, folder: string, cause: unknown): Promis
   })
 }
 
-/** Asked of the disk, because of a write that was cut short LMDB only says that it failed. */
-async function isFull(folder: string): Promise<boolean> {
-  const { bavail, bsize } = await statfs(folder).catch(() => ({ bavail: 1, bsize: Number.POSITIVE_INFINITY }))
-  return bavail * bsize < 1024 * 1024
+/** The disk is asked as well: of a write that was cut short, LMDB only says that it failed. */
+function wordsFor(cause: unknown, folder: string): string {
+  const { code, message } = cause as Error & { code?: string | number }
+  return hasRoomFor(0, folder) ? (reasons.get(code) ?? message) : 'the disk is full'
+}
+
+/** Takes some 6 µs. */
+function hasRoomFor(bytes: number, folder: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize >= reserveBytes + bytes
+  } catch {
+    // Whether it can be written to is then for the write to say.
+    return true
+  }
+}
+
+const reserveBytes = 1024 * 1024
+
+/** At most what a commit adds to the file: the values, and for each key the page it stands on. */
+function roomOf({ puts, removals }: Changes): number {
+  return puts.reduce((sum, { value }) => sum + value.length, (puts.length + removals.length) * 4096)
 }
 
 /** By the names that Node gives as codes, and the numbers that lmdb gives. */

@@ -10,6 +10,7 @@ import type { Frame } from './frame.ts'
  * text that was cut out of a large one would keep all of it.
  */
 export function keepUnheard(events: readonly LogEvent[], idOf: (position: Position) => string): Frame[] {
+  if (events.length === 0) return []
   const whole = events.length === 1 ? (events[0] as LogEvent).data : events.map(({ data }) => data).join('')
   const texts = Buffer.from(whole)
   const isAscii = texts.length === whole.length

@@ -23,6 +23,12 @@ export const services = [
     packages: ['strace'],
     tests: ['test/services/flushes'],
   },
+  {
+    name: 'a C compiler',
+    binaries: ['cc'],
+    packages: ['gcc', 'libc6-dev'],
+    tests: ['test/services/io-errors'],
+  },
 ]
 
 /** @param {Service} service */

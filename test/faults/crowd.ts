@@ -76,7 +76,7 @@ export interface CrowdOptions extends Omit<PublisherOptions, 'who'> {
 
 /** How long readers wait, and how long they may take. */
 export interface Patience {
-  readonly client: Pick<ConnectOptions, 'retryMs' | 'maxRetryMs'>
+  readonly client: Pick<ConnectOptions, 'retryMs' | 'maxRetryMs' | 'transports'>
   readonly strict: { readonly retryMs?: number; readonly silenceMs: number }
   /** From the end of a fault until a reader has everything. */
   readonly catchUpMs: number

@@ -7,6 +7,7 @@ import { type HubProcessOptions, startHub } from './hub-process.ts'
 import { openLastingHub } from './lasting-hub.ts'
 import { openStrictReader, throughHttp, waitForAll } from './recorder.ts'
 import { ServerDidNotStart } from './server-process.ts'
+import { until } from './until.ts'
 import { watchedHistory } from './watched-history.ts'
 
 /**
@@ -143,13 +144,5 @@ function hasRoomFor(file: number, bytes: number): boolean {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOSPC') return false
     throw error
-  }
-}
-
-async function until(what: string, isSo: () => boolean, limitMs: number): Promise<void> {
-  const limit = performance.now() + limitMs
-  while (!isSo()) {
-    if (performance.now() > limit) throw new Error(`It has not come to pass within ${limitMs} ms that ${what}.`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
   }
 }

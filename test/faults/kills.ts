@@ -55,8 +55,10 @@ export interface KillsOptions
   onProgress?(cycle: number): void
 }
 
-/** From the start of the new process, in ms. */
+/** Times are from the start of the new process, in ms. */
 export interface KillsOutcome {
+  /** From the first kill to the last, times without a hub included. */
+  readonly acknowledgedPerSecond: number
   /** Until it took connections. */
   readonly listeningMs: Spread | undefined
   /** Until it had acknowledged an event. */
@@ -82,17 +84,23 @@ function createRestartClock() {
   let startedAt: number | undefined
   let acknowledged = true
   let received = true
+  let count = 0
+  let from: { at: number; count: number } | undefined
+  let through: { at: number; count: number } | undefined
   const sinceStart = () => performance.now() - (startedAt as number)
 
   return {
     restart(): void {
       startedAt = performance.now()
+      through = { at: startedAt, count }
+      from ??= through
       acknowledged = false
       received = false
       opened.clear()
     },
     listening: (): void => void listeningMs.push(sinceStart()),
     see(line: { kind: string; who?: string }): void {
+      if (line.kind === 'ok') count += 1
       if (line.kind === 'open') opened.add(line.who as string)
       else if (line.kind === 'ok' && !acknowledged) {
         acknowledged = true
@@ -103,6 +111,7 @@ function createRestartClock() {
       }
     },
     outcome: (): KillsOutcome => ({
+      acknowledgedPerSecond: from && through ? (1000 * (through.count - from.count)) / (through.at - from.at) : 0,
       listeningMs: spreadOf(listeningMs),
       acknowledgedMs: spreadOf(acknowledgedMs),
       receivedMs: spreadOf(receivedMs),

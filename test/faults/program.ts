@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url'
 import { ServerDidNotStart, type ServerProcess, serverProcess } from './server-process.ts'
 
 /** `rejoin serve` as users run it, with nothing set but where it listens and where it keeps its events. */
-export async function startProgram({ directory, port }: ProgramOptions): Promise<ServerProcess> {
+export async function startProgram({ directory, port, env }: ProgramOptions): Promise<ServerProcess> {
   const args = [program, 'serve', '--data', directory, '--port', `${port}`]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
   // A run that fails must not leave it behind: unlike a hub process, it does not know whose it is.
   const orphaned = () => void child.kill('SIGKILL')
   process.once('exit', orphaned)
@@ -25,6 +25,11 @@ export async function startProgram({ directory, port }: ProgramOptions): Promise
 export interface ProgramOptions {
   readonly directory: string
   readonly port: number
+  /**
+   * Added to our own.
+   * @defaultValue none
+   */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 /** What its log keeps, which it has no flags for. */

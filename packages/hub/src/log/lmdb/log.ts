@@ -349,7 +349,9 @@ function appendOf(entries: readonly NewEvent[], places: readonly Place[], once: 
     size: entries.length,
     publish: once && { once, places },
     apply(draft) {
-      for (const [index, entry] of entries.entries()) draft.append(entry, places[index] as Place)
+      for (let index = 0; index < entries.length; index += 1) {
+        draft.append(entries[index] as NewEvent, places[index] as Place)
+      }
     },
   }
 }

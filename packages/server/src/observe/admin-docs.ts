@@ -25,7 +25,7 @@ function body(properties: Schema, ...required: string[]): Schema {
 }
 
 export const channels: OperationDoc = {
-  summary: 'Channels that were published to or read from since the start, by name, the latest 10,000',
+  summary: 'Channels that were published to or read from since the start, by name; at least the latest 10,000',
   parameters: [query('prefix', 'How the names begin.'), query('after', 'The `next` of the page before.'), limit],
   answers: answers('A page, with what each channel holds.', {
     channels: { type: 'array', items: { type: 'object', properties: { channel: text, ...windowFields } } },

@@ -46,13 +46,24 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
     return () => made.inc()
   }
 
-  /** One that is told apart by a word; a word that is not in the list counts as the last of it. */
+  /**
+   * One that is told apart by a word; a word that is not in the list counts as the last of it. The counts are our own until
+   * they are asked for: with labels, `inc()` costs 0.4 µs, and there is one in every publish.
+   */
   function counterBy(name: string, help: string, label: string, words: readonly string[]): (word: string) => void {
-    const made = new Counter({ name, help, registers, labelNames: [label] })
-    const known = new Map(words.map((word) => [word, made.labels({ [label]: word })]))
-    for (const each of known.values()) each.inc(0)
-    const last = made.labels({ [label]: words.at(-1) as string })
-    return (word) => (known.get(word) ?? last).inc()
+    const counts = new Map(words.map((word) => [word, 0]))
+    const last = words.at(-1) as string
+    new Counter({
+      ...{ name, help, registers, labelNames: [label] },
+      collect() {
+        this.reset()
+        for (const [word, count] of counts) this.inc({ [label]: word }, count)
+      },
+    })
+    return (word) => {
+      const known = counts.has(word) ? word : last
+      counts.set(known, (counts.get(known) as number) + 1)
+    }
   }
 
   function gauge(name: string, help: string, read: () => number | Promise<number>): void {

@@ -14,7 +14,7 @@ export async function windowAge(
 ): Promise<number> {
   const { maxAgeMs = Number.POSITIVE_INFINITY } = hub.log.window
   try {
-    const windows = await Promise.all(channels.latest(sample).map((channel) => hub.window(channel)))
+    const windows = await Promise.all(channels.sample(sampleSize).map((channel) => hub.window(channel)))
     const ages = windows.filter((window) => isFull(window, hub.log.window)).map((window) => ageOf(window, now()))
     return Math.min(maxAgeMs, ...ages)
   } catch {
@@ -24,7 +24,7 @@ export async function windowAge(
 }
 
 // Each is a question to the log, with every scrape.
-const sample = 100
+const sampleSize = 100
 // A window of bytes is never filled to the last one.
 const nearlyFull = 0.9
 

@@ -1,0 +1,301 @@
+import { createHub, type Grant } from '@rejoin/hub'
+import { memoryLog } from '@rejoin/hub/memory'
+import { describe, expect, test } from 'vitest'
+import type { AdminAction, Announcer } from '../src/announce/announcer.ts'
+import { createObservation } from '../src/observe/observe.ts'
+import { open, send, until } from './http.ts'
+import { admin, adminToken, asAdmin, observed, publish } from './observed.ts'
+
+const adminPaths = [
+  ...['/metrics', '/admin/channels', '/admin/window?channel=a', '/admin/connections', '/admin/maintenance'],
+  ...['/admin/disconnect', '/admin/invalidate', '/admin/revoke', '/admin/drain', '/debug/sse-state?channel=a'],
+]
+
+describe('who may', () => {
+  test.each(adminPaths)('%s does not exist for those without the token', async (path) => {
+    const { url } = await observed()
+    const nowhere = await send(url, '/nothing')
+    const attempts = [
+      {},
+      { authorization: 'Bearer wrong-token-of-some-length' },
+      { authorization: adminToken },
+      { authorization: `Basic ${adminToken}` },
+      { authorization: `Bearer ${adminToken}x` },
+      { cookie: `token=${adminToken}` },
+    ]
+    for (const headers of attempts) {
+      for (const method of ['GET', 'POST', 'DELETE']) {
+        const { status, text } = await send(url, path, { method, headers })
+        expect([status, text]).toEqual([nowhere.status, nowhere.text])
+      }
+    }
+    expect((await send(url, `${path}${path.includes('?') ? '&' : '?'}token=${adminToken}`)).status).toBe(404)
+  })
+
+  test.each(adminPaths)('%s does not exist where no admin API was asked for', async (path) => {
+    const { url, adminUrl } = await observed({ admin: undefined })
+    expect((await send(url, path, { headers: asAdmin })).status).toBe(404)
+    expect((await send(adminUrl, path, { headers: asAdmin })).status).toBe(404)
+  })
+
+  test('whoever has the token', async () => {
+    const { url } = await observed()
+    expect((await send(url, '/admin/connections', { headers: asAdmin })).status).toBe(200)
+    expect((await send(url, '/metrics', { headers: asAdmin })).status).toBe(200)
+  })
+
+  test('the admin port asks for no token when there is none', async () => {
+    const { url, adminUrl } = await observed({ admin: {} })
+    expect((await send(adminUrl, '/admin/connections')).status).toBe(200)
+    expect((await send(url, '/admin/connections')).status).toBe(404)
+  })
+
+  test('the admin port asks for the token when there is one', async () => {
+    const { adminUrl } = await observed()
+    expect((await send(adminUrl, '/admin/connections')).status).toBe(404)
+    expect((await send(adminUrl, '/admin/connections', { headers: asAdmin })).status).toBe(200)
+  })
+
+  test.each([
+    ['a page of another origin', { origin: 'http://localhost:3000' }, 403],
+    ['a sandboxed page', { origin: 'null' }, 403],
+    ['a name that was pointed at this machine', { host: 'example.com' }, 403],
+  ])('the admin port does not serve %s', async (_who, headers, expected) => {
+    const { adminUrl } = await observed({ admin: {} })
+    const { status } = await send(adminUrl, '/admin/drain', { method: 'POST', headers })
+    expect(status).toBe(expected)
+  })
+
+  test('the admin port serves pages of its own', async () => {
+    const { adminUrl } = await observed({ admin: {} })
+    expect((await send(adminUrl, '/admin/connections', { headers: { origin: adminUrl } })).status).toBe(200)
+  })
+
+  test('a token that could be guessed is refused at the start', async () => {
+    const hub = await createHub({ log: memoryLog() })
+    await expect(createObservation({ hub, version: '1', admin: { token: 'admin' } })).rejects.toThrow('at least 16')
+    await hub.close()
+  })
+})
+
+describe('looking', () => {
+  test('shows the channels, by name and in pages, with what they hold', async () => {
+    const { url } = await observed()
+    for (const channel of ['b/2', 'a', 'b/1']) await publish(url, channel, 'x')
+    const first = await admin(url, '/admin/channels?limit=2')
+    expect(first.body).toMatchObject({ channels: [{ channel: 'a', events: 1 }, { channel: 'b/1' }], next: 'b/1' })
+    expect((await admin(url, '/admin/channels?limit=2&after=b/1')).body).toMatchObject({
+      channels: [{ channel: 'b/2' }],
+      next: null,
+    })
+    expect((await admin(url, '/admin/channels?prefix=b/')).body).toMatchObject({
+      channels: [{ channel: 'b/1' }, { channel: 'b/2' }],
+    })
+  })
+
+  test('shows the window of a channel', async () => {
+    const { url } = await observed()
+    const { id } = JSON.parse((await publish(url, 'demo', 'x')).text)
+    expect(await admin(url, '/admin/window?channel=demo')).toEqual({
+      status: 200,
+      body: { channel: 'demo', events: 1, bytes: expect.any(Number), oldest: id, newest: id },
+    })
+  })
+
+  test('shows the state of a channel to those who think in entries', async () => {
+    const { url } = await observed()
+    const stream = await open(url, '/events/demo')
+    await until(stream, 'event: hello')
+    const first = JSON.parse((await publish(url, 'demo', 'x')).text).id
+    const last = JSON.parse((await publish(url, 'demo', 'y')).text).id
+    expect((await admin(url, '/debug/sse-state?channel=demo')).body).toEqual({
+      ...{
+        length: 2,
+        bytes: expect.any(Number),
+        firstEntry: first,
+        lastEntry: last,
+        oldestIdInWindow: first,
+        activeConnections: 1,
+      },
+    })
+  })
+
+  test('shows the open streams, in pages, and leaves out those that went', async () => {
+    const { url } = await observed({ handler: { authorize: ({ headers }) => grant(String(headers['x-user'])) } })
+    const streams = []
+    for (const user of ['alice', 'bob', 'alice']) {
+      const stream = await open(url, '/events/demo', { headers: { 'x-user': user, 'user-agent': 'test/1' } })
+      await until(stream, 'event: hello')
+      streams.push(stream)
+    }
+    expect((await admin(url, '/admin/connections?limit=1')).body).toMatchObject({
+      connections: [
+        { number: 1, subject: 'alice', channels: ['demo'], mode: 'live', userAgent: 'test/1', ip: '127.0.0.1' },
+      ],
+      next: 1,
+    })
+    const ofAlice = (await admin(url, '/admin/connections?subject=alice&after=1')).body
+    expect(ofAlice).toMatchObject({ connections: [{ number: 3 }], next: null })
+    expect((await admin(url, '/admin/connections?channel=other')).body).toEqual({ connections: [], next: null })
+    for (const stream of streams) stream.destroy()
+    await expect
+      .poll(async () => (await admin(url, '/admin/connections')).body)
+      .toEqual({ connections: [], next: null })
+  })
+
+  test.each([
+    ['/admin/window', 'Say which channel'],
+    ['/admin/window?channel=a*', 'is no channel'],
+    ['/admin/channels?limit=0', 'Give 1 to 1000'],
+    ['/admin/channels?limit=1001', 'Give 1 to 1000'],
+    ['/admin/connections?after=x', 'whole number'],
+  ])('%s is refused with advice', async (path, advice) => {
+    const { url } = await observed()
+    const { status, body } = await admin(url, path)
+    expect([status, body]).toMatchObject([400, { error: { message: expect.stringContaining(advice) } }])
+  })
+})
+
+describe('acting', () => {
+  test('ends the stream with that name, which is told that an admin did', async () => {
+    const { url } = await observed()
+    const stream = await open(url, '/events/demo')
+    const connection = /"connection":"(\w+)"/.exec(await until(stream, '"connection"'))?.[1]
+    const ended = until(stream, '{"reason":"admin"}')
+    expect((await admin(url, '/admin/disconnect', { connection })).body).toEqual({ disconnected: 1 })
+    await ended
+    expect((await admin(url, '/admin/disconnect', { connection })).body).toEqual({ disconnected: 0 })
+  })
+
+  test('ends all streams of a subject', async () => {
+    const { url } = await observed({ handler: { authorize: () => grant('alice') } })
+    const streams = [await open(url, '/events/a'), await open(url, '/events/b')]
+    const ended = Promise.all(streams.map((stream) => until(stream, '{"reason":"admin"}')))
+    expect((await admin(url, '/admin/disconnect', { subject: 'alice' })).body).toEqual({ disconnected: 2 })
+    await ended
+  })
+
+  test('revokes what a subject holds, then ends its streams', async () => {
+    const revoked: string[] = []
+    const revoke = (subject: string) => void revoked.push(subject)
+    const { url } = await observed({ revoke, handler: { authorize: () => grant('alice') } })
+    const ended = until(await open(url, '/events/a'), '{"reason":"token-expired"}')
+    expect((await admin(url, '/admin/revoke', { subject: 'alice' })).status).toBe(200)
+    await ended
+    expect(revoked).toEqual(['alice'])
+  })
+
+  test('tells the readers of a channel that its past is void', async () => {
+    const { url } = await observed()
+    const told = until(await open(url, '/events/demo'), '"reason":"forced"')
+    expect((await admin(url, '/admin/invalidate', { channel: 'demo' })).body).toEqual({ invalidated: 'demo' })
+    await told
+  })
+
+  test('lets all readers go, takes no new ones, and is not ready from then on', async () => {
+    const { url } = await observed()
+    const ended = until(await open(url, '/events/demo'), '{"reason":"drain"}')
+    expect((await admin(url, '/admin/drain', { withinMs: 10 })).status).toBe(202)
+    await ended
+    expect((await send(url, '/readyz')).status).toBe(503)
+    expect((await send(url, '/events/demo')).text).toContain('{"reason":"drain"}')
+  })
+
+  test.each([
+    ['/admin/disconnect', {}, 'either'],
+    ['/admin/disconnect', { connection: 'a', subject: 'b' }, 'either'],
+    ['/admin/disconnect', { connection: 5 }, 'has to be a string'],
+    ['/admin/invalidate', { channel: '' }, 'has to be a string'],
+    ['/admin/invalidate', { channel: '../x' }, 'is no channel'],
+    ['/admin/revoke', {}, 'is missing'],
+    ['/admin/revoke', [], 'JSON object'],
+    ['/admin/drain', { withinMs: -1 }, 'milliseconds'],
+    ['/admin/maintenance', { on: 'yes' }, 'true or false'],
+    ['/admin/maintenance', { on: true, retryAfterMs: 1e12 }, 'milliseconds'],
+  ])('%s with %j is refused with advice', async (path, body, advice) => {
+    const { url } = await observed()
+    const answer = await admin(url, path, body)
+    expect(answer).toMatchObject({ status: 400, body: { error: { message: expect.stringContaining(advice) } } })
+  })
+
+  test('a body that is no JSON, or too long, is refused and the next request on that line is served', async () => {
+    const { url } = await observed()
+    const act = (body: string) => send(url, '/admin/revoke', { method: 'POST', headers: asAdmin, body })
+    expect((await act('{')).status).toBe(400)
+    expect((await act(`"${'x'.repeat(100_000)}"`)).status).toBe(413)
+    expect((await act('{"subject":"alice"}')).status).toBe(200)
+  })
+
+  test('the wrong method is told which is right', async () => {
+    const { url } = await observed()
+    const { status, headers } = await send(url, '/admin/revoke', { headers: asAdmin })
+    expect([status, headers.allow]).toEqual([405, 'POST'])
+  })
+
+  test('every change is announced, with what it was done to', async () => {
+    const actions: AdminAction[] = []
+    const announcer = { administered: (action) => void actions.push(action) } as Partial<Announcer> as Announcer
+    const { url } = await observed({ announcer })
+    await admin(url, '/admin/revoke', { subject: 'alice' })
+    await admin(url, '/admin/invalidate', { channel: 'demo' })
+    await admin(url, '/admin/maintenance', { on: true })
+    await admin(url, '/admin/drain', {})
+    await admin(url, '/admin/channels')
+    await admin(url, '/admin/revoke', {})
+    expect(actions).toEqual([
+      { action: 'revoke', target: 'alice', ip: '127.0.0.1' },
+      { action: 'invalidate', target: 'demo', ip: '127.0.0.1' },
+      { action: 'maintenance', target: 'on', ip: '127.0.0.1' },
+      { action: 'drain', ip: '127.0.0.1' },
+    ])
+  })
+})
+
+describe('maintenance', () => {
+  test('sends readers away with a reason and a time to return', async () => {
+    const { url } = await observed()
+    const stream = await open(url, '/events/demo')
+    const ended = until(stream, '{"reason":"maintenance"}')
+    const { body } = await admin(url, '/admin/maintenance', { on: true, retryAfterMs: 30_000, withinMs: 0 })
+    expect(body).toEqual({ on: true, retryAfterMs: 30_000 })
+    expect(await ended).toContain('retry: 30000')
+  })
+
+  test.each(['/events/demo', '/events?channel=demo', '/stream/demo'])(
+    'ends %s at once, by a status that an EventSource comes back from',
+    async (path) => {
+      const { url } = await observed()
+      await admin(url, '/admin/maintenance', { on: true, retryAfterMs: 10_000 })
+      const { status, headers, text } = await send(url, path)
+      expect([status, headers['content-type']]).toEqual([200, 'text/event-stream; charset=utf-8'])
+      expect(text).toMatch(/^retry: 1[0-2]\d{3}\nevent: close\ndata: \{"reason":"maintenance"\}\n\n$/)
+    },
+  )
+
+  test.each(['/events/demo?reject=status', '/poll/demo', '/poll?channel=demo'])(
+    'answers %s with 503 and Retry-After',
+    async (path) => {
+      const { url } = await observed()
+      await admin(url, '/admin/maintenance', { on: true })
+      const { status, headers } = await send(url, path)
+      expect(status).toBe(503)
+      expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(60)
+      expect(Number(headers['retry-after'])).toBeLessThanOrEqual(72)
+    },
+  )
+
+  test('takes publishes meanwhile, which readers get when they return', async () => {
+    const { url } = await observed()
+    const before = JSON.parse((await publish(url, 'demo', 'before')).text).id
+    await admin(url, '/admin/maintenance', { on: true })
+    expect((await publish(url, 'demo', 'meanwhile')).status).toBe(201)
+    await admin(url, '/admin/maintenance', { on: false })
+    expect((await admin(url, '/admin/maintenance')).body).toEqual({ on: false })
+    const stream = await open(url, '/events/demo', { headers: { 'last-event-id': before } })
+    expect(await until(stream, 'data: meanwhile')).toContain('"resumed":true')
+  })
+})
+
+function grant(subject: string): Grant {
+  return { subject, subscribe: ['*'], publish: ['*'] }
+}

@@ -107,13 +107,15 @@ function readSubject(sub: unknown): string {
 
 function readRights(rights: unknown, claim: string): { subscribe: readonly string[]; publish: readonly string[] } {
   if (rights === undefined) return { subscribe: [], publish: [] }
+  const unusable = (problem: string) => notGood(`The claim ${JSON.stringify(claim)} of the token is no use. ${problem}`)
+  if (typeof rights !== 'object' || rights === null || Array.isArray(rights)) {
+    throw unusable('It has to be an object such as {"subscribe": ["orders/*"]}.')
+  }
+  const { subscribe, publish } = rights as Record<string, unknown>
   try {
-    const { subscribe, publish } = rights as Record<string, unknown>
     return { subscribe: checkPatterns(subscribe), publish: checkPatterns(publish) }
   } catch (cause) {
-    const problem =
-      cause instanceof RejoinError ? cause.message : 'It is an object such as {"subscribe": ["orders/*"]}.'
-    throw notGood(`The claim ${JSON.stringify(claim)} of the token cannot be used. ${problem}`)
+    throw unusable((cause as RejoinError).message)
   }
 }
 

@@ -72,16 +72,19 @@ export function createKeySet(source: string, { now, changed, signal }: KeySetCon
 
   async function current(): Promise<Keys> {
     const isDue = now() - readAt >= freshMs && (failure === undefined || now() - triedAt >= failurePauseMs)
-    // Once it is known that the issuer does not answer, nobody waits for it who can do with the last keys.
-    const isWorthWaiting = keys === undefined || failure === undefined
     const reading = isDue ? read() : undefined
-    if (isWorthWaiting) await reading
-    if (keys && now() - readAt < staleMs) return keys
+    // Once it is known that the issuer does not answer, nobody waits for it who can do with the last keys.
+    if (!(keys && isUsable() && failure !== undefined)) await reading
+    if (keys && isUsable()) return keys
     throw new RejoinError('The keys that tokens are checked with cannot be read now. Try again in a while.', {
       code: 'unreachable',
       retryable: true,
       cause: failure,
     })
+  }
+
+  function isUsable(): boolean {
+    return now() - readAt < staleMs
   }
 
   return {

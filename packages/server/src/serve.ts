@@ -1,59 +1,87 @@
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
-import { createHub, type Hub, type LogSource } from '@rejoin/hub'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { createHub, type Grant, type Hub, type HubOptions, type LimitOptions, type LogSource } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
 import { RejoinError } from '@rejoin/protocol'
+import type { Access } from './access/access.ts'
 import { isLoopbackAddress, loopbackOnly } from './access/loopback.ts'
+import type { AccessRules } from './access/rules.ts'
 import type { Announcer } from './announce/announcer.ts'
+import { createServer } from './http-server.ts'
+import type { RequestLimits } from './limits/options.ts'
+import { limitRequests } from './limits/request-limits.ts'
 import { listen, resolveHost } from './listen.ts'
 import type { Middleware } from './middleware.ts'
+import { createObservation } from './observe/observe.ts'
+import { peerAddress } from './observe/peer-address.ts'
 import { createPlayground } from './playground/routes.ts'
-import { refuseMethod } from './refusal.ts'
-import { requestTarget } from './request-target.ts'
+import { type Pem, type TlsFiles, watchCertificate } from './tls/certificate.ts'
 import { version } from './version.ts'
 
-/** Runs a hub, its HTTP interface and the playground. */
+/** Runs a hub, its HTTP interface, what shows it to its operator, and the playground. */
 export async function serve(options: ServeOptions = {}): Promise<Serving> {
-  const { port = 4747, host = '127.0.0.1', log = memoryLog(), insecure = false, announcer } = options
+  const { port = 4747, host = '127.0.0.1', log = memoryLog(), announcer, admin, limits = {} } = options
+  const { trustProxy = false, drainMs = 5000 } = options
   const address = await resolveHost(host)
   const isLoopback = isLoopbackAddress(address)
-  if (!isLoopback && !insecure) {
-    throw new RejoinError(
-      `Refusing to listen on ${host}: there are no access rules yet, so everyone who reaches it could read and publish ` +
-        'everything. Listen on 127.0.0.1, or pass --insecure if that is what you want.',
-      { code: 'invalid-option' },
-    )
+  const rules = rulesOf(options, isLoopback)
+  const access = rules && (await import('./access/access.ts')).createAccess(rules)
+  const certificate = options.tls && watchCertificate(options.tls, { onReload: renewCertificate })
+
+  const hub = await createHub({ ...options.hub, log, limits: hubLimits(limits) })
+  announcer?.watch(hub)
+  const readers = watchReaders(hub)
+  const observation = await createObservation({
+    ...{ hub, version, announcer, admin, trustProxy, metrics: options.metrics },
+    ...(access && { revoke: access.revoke }),
+  })
+  const onReject = observation.rejected
+
+  const playground = (options.playground ?? !access) ? createPlayground() : undefined
+  const chain: Middleware[] = [isLoopback && !access ? loopbackOnly() : pathAlone]
+  if (access) chain.push(access.middleware)
+  chain.push(observation.middleware)
+  if (playground) chain.push(playground.handle)
+  const { sinkBudgetBytes = 65_536 } = options
+  const authorize = access && onceForPublish(access.authorize)
+  const addressOf = (request: IncomingMessage) => peerAddress(request, trustProxy)
+  const toHub = nodeHandler(observation.hub, { trustProxy, sinkBudgetBytes, ...(authorize && { authorize }) })
+  const limited = limitRequests(limits, { authorize, addressOf, onReject, now: Date.now }, toHub)
+  const tls = certificate && { ...certificate, http2: options.tls?.http2 ?? true }
+  const http = createServer({ ...limits, ...(tls && { tls }), onReject }, handler(chain, limited))
+  const adminHttp =
+    admin?.port === undefined ? undefined : createServer({ ...limits, onReject }, observation.adminHandler)
+
+  function renewCertificate(outcome: { pem: Pem } | { cause: unknown }): void {
+    if ('pem' in outcome) http.renew(outcome.pem)
+    announcer?.certificate('pem' in outcome ? {} : outcome)
   }
 
-  const hub = await createHub({ log })
-  announcer?.watch(hub)
-  const playground = createPlayground()
-  const chain: Middleware[] = [health, playground.handle]
-  if (isLoopback) chain.unshift(loopbackOnly())
-  const server = createServer(serverOptions, handler(chain, nodeHandler(hub)))
+  async function close(withinMs: number): Promise<void> {
+    observation.stopping()
+    // It goes on answering meanwhile: whoever publishes is served to the end, and whoever asks is told that it stops.
+    await hub.drain({ withinMs: Math.min(withinMs, readers.size * letGoEveryMs) })
+    await hub.close()
+    playground?.close()
+    access?.close()
+    certificate?.close()
+    await Promise.all([http.close(), adminHttp?.close()])
+  }
 
-  const url = await listen(server, { address, port }).then(
-    (openPort) => `http://${host.includes(':') ? `[${host}]` : host}:${openPort}`,
-    async (error) => {
-      await hub.close()
-      throw error
-    },
-  )
-  announcer?.ready({ version, url, log: hub.log, loopbackOnly: isLoopback, access: false })
-
-  return {
-    url,
-    hub,
-    async close() {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      await hub.close()
-      playground.close()
-      server.closeIdleConnections()
-      // Readers that do not take their last bytes must not hold up the end.
-      const deadline = setTimeout(() => server.closeAllConnections(), closeTimeoutMs)
-      await closed
-      clearTimeout(deadline)
-    },
+  try {
+    const openPort = await listen(http.server, { address, port })
+    const url = `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${openPort}`
+    const adminPort = adminHttp && (await listen(adminHttp.server, { address: '127.0.0.1', port: admin?.port ?? 0 }))
+    announcer?.ready({ version, url, log: hub.log, loopbackOnly: isLoopback, access: access !== undefined })
+    return {
+      ...{ url, hub },
+      ...(adminPort && { adminUrl: `http://127.0.0.1:${adminPort}` }),
+      ...(certificate && { reloadCertificate: certificate.reload }),
+      close: ({ withinMs = drainMs } = {}) => close(withinMs),
+    }
+  } catch (error) {
+    await close(0)
+    throw error
   }
 }
 
@@ -64,7 +92,7 @@ export interface ServeOptions {
    */
   port?: number
   /**
-   * The name or address to listen on. Beyond loopback it needs `insecure`.
+   * The name or address to listen on. Beyond loopback it needs `access`, or `insecure`.
    * @defaultValue '127.0.0.1'
    */
   host?: string
@@ -73,12 +101,69 @@ export interface ServeOptions {
    * @defaultValue memoryLog(), which leaves nothing behind
    */
   log?: LogSource
+  /** The rest of what a hub can be told. */
+  hub?: Omit<HubOptions, 'log' | 'limits'>
+  /**
+   * How many readers there may be, and what one request may cost.
+   * @defaultValue {}, only what a request may cost
+   */
+  limits?: LimitOptions & RequestLimits
+  /**
+   * Bytes that may wait for one reader before it is considered slow, and is served from the log when it reads again.
+   * @defaultValue 65536
+   */
+  sinkBudgetBytes?: number
+  /**
+   * Serves TLS, with files that are read again when they change.
+   * @defaultValue none: plain HTTP
+   */
+  tls?: TlsFiles & {
+    /**
+     * Speaks HTTP/2 with clients that can. All streams of a page then share one connection, where HTTP/1 has six.
+     * @defaultValue true
+     */
+    http2?: boolean
+  }
+  /**
+   * Who may do what. There are rules when tokens or keys are believed, or anonymous requests have rights; then the hub may
+   * listen beyond loopback, and is no longer closed to what comes from elsewhere.
+   * @defaultValue none: everybody on this machine may do everything
+   */
+  access?: AccessRules
+  /**
+   * Opens the admin API and `/metrics`: on the same port to whoever shows the token, and on a port of their own, which only
+   * this machine reaches.
+   * @defaultValue none: there is neither
+   */
+  admin?: { token?: string; port?: number }
+  /**
+   * Whether to count what `/metrics` shows, where there is an admin API.
+   * @defaultValue true
+   */
+  metrics?: boolean
   /**
    * Listen beyond loopback although there are no access rules: whoever reaches the address can read and publish
    * everything, and so can every web page those people visit. On loopback it changes nothing.
    * @defaultValue false
    */
   insecure?: boolean
+  /**
+   * Whether requests come through a proxy of yours, so that `X-Forwarded-For` can be believed. Set without such a proxy,
+   * any client can pretend to be another address, and limits by address are none.
+   * @defaultValue false
+   */
+  trustProxy?: boolean
+  /**
+   * Whether there is a playground at `/`.
+   * @defaultValue true, unless there are access rules
+   */
+  playground?: boolean
+  /**
+   * Over how long readers are let go when it closes, at most, in milliseconds. Few readers are let go sooner. Longer spreads
+   * their return further, and makes a restart wait.
+   * @defaultValue 5000
+   */
+  drainMs?: number
   /** Told when the server is ready and what becomes of its readers. Left out, the program is silent. */
   announcer?: Announcer
 }
@@ -86,29 +171,66 @@ export interface ServeOptions {
 export interface Serving {
   /** Without a slash at the end. */
   readonly url: string
+  /** Where the admin API is, if it has a port of its own. */
+  readonly adminUrl?: string
   readonly hub: Hub
-  /** Ends every stream, then the server. Resolves when no connection is left. */
-  close(): Promise<void>
+  /** Reads the files of the certificate now. Only there with TLS. */
+  readonly reloadCertificate?: () => void
+  /** Lets all readers go, over `withinMs` at most, closes the log, then the server. Resolves when no connection is left. */
+  close(options?: { withinMs?: number }): Promise<void>
 }
 
-const serverOptions = {
-  headersTimeout: 10_000,
-  requestTimeout: 30_000,
-  // Node looks for both only this often, by default every 30 s.
-  connectionsCheckingInterval: 5000,
-}
+// 200 readers a second come back without being noticed; a single one need not wait for its end.
+const letGoEveryMs = 5
 
-const closeTimeoutMs = 2000
-
-function health(request: IncomingMessage, response: ServerResponse, next: () => void): void {
-  if (requestTarget(request).path !== '/healthz') {
-    next()
-  } else if (request.method !== 'GET' && request.method !== 'HEAD') {
-    refuseMethod(response, 'GET')
-  } else {
-    response.writeHead(200, { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store' })
-    response.end(JSON.stringify({ status: 'ok', version }))
+/** The access rules, if there are any. Throws where there ought to be some. */
+function rulesOf({ access, host, insecure }: ServeOptions, isLoopback: boolean): AccessRules | undefined {
+  const { jwt = [], keys = [], anonymous, cors = [], cookie } = access ?? {}
+  if (jwt.length > 0 || keys.length > 0 || anonymous !== undefined) return access
+  if (!isLoopback && !insecure) {
+    throw new RejoinError(
+      `Refusing to listen on ${host}: there are no access rules, so everyone who reaches it could read and publish ` +
+        'everything. Listen on 127.0.0.1, set access rules, or pass --insecure if that is what you want.',
+      { code: 'invalid-option' },
+    )
   }
+  if (cors.length === 0 && cookie === undefined) return undefined
+  if (insecure && cookie === undefined) return { cors, anonymous: { subscribe: ['*'], publish: ['*'] } }
+  throw new RejoinError(
+    'access.cors and access.cookie need access rules beside them. Set access.jwt or access.keys, or say in ' +
+      'access.anonymous what everybody may do.',
+    { code: 'invalid-option' },
+  )
+}
+
+/** The limit on publishing and the hub both ask, about the same request, and tokens are dear to judge. */
+function onceForPublish(authorize: Access['authorize']): Access['authorize'] {
+  const asked = new WeakMap<IncomingMessage, Promise<Grant | null>>()
+  return (request) => {
+    if (request.method !== 'POST') return authorize(request)
+    const answer = asked.get(request) ?? authorize(request)
+    asked.set(request, answer)
+    return answer
+  }
+}
+
+function hubLimits({ maxConnections, maxPerIp, maxPerSubject, maxOpensPer10s }: LimitOptions): LimitOptions {
+  const limits = Object.entries({ maxConnections, maxPerIp, maxPerSubject, maxOpensPer10s })
+  return Object.fromEntries(limits.filter(([, limit]) => limit !== undefined))
+}
+
+/** Who is here, by the names of their connections. */
+function watchReaders(hub: Hub): ReadonlySet<string> {
+  const readers = new Set<string>()
+  hub.on('connect', ({ connection }) => readers.add(connection))
+  hub.on('close', ({ connection }) => readers.delete(connection))
+  return readers
+}
+
+/** Takes the host out of a target that names one (RFC 9112 §3.2.2), so that all who look at the path see the same. */
+function pathAlone(request: IncomingMessage, _response: ServerResponse, next: () => void): void {
+  if (!request.url?.startsWith('/')) request.url = request.url?.replace(/^https?:\/\/[^/?#]*/i, '') || '/'
+  next()
 }
 
 /** Hands a request along the chain, and to the last one what nobody has answered. */

@@ -2,7 +2,9 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { type ProgramHost, runProgram } from '../src/program.ts'
+import { flagOf, hasFlag, settings } from '../src/config/settings.ts'
+import { runProgram } from '../src/program.ts'
+import type { ProgramHost } from '../src/program-host.ts'
 import { open, send, serving, until } from './http.ts'
 
 describe('a taken port', () => {
@@ -32,9 +34,12 @@ describe('what cannot work is refused, with advice', () => {
       ['--log', 'memory', '--data', 'events'],
       'The memory log keeps nothing on disk, so it has no use for events. Leave out --data.',
     ],
-    [['--log', 'redis'], 'Allowed choices are lmdb, memory'],
-    [['--port', '65536'], 'Give a number from 0 to 65535'],
-    [['--port', '80x'], 'Give a number from 0 to 65535'],
+    [['--log', 'redis'], '--log is "redis". Give lmdb or memory.'],
+    [['--port', '65536'], '--port is 65536. Give a whole number from 0 to 65535.'],
+    [['--port', '80x'], '--port is "80x". Give a whole number from 0 to 65535.'],
+    [['--tls-cert', 'cert.pem'], 'tls.cert is set and tls.key is not. Give both, or none for no TLS.'],
+    [['--tls-cert', 'no.pem', '--tls-key', 'no.pem'], 'Cannot read tls.cert'],
+    [['--config', 'no.json'], 'Cannot read no.json: there is no such file'],
     [['--colour'], 'unknown option'],
     [['extra'], 'too many arguments'],
   ])('%j', async (args, advice) => {
@@ -44,17 +49,11 @@ describe('what cannot work is refused, with advice', () => {
   })
 })
 
-test('the help names every option that does something', async () => {
+test('the help names every setting that has a flag, and the file', async () => {
   const { exitCode, stdout } = await run(['serve', '--help'])
   expect(exitCode).toBe(0)
-  expect([...stdout.matchAll(/--[a-z]+/g)].map(([option]) => option)).toEqual([
-    '--port',
-    '--host',
-    '--log',
-    '--data',
-    '--insecure',
-    '--help',
-  ])
+  const flags = new Set([...stdout.matchAll(/^ {2}(?:-h, )?--(?:no-)?([\w-]+)/gm)].map(([, flag]) => flag))
+  expect([...flags].sort()).toEqual(['config', 'help', ...settings.filter(hasFlag).map(flagOf)].sort())
 })
 
 test('to serve is what it does when nothing else is said', async () => {
@@ -106,6 +105,32 @@ test('the second signal ends at once', async () => {
   expect(exits).toEqual([1])
 })
 
+describe('a mistake that nobody had thought of', () => {
+  test.each(['uncaughtException', 'unhandledRejection'] as const)(
+    '%s is told, and ends it in order',
+    async (mistake) => {
+      const { url, host, stdout, exits, emit } = await started(['serve', '--port', '0', '--log', 'memory'])
+      const stream = await open(url, '/events/demo')
+      const read = until(stream, 'event: close')
+      emit(mistake, new Error('nobody thought of it'))
+      expect(await read).toContain('"reason":"drain"')
+      expect(stdout.map((line) => JSON.parse(line)).find(({ level }) => level === 'fatal')).toMatchObject({
+        event: 'server_failed',
+        cause: expect.stringContaining('nobody thought of it'),
+      })
+      await expect(send(url, '/healthz')).rejects.toThrow()
+      expect([host.exitCode, exits]).toEqual([1, []])
+    },
+  )
+
+  test('a second one ends it at once', async () => {
+    const { exits, emit } = await started(['serve', '--port', '0', '--log', 'memory'])
+    emit('uncaughtException', new Error('first'))
+    emit('unhandledRejection', new Error('second'))
+    expect(exits).toEqual([1])
+  })
+})
+
 async function takenPort(): Promise<number> {
   const { url } = await serving()
   return Number(new URL(url).port)
@@ -119,15 +144,16 @@ async function run(args: string[], env: Record<string, string> = {}) {
 
 /** The program with a server that listens, to be ended by a signal. */
 async function started(args: string[]) {
-  const { host, stdout, exits, signal } = createHost({})
+  const { host, stdout, exits, emit } = createHost({})
   await runProgram(args, host)
   const { url } = JSON.parse(stdout[0] ?? '') as { url: string }
+  const signal = (name: 'SIGINT' | 'SIGTERM') => emit(name)
   const end = async (data: string) => {
     signal('SIGTERM')
     // The last thing it gives back: from then on, the next one may have the folder.
     await expect.poll(() => existsSync(join(data, 'writer.sock')), { timeout: 10_000 }).toBe(false)
   }
-  return { url, exits, signal, end }
+  return { url, host, stdout, exits, emit, signal, end }
 }
 
 function temporaryFolder(): string {
@@ -141,14 +167,14 @@ function createHost(env: Record<string, string>) {
   const stdout: string[] = []
   const stderr: string[] = []
   const exits: number[] = []
-  const listeners = new Map<string, () => void>()
+  const listeners = new Map<string, (cause?: unknown) => void>()
   const host: ProgramHost = {
     stdout: { write: (text) => stdout.push(text) },
     stderr: { write: (text) => stderr.push(text) },
     env,
     exitCode: undefined,
-    on: (signal, listener) => listeners.set(signal, listener),
+    on: (event: string, listener: (cause?: unknown) => void) => listeners.set(event, listener),
     exit: (code) => exits.push(code),
   }
-  return { host, stdout, stderr, exits, signal: (name: 'SIGINT' | 'SIGTERM') => listeners.get(name)?.() }
+  return { host, stdout, stderr, exits, emit: (event: string, cause?: unknown) => listeners.get(event)?.(cause) }
 }

@@ -1,0 +1,27 @@
+import * as v from 'valibot'
+import { type ApiKeyRule, type JwtRule, jwtAlgorithms } from '../access/rules.ts'
+
+const texts = v.array(v.string())
+const rights = { subscribe: v.optional(texts), publish: v.optional(texts) }
+
+/** The shape of access rules. What stands in them is judged where they are used, which alone knows weak keys. */
+export const apiKeys = v.array(v.strictObject({ name: v.string(), sha256: v.string(), ...rights }))
+
+export const jwtRules = v.array(
+  v.strictObject({
+    secret: v.optional(v.string()),
+    publicKey: v.optional(v.string()),
+    jwks: v.optional(v.string()),
+    algorithms: v.optional(v.array(v.picklist(jwtAlgorithms))),
+    issuer: v.optional(v.union([v.string(), texts])),
+    audience: v.optional(v.union([v.string(), texts])),
+    typ: v.optional(v.string()),
+    claim: v.optional(v.string()),
+    gives: v.optional(v.array(v.picklist(['subscribe', 'publish']))),
+  }),
+)
+
+// Held to the types that the rules are documented at: a key that is added there has to be allowed here.
+type Same<A, B> = [keyof A, keyof B] extends [keyof B, keyof A] ? true : never
+true satisfies Same<v.InferOutput<typeof apiKeys>[number], ApiKeyRule>
+true satisfies Same<v.InferOutput<typeof jwtRules>[number], JwtRule>

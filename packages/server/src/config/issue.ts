@@ -1,0 +1,53 @@
+import type { BaseIssue } from 'valibot'
+import { type Setting, settings } from './settings.ts'
+
+/**
+ * What is wrong with a setting: its name, what was found, and what is allowed. `origin` is the flag, the variable or the
+ * file it stood in; the first two hold one setting each, which is then given.
+ */
+export function describeIssue(issue: BaseIssue<unknown>, origin: string, only?: Setting): string {
+  const path = issue.path?.map(({ key }) => String(key)) ?? []
+  const name = path.length === 0 ? origin : `"${path.join('.')}" in ${origin}`
+  if (issue.type === 'strict_object' && issue.expected === 'never') return `${name} is no setting. ${beside(path)}`
+  const setting = only ?? settingAt(path)
+  const isWhole = path.length === (only ? 0 : setting?.key.split('.').length)
+  const allowed = setting && (isWhole || setting.kind.repeatable) ? setting.kind.allowed : wordsFor(issue)
+  const found = setting?.secret ? 'something else' : shown(issue.input)
+  return issue.input === undefined ? `${name} is missing. Give ${allowed}.` : `${name} is ${found}. Give ${allowed}.`
+}
+
+/** The setting that holds what is at a path, if it is one of ours. */
+function settingAt(path: readonly string[]): Setting | undefined {
+  return settings.find(({ key }) => key === path.slice(0, key.split('.').length).join('.'))
+}
+
+/** The keys that could stand where an unknown one does. */
+function beside(path: readonly string[]): string {
+  const above = path.slice(0, -1)
+  const depth = above.length
+  const known = settings
+    .map(({ key }) => key.split('.'))
+    .filter((keys) => keys.length > depth && above.every((name, index) => keys[index] === name))
+    .map((keys) => keys[depth])
+  const names = [...new Set(known)].sort().join(', ')
+  if (names === '') return 'Leave it out.'
+  return depth === 0 ? `There are ${names}.` : `In "${above.join('.')}" there are ${names}.`
+}
+
+function wordsFor({ expected }: BaseIssue<unknown>): string {
+  switch (expected) {
+    case 'string':
+      return 'a text'
+    case 'Array':
+      return 'a list'
+    case 'Object':
+      return 'an object'
+    default:
+      return (expected ?? 'something else').replace(/^\((.+)\)$/, '$1').replaceAll(' | ', ' or ')
+  }
+}
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value)
+  return text.length > 80 ? `${text.slice(0, 77)}…` : text
+}

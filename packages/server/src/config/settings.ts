@@ -1,0 +1,328 @@
+import { apiKeys, jwtRules } from './access-schema.ts'
+import type { Config } from './config.ts'
+import { choice, json, type Kind, listOf, numberOr, wholeNumber, words, yesOrNo } from './kind.ts'
+
+/** One thing that can be set: `limits.maxPerIp` in the file, `--limits-max-per-ip`, `REJOIN_LIMITS_MAX_PER_IP`. */
+export interface Setting {
+  readonly key: string
+  readonly kind: Kind
+  /** One line, for the help. */
+  readonly help: string
+  /** Left out: nothing, or what `otherwise` says. */
+  readonly default?: unknown
+  /** The same, where it depends on the log. */
+  readonly defaultByLog?: Readonly<Record<Config['log'], unknown>>
+  /** What holds when it is left out, where that is not one value. */
+  readonly otherwise?: string
+  /** Never printed. */
+  readonly secret?: true
+  /** The flag, where it is not the key. */
+  readonly flag?: string
+}
+
+export interface GroupedSetting extends Setting {
+  /** The heading that it stands under in the help. */
+  readonly group: string
+}
+
+const longestMs = 2 ** 31 - 1
+const positive = wholeNumber(1)
+const patterns = 'channels, such as news, orders/* or *'
+const durationMs = wholeNumber(1, longestMs)
+
+const groups: Readonly<Record<string, readonly Setting[]>> = {
+  Server: [
+    {
+      key: 'port',
+      kind: wholeNumber(0, 65_535),
+      default: 4747,
+      help: 'port to listen on; 0 takes a free one',
+    },
+    {
+      key: 'host',
+      kind: words('name', { allowed: 'a name or an address of this machine' }),
+      default: '127.0.0.1',
+      help: 'name or address to listen on',
+    },
+    {
+      key: 'insecure',
+      kind: yesOrNo,
+      default: false,
+      help: 'listen beyond this machine although there are no access rules',
+    },
+    {
+      key: 'trustProxy',
+      kind: yesOrNo,
+      default: false,
+      help: 'requests come through a proxy of yours: believe its X-Forwarded-For',
+    },
+    {
+      key: 'playground',
+      kind: yesOrNo,
+      otherwise: 'where there are no access rules',
+      help: 'serve the playground at /',
+    },
+    {
+      key: 'logLevel',
+      kind: choice('debug', 'info', 'warn', 'error'),
+      default: 'info',
+      help: 'which lines are printed where no terminal is attached',
+    },
+    {
+      key: 'drainMs',
+      kind: wholeNumber(0, 600_000),
+      default: 5000,
+      help: 'over how long readers are let go when the program is told to stop, at most',
+    },
+  ],
+  Log: [
+    {
+      key: 'log',
+      kind: choice('lmdb', 'memory'),
+      default: 'lmdb',
+      help: 'where events are kept',
+    },
+    {
+      key: 'data',
+      kind: words('dir', { allowed: 'a folder' }),
+      default: './.rejoin',
+      help: 'folder of the lmdb log',
+    },
+    {
+      key: 'durability',
+      kind: choice('disk', 'os'),
+      default: 'disk',
+      help: 'what has the events of the lmdb log when a publish is answered',
+    },
+    {
+      key: 'window.maxEvents',
+      kind: positive,
+      defaultByLog: { lmdb: 10_000, memory: 1000 },
+      help: 'events that each channel keeps',
+    },
+    {
+      key: 'window.maxAgeMs',
+      kind: positive,
+      defaultByLog: { lmdb: 86_400_000, memory: 300_000 },
+      help: 'age at which an event is let go',
+    },
+    {
+      key: 'window.maxBytes',
+      kind: positive,
+      defaultByLog: { lmdb: 67_108_864, memory: 16_777_216 },
+      help: 'bytes of data that each channel keeps',
+    },
+  ],
+  Streams: [
+    {
+      key: 'heartbeatMs',
+      kind: durationMs,
+      default: 25_000,
+      help: 'longest silence on a stream',
+    },
+    {
+      key: 'retryMs',
+      kind: numberOr('adaptive', 500, 60_000),
+      default: 2000,
+      help: 'what readers wait before they come back',
+    },
+    {
+      key: 'stallTimeoutMs',
+      kind: durationMs,
+      default: 60_000,
+      help: 'how long a full reader may read nothing',
+    },
+    {
+      key: 'hotBytes',
+      kind: wholeNumber(1, longestMs),
+      default: 16_777_216,
+      help: 'memory for the newest events of all channels',
+    },
+    {
+      key: 'sinkBudgetBytes',
+      kind: wholeNumber(1, longestMs),
+      default: 65_536,
+      help: 'bytes that may wait for one reader before it is served from the log',
+    },
+    {
+      key: 'maxReplayEvents',
+      kind: positive,
+      otherwise: 'no limit',
+      help: 'most events that one return may replay',
+    },
+    {
+      key: 'maxReplayAgeMs',
+      kind: positive,
+      otherwise: 'no limit',
+      help: 'oldest event that a return may start with',
+    },
+  ],
+  Limits: [
+    {
+      key: 'limits.maxConnections',
+      kind: positive,
+      otherwise: 'no limit',
+      help: 'streams open at once',
+    },
+    {
+      key: 'limits.maxPerIp',
+      kind: positive,
+      otherwise: 'no limit',
+      help: 'streams open at once from one address, or from one /64',
+    },
+    {
+      key: 'limits.maxPerSubject',
+      kind: positive,
+      otherwise: 'no limit',
+      help: 'streams open at once for one subject',
+    },
+    {
+      key: 'limits.maxOpensPer10s',
+      kind: positive,
+      otherwise: 'no limit',
+      help: 'streams one address may open in ten seconds',
+    },
+    {
+      key: 'limits.maxChannels',
+      kind: wholeNumber(1, 100),
+      default: 100,
+      help: 'channels of one stream',
+    },
+    {
+      key: 'limits.maxPublishesPerSecond',
+      kind: positive,
+      otherwise: 'no limit',
+      help: 'publish requests of one subject, or else of one address',
+    },
+    {
+      key: 'limits.publishBurst',
+      kind: positive,
+      otherwise: 'as many as in a second',
+      help: 'publish requests that may come at once',
+    },
+    {
+      key: 'limits.maxBodyBytes',
+      kind: wholeNumber(1, 262_144),
+      default: 262_144,
+      help: 'bytes of one publish',
+    },
+    {
+      key: 'limits.headersTimeoutMs',
+      kind: durationMs,
+      default: 10_000,
+      help: 'until the head of a request has to be there',
+    },
+    {
+      key: 'limits.requestTimeoutMs',
+      kind: durationMs,
+      default: 30_000,
+      help: 'until a whole request has to be there',
+    },
+  ],
+  TLS: [
+    {
+      key: 'tls.cert',
+      kind: words('file', { allowed: 'a PEM file with the certificate and its chain' }),
+      otherwise: 'no TLS',
+      help: 'certificate and its chain; read again when it changes',
+    },
+    {
+      key: 'tls.key',
+      kind: words('file', { allowed: 'a PEM file with the private key' }),
+      otherwise: 'no TLS',
+      help: 'private key of the certificate',
+    },
+    {
+      key: 'tls.http2',
+      kind: yesOrNo,
+      default: true,
+      help: 'speak HTTP/2 with those who can, over TLS',
+    },
+  ],
+  Access: [
+    {
+      key: 'access.jwt',
+      kind: json(jwtRules, 'a list of rules, such as [{"secret": "…"}]'),
+      otherwise: 'no token is believed',
+      secret: true,
+      help: 'whose tokens are believed',
+    },
+    {
+      key: 'access.keys',
+      kind: json(apiKeys, 'a list of keys, such as [{"name": "shop", "sha256": "…", "publish": ["orders/*"]}]'),
+      otherwise: 'none',
+      help: 'API keys, by their SHA-256, and what they may do',
+    },
+    {
+      key: 'access.anonymous.subscribe',
+      kind: listOf('pattern', patterns),
+      otherwise: 'none',
+      help: 'channels that everybody may read',
+    },
+    {
+      key: 'access.anonymous.publish',
+      kind: listOf('pattern', patterns),
+      otherwise: 'none',
+      help: 'channels that everybody may publish to',
+    },
+    {
+      key: 'access.cookie',
+      kind: words('name', { allowed: 'the name of a cookie' }),
+      otherwise: 'cookies are not read',
+      help: 'cookie in which a token may come',
+    },
+    {
+      key: 'access.cors',
+      flag: 'cors-origin',
+      kind: listOf('origin', 'origins, such as https://app.example.com'),
+      otherwise: 'only pages of its own',
+      help: 'origin whose pages may use the hub',
+    },
+    {
+      key: 'access.ticketMs',
+      kind: wholeNumber(1000, 60_000),
+      default: 30_000,
+      help: 'for how long a ticket can be used',
+    },
+  ],
+  Admin: [
+    {
+      key: 'admin.token',
+      kind: words('token', { allowed: 'at least 16 characters', minLength: 16 }),
+      otherwise: 'none',
+      secret: true,
+      help: 'what opens the admin API and /metrics',
+    },
+    {
+      key: 'admin.port',
+      kind: wholeNumber(0, 65_535),
+      otherwise: 'none',
+      help: 'port of this machine alone for the admin API and /metrics, without a token',
+    },
+    {
+      key: 'metrics',
+      kind: yesOrNo,
+      default: true,
+      help: 'count what /metrics shows, where there is an admin token or port',
+    },
+  ],
+}
+
+/** All of them, in the order in which the help and `rejoin config` show them. */
+export const settings: readonly GroupedSetting[] = Object.entries(groups).flatMap(([group, members]) =>
+  members.map((setting) => ({ ...setting, group })),
+)
+
+/** Whether there is a flag for it: not for what others on the machine must not see in the list of processes. */
+export function hasFlag({ kind, secret }: Setting): boolean {
+  return !secret && kind.argument !== 'json'
+}
+
+/** Without the dashes. */
+export function flagOf({ key, flag }: Setting): string {
+  return flag ?? key.replaceAll('.', '-').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+}
+
+export function variableOf(setting: Setting): string {
+  return `REJOIN_${flagOf(setting).replaceAll('-', '_').toUpperCase()}`
+}

@@ -1,0 +1,49 @@
+import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
+import type { Rejection } from './options.ts'
+
+/**
+ * The deadlines of HTTP/1 for a connection of HTTP/2, for which Node has none: one that asks for nothing is closed, and so
+ * is a request whose body does not come.
+ */
+export function limitSession(session: ServerHttp2Session, limits: SessionLimits): void {
+  const { headersTimeoutMs, requestTimeoutMs, onReject } = limits
+  let open = 0
+  let idle: NodeJS.Timeout | undefined
+
+  function wait(ms: number): void {
+    // Also against a head that comes byte by byte: until it is whole, nothing is asked for.
+    idle = setTimeout(() => session.destroy(), ms).unref()
+  }
+
+  session.on('stream', (stream: ServerHttp2Stream) => {
+    open += 1
+    clearTimeout(idle)
+    limitBody(stream)
+    stream.once('close', () => {
+      open -= 1
+      if (open === 0 && !session.destroyed) wait(Math.max(headersTimeoutMs, keepAliveMs))
+    })
+  })
+  session.once('close', () => clearTimeout(idle))
+  wait(headersTimeoutMs)
+
+  function limitBody(stream: ServerHttp2Stream): void {
+    if (stream.endAfterHeaders) return
+    const late = setTimeout(() => {
+      onReject('deadline')
+      stream.close()
+    }, requestTimeoutMs).unref()
+    const done = () => clearTimeout(late)
+    stream.once('end', done)
+    stream.once('close', done)
+  }
+}
+
+export interface SessionLimits {
+  readonly headersTimeoutMs: number
+  readonly requestTimeoutMs: number
+  onReject(kind: Rejection): void
+}
+
+// A page that polls, or that has lost one stream, comes back within this and needs no new handshake.
+const keepAliveMs = 60_000

@@ -1,0 +1,39 @@
+/** What one request may cost, and one publisher. */
+export interface RequestLimits {
+  /**
+   * Channels of one stream or poll. More is refused with 400.
+   * @defaultValue 100, which is also the most
+   */
+  maxChannels?: number
+  /**
+   * Publish requests a second of one subject; of one address where there are no subjects. What is over it gets 429, with
+   * the time to wait in `Retry-After`. A batch counts once.
+   * @defaultValue Infinity
+   */
+  maxPublishesPerSecond?: number
+  /**
+   * Publish requests that may come at once after a pause.
+   * @defaultValue maxPublishesPerSecond
+   */
+  publishBurst?: number
+  /**
+   * Bytes of one publish. More is refused with 413.
+   * @defaultValue 262144, which is also the most
+   */
+  maxBodyBytes?: number
+  /**
+   * Until when the head of a request has to be there, in milliseconds, and over HTTP/2 until when a connection has to ask
+   * for something. Shorter frees the connections of attackers sooner, and cuts off clients on very slow lines.
+   * @defaultValue 10000
+   */
+  headersTimeoutMs?: number
+  /**
+   * Until when a whole request has to be there, its body included, in milliseconds. Answers, streams above all, may take
+   * as long as they like.
+   * @defaultValue 30000
+   */
+  requestTimeoutMs?: number
+}
+
+/** Why a request was refused before the hub saw it. */
+export type Rejection = 'body' | 'channels' | 'deadline' | 'headers' | 'malformed' | 'publish-rate'

@@ -1,0 +1,181 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { type Given, loadConfig } from '../src/config/load.ts'
+import { hasFlag, settings } from '../src/config/settings.ts'
+import { runProgram } from '../src/program.ts'
+
+describe('who is believed', () => {
+  test('a flag over the environment, that over the file, and that over what holds anyway', async () => {
+    const file = configFile({ port: 1, host: 'file', log: 'memory', limits: { maxPerIp: 1 } })
+    const { config, values } = await load({
+      flags: { port: '3' },
+      env: { REJOIN_PORT: '2', REJOIN_HOST: 'environment' },
+      file,
+    })
+    expect(config).toMatchObject({ port: 3, host: 'environment', log: 'memory', limits: { maxPerIp: 1 } })
+    const origins = Object.fromEntries(values.map(({ setting, origin }) => [setting.key, origin]))
+    expect(origins).toMatchObject({ port: '--port', host: 'REJOIN_HOST', log: file, drainMs: 'default' })
+  })
+
+  test('the file that REJOIN_CONFIG names, unless a flag names another', async () => {
+    const env = { REJOIN_CONFIG: configFile({ port: 1 }) }
+    expect((await load({ env })).config.port).toBe(1)
+    expect((await load({ env, file: configFile({ port: 2 }) })).config.port).toBe(2)
+  })
+
+  test('a variable that is set to nothing says nothing', async () => {
+    expect((await load({ env: { REJOIN_PORT: '' } })).config.port).toBe(4747)
+  })
+
+  test('a variable says yes and no by words and by digits', async () => {
+    expect((await load({ env: { REJOIN_INSECURE: '1', REJOIN_TLS_HTTP2: 'false' } })).config).toMatchObject({
+      insecure: true,
+      tls: { http2: false },
+    })
+  })
+
+  test('what a channel keeps depends on the log it is kept in', async () => {
+    expect((await load()).config.window.maxEvents).toBe(10_000)
+    expect((await load({ flags: { log: 'memory' } })).config.window.maxEvents).toBe(1000)
+    expect((await load({ flags: { log: 'memory', 'window-max-events': '7' } })).config.window.maxEvents).toBe(7)
+  })
+})
+
+describe('what is wrong is said by its name, with what was found and what is allowed', () => {
+  test('in a file', async () => {
+    const file = configFile({
+      port: 70_000,
+      host: '',
+      log: 'redis',
+      insecure: 'yes',
+      retryMs: 'soon',
+      window: { maxEvents: 1.5, maxAge: 1000 },
+      limits: { maxConnections: 'many', maxPerIp: 0 },
+      tls: 'cert.pem',
+      prot: 80,
+    })
+    expect(await complaint({ file })).toMatchInlineSnapshot(`
+      "11 settings are wrong.
+
+        "port" in rejoin.config.json is 70000. Give a whole number from 0 to 65535.
+        "host" in rejoin.config.json is "". Give a name or an address of this machine.
+        "insecure" in rejoin.config.json is "yes". Give true or false.
+        "log" in rejoin.config.json is "redis". Give lmdb or memory.
+        "window.maxEvents" in rejoin.config.json is 1.5. Give a whole number of at least 1.
+        "window.maxAge" in rejoin.config.json is no setting. In "window" there are maxAgeMs, maxBytes, maxEvents.
+        "retryMs" in rejoin.config.json is "soon". Give a whole number from 500 to 60000, or "adaptive".
+        "limits.maxConnections" in rejoin.config.json is "many". Give a whole number of at least 1.
+        "limits.maxPerIp" in rejoin.config.json is 0. Give a whole number of at least 1.
+        "tls" in rejoin.config.json is "cert.pem". Give an object.
+        "prot" in rejoin.config.json is no setting. There are access, admin, data, drainMs, durability, heartbeatMs, host, hotBytes, insecure, limits, log, logLevel, maxReplayAgeMs, maxReplayEvents, metrics, playground, port, retryMs, sinkBudgetBytes, stallTimeoutMs, tls, trustProxy, window."
+    `)
+  })
+
+  test('in flags and variables', async () => {
+    const given = {
+      flags: { port: '80x', log: 'sqlite', 'retry-ms': '1' },
+      env: { REJOIN_DRAIN_MS: '-1', REJOIN_INSECURE: 'si', REJOIN_LIMITS_MAX_BODY_BYTES: '300000' },
+    }
+    expect(await complaint(given)).toMatchInlineSnapshot(`
+      "6 settings are wrong.
+
+        --port is "80x". Give a whole number from 0 to 65535.
+        REJOIN_INSECURE is "si". Give true or false.
+        REJOIN_DRAIN_MS is "-1". Give a whole number from 0 to 600000.
+        --log is "sqlite". Give lmdb or memory.
+        --retry-ms is 1. Give a whole number from 500 to 60000, or "adaptive".
+        REJOIN_LIMITS_MAX_BODY_BYTES is 300000. Give a whole number from 1 to 262144."
+    `)
+  })
+
+  test('in a file that is something else', async () => {
+    const complaints = await Promise.all(
+      ['[]', '"port"', 'null', '{', '{ "port": 80,\n "host": localhost }', '{\n  "port": 80,\n}', ''].map((text) =>
+        complaint({ file: writtenFile(text) }),
+      ),
+    )
+    expect(complaints.join('\n')).toMatchInlineSnapshot(`
+      "rejoin.config.json holds no object. Write settings as {"port": 4747}.
+      rejoin.config.json holds no object. Write settings as {"port": 4747}.
+      rejoin.config.json holds no object. Write settings as {"port": 4747}.
+      rejoin.config.json is not JSON: see line 1.
+      rejoin.config.json is not JSON: see line 2.
+      rejoin.config.json is not JSON: see line 2.
+      rejoin.config.json is not JSON: see line 1."
+    `)
+  })
+
+  test('a value that is very long is not repeated as a whole', async () => {
+    expect((await complaint({ flags: { port: 'x'.repeat(1000) } })).length).toBeLessThan(200)
+  })
+})
+
+describe('rejoin config', () => {
+  test('prints what holds and who said so', async () => {
+    const file = configFile({ limits: { maxPerIp: 20 } })
+    const { stdout, exitCode } = await run(['config', '--config', file, '--port', '80'], { REJOIN_HOST: '::1' })
+    expect(exitCode).toBeUndefined()
+    const rows = stdout.split('\n').map((line) => line.split(/ {2,}/))
+    expect(rows).toContainEqual(['port', '80', '--port'])
+    expect(rows).toContainEqual(['host', '::1', 'REJOIN_HOST'])
+    expect(rows).toContainEqual(['limits.maxPerIp', '20', file])
+    expect(rows).toContainEqual(['limits.maxConnections', '(no limit)', 'default'])
+    expect(rows.filter((row) => row.length === 3)).toHaveLength(settings.length)
+  })
+
+  test('names variables that look like ours and are not', async () => {
+    const { stdout } = await run(['config'], { REJOIN_PROT: '80' })
+    expect(stdout).toContain('REJOIN_PROT is set, and is no setting: it is not read.\n')
+  })
+
+  test('complains like serve does', async () => {
+    const { stderr, exitCode } = await run(['config', '--port', 'x'])
+    expect(stderr).toBe('rejoin: --port is "x". Give a whole number from 0 to 65535.\n')
+    expect(exitCode).toBe(1)
+  })
+})
+
+test('what a flag would show to everybody on the machine has none', () => {
+  expect(settings.filter(({ secret }) => secret).filter(hasFlag)).toEqual([])
+})
+
+function load({ flags = {}, env = {}, file }: Partial<Given> = {}) {
+  return loadConfig({ flags, env, file })
+}
+
+async function complaint(given: Partial<Given>): Promise<string> {
+  const error = await load(given).then(
+    () => expect.fail('It was taken as it is.'),
+    (error: Error) => error,
+  )
+  return given.file === undefined ? error.message : error.message.replaceAll(given.file, 'rejoin.config.json')
+}
+
+function configFile(content: unknown): string {
+  return writtenFile(JSON.stringify(content))
+}
+
+function writtenFile(text: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'rejoin-config-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'rejoin.config.json')
+  writeFileSync(file, text)
+  return file
+}
+
+async function run(args: string[], env: Record<string, string> = {}) {
+  const stdout: string[] = []
+  const stderr: string[] = []
+  const host = {
+    stdout: { write: (text: string) => stdout.push(text) },
+    stderr: { write: (text: string) => stderr.push(text) },
+    env,
+    exitCode: undefined as number | string | null | undefined,
+    on: () => undefined,
+    exit: () => undefined,
+  }
+  await runProgram(args, host)
+  return { exitCode: host.exitCode, stdout: stdout.join(''), stderr: stderr.join('') }
+}

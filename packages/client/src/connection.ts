@@ -194,7 +194,10 @@ function due(next: Draft, moment: Moment): void {
  */
 function wake(next: Draft, moment: Moment): void {
   next.attempt = 0
-  if ((next.state === 'backoff' ? next.notBefore : deadAt(next)) <= moment.now) open(next, moment)
+  const { notBefore, state } = next
+  if ((state === 'backoff' ? notBefore : deadAt(next)) <= moment.now) open(next, moment)
+  // While it was hidden it waited for nothing.
+  else if (state === 'backoff') next.nextRetryAt ??= notBefore
 }
 
 function open(next: Draft, { now }: Moment): void {

@@ -60,7 +60,7 @@ export interface EventStream<Events extends object = Record<string, unknown>> {
   getSnapshot(): StreamSnapshot<Events>
   /**
    * Every event, for `for await`. The stream is read at the pace of the loop, and an event counts as handled when the loop
-   * asks for the next one: nothing is dropped, and nothing piles up here, as the hub keeps what waits. Handlers of the same
+   * asks for the next one, or is left: nothing is dropped, and nothing piles up here, as the hub keeps what waits. Handlers of the same
    * stream go at that pace too. The loop ends when the stream is closed, for whichever reason.
    */
   [Symbol.asyncIterator](): AsyncGenerator<AnyEvent<Events>, void>

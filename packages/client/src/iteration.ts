@@ -12,6 +12,7 @@ export async function* iterate(
   onOffer: (handler: Handler<StreamEvent>) => Off,
   onState: (handler: Handler<StreamState>) => Off,
 ): AsyncGenerator<StreamEvent, void> {
+  let isOver = false
   let release: Off | undefined
   let arrive!: (event?: StreamEvent) => void
   let arrival = next()
@@ -22,16 +23,20 @@ export async function* iterate(
         release = resolve
       })
     }),
-    onState(({ state }) => state === 'closed' && arrive()),
+    onState(({ state }) => {
+      isOver = state === 'closed'
+      if (isOver) arrive()
+    }),
   ]
   try {
-    for (;;) {
+    do {
       const event = await arrival
       if (!event) return
       arrival = next()
       yield event
       release?.()
-    }
+      // Looked at, because the end may have come while an event was on its way to the loop.
+    } while (!isOver)
   } finally {
     for (const off of offs) off()
     release?.()

@@ -29,9 +29,11 @@ export function longPollTransport({ address, options, clock }: TransportParts): 
       if (signal.aborted) return
       const answer = (await response.json()) as PollAnswer
       sink.tell({ type: 'bytes' })
-      sink.tell({ type: 'retry', ms: answer.retryMs })
+      if (answer.retryMs > 0) sink.tell({ type: 'retry', ms: answer.retryMs })
 
       for (const { id, type, data } of answer.events) {
+        // Of something that is no hub, of which the same is to be expected.
+        if (typeof type !== 'string' || typeof data !== 'string') return
         lastId = id ?? lastId
         if (type === 'hello') {
           const { requested, heartbeatMs = longestWaitMs } = JSON.parse(data) as Partial<Hello>
@@ -45,8 +47,9 @@ export function longPollTransport({ address, options, clock }: TransportParts): 
         if (signal.aborted || type === 'close') return
       }
       // Something on the way answers in the hub's place, or the hub is not ours: to ask at once would be to ask for ever.
-      if (answer.cursor === cursor && clock.now() - askedAt < waitMs / 2 && !isFirst) return
-      cursor = answer.cursor
+      const { cursor: reached = null } = answer
+      if (reached === cursor && clock.now() - askedAt < waitMs / 2 && !isFirst) return
+      cursor = reached
     }
   }
 }

@@ -16,7 +16,8 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
   /**
    * Keeps the cursor beyond the page, in `sessionStorage` ('session') or in a store of yours. A cursor that is found
    * there takes the place of `from`. It is saved after the handlers have run, so that a page that is left in between
-   * gets the event again. Give a store of your own when several users share a tab: 'session' goes by the URL alone.
+   * gets the event again. Give a store of your own when several users share a tab, or
+   * several streams a URL: 'session' goes by the URL alone.
    * @defaultValue none: a page that is loaded again starts anew
    */
   persist?: 'session' | CursorStore

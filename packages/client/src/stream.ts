@@ -33,11 +33,13 @@ export function connect<Events extends object = Record<string, unknown>>(
 ): EventStream<Events>
 export function connect<Events extends object>(url: string | URL, options: ConnectOptions = {}): EventStream<Events> {
   const { retryMs = 500, maxRetryMs = 30_000, maxRetries = Infinity, keep = 100, clock = systemClock } = options
-  const { persist, pauseWhenHidden, reports, transports = ['fetch', 'long-poll'] } = options
+  const { from = null, persist, pauseWhenHidden, reports, transports = ['fetch', 'long-poll'] } = options
   const numbers = { retryMs, maxRetryMs, maxRetries, keep }
-  checkNumbers(numbers)
+  for (const [name, value] of Object.entries(numbers)) {
+    if (!(value >= 0)) throw invalidOption(`${name} is ${value}. Give a number from 0 up.`)
+  }
+  if (from !== null && !isIdText(from)) throw invalidOption(`from is ${JSON.stringify(from)}. Give an id, or nothing.`)
   const address = resolveAddress(url)
-  const key = address.href
   const policy = {
     ...options,
     ...numbers,
@@ -46,7 +48,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     random: () => clock.random(),
   }
 
-  let connection = newConnection(readCursor(options.from), crypto.randomUUID?.() ?? `${Math.random()}`)
+  let connection = newConnection(from, crypto.randomUUID?.() ?? `${Math.random()}`)
   let begun = false
   // The connection whose last events the machine has yet to hear of, and the place that they lead to. A step per event
   // would be the dearest part of a small one, so that those of a chunk share one: nobody can see the difference.
@@ -90,11 +92,15 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   }
 
   onWake((type) => (type !== 'hide' || pauseWhenHidden) && dispatch({ type }), life.signal)
-  if (reports) void import('./reconnect-reports.ts').then((it) => it.reportReconnects(onState, address, reports, clock))
+  if (reports) {
+    void import('./reconnect-reports.ts')
+      .then((it) => it.reportReconnects(onState, address, reports, clock))
+      .catch(report)
+  }
   if (!persist) begin()
   else {
     void import('./persistence.ts')
-      .then((it) => it.persistCursor(persist, `rejoin:${key}`, () => show().cursor, listeners.add))
+      .then((it) => it.persistCursor(persist, `rejoin:${address}`, show, listeners.add))
       .catch(report)
       .then(begin)
   }
@@ -154,7 +160,8 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     // Not in this turn: a transport asks the user's code for headers, which may speak of the stream that `connect` has
     // yet to return.
     void loadTransport(transports[request.rung], parts)
-      .then((transport) => transport(request, sink, signal))
+      // Who reconnected or closed meanwhile has no use for it.
+      .then((transport) => (signal.aborted ? undefined : transport(request, sink, signal)))
       // A failure is told like an end: what it was is on the console of whoever looks.
       .catch(() => undefined)
       .then(() => tell({ type: 'ended' }))
@@ -197,15 +204,4 @@ async function loadTransport(name: TransportName | undefined, parts: TransportPa
   if (name === 'event-source') return (await import('./event-source-transport.ts')).eventSourceTransport(parts)
   if (name === 'long-poll') return (await import('./long-poll-transport.ts')).longPollTransport(parts)
   return fetchTransport(parts)
-}
-
-function checkNumbers(numbers: Record<string, number>): void {
-  for (const name in numbers) {
-    if (!(numbers[name]! >= 0)) throw invalidOption(`${name} is ${numbers[name]}. Give a number from 0 up.`)
-  }
-}
-
-function readCursor(from: string | null = null): string | null {
-  if (from === null || isIdText(from)) return from
-  throw invalidOption(`from is ${JSON.stringify(from)}, which is no id. Leave it out.`)
 }

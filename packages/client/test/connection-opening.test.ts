@@ -93,6 +93,17 @@ describe('a page that is hidden', () => {
     expect(is().state).toBe('connecting')
   })
 
+  test('comes back when the server has said, also when it is seen before that', () => {
+    const { is, input, tell, at } = machine()
+    tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 20_000 })
+    input({ type: 'hide' })
+    at(5000)
+    input({ type: 'wake' })
+    expect(is()).toMatchObject({ state: 'backoff', nextRetryAt: 20_000 })
+    at(20_000)
+    expect(is().state).toBe('connecting')
+  })
+
   test('has no timer either when it was waiting for a retry', () => {
     const { input, tell, timer } = machine()
     tell({ type: 'ended' })

@@ -20,7 +20,7 @@ const report: fc.Arbitrary<Report> = fc.oneof(
   }),
   fc.record({ type: fc.constantFrom('event' as const, 'id' as const), id }),
   fc.record({ type: fc.constant('retry' as const), ms: fc.nat(10_000) }),
-  fc.record({ type: fc.constant('bytes' as const) }),
+  fc.record({ type: fc.constantFrom('bytes' as const, 'unusable' as const) }),
   fc.record({ type: fc.constant('paused' as const), paused: fc.boolean() }),
   fc.record({ type: fc.constant('sync' as const) }),
   fc.record({
@@ -98,6 +98,7 @@ function followed(cursor: string | null, luck: number) {
     expect(timerAt).toBe(is.timerAt)
     if (is.state === 'closed') expect(timerAt).toBe(Infinity)
     if (is.state === 'backoff') expect(timerAt).toBe(is.nextRetryAt ?? Infinity)
+    if (is.state === 'backoff' && input.type === 'wake') expect(is.nextRetryAt).not.toBeNull()
     // Only a page that is hidden waits for nothing but to be seen.
     if (is.state === 'backoff' && is.nextRetryAt === null)
       expect(input.type === 'hide' || before.nextRetryAt === null).toBe(true)

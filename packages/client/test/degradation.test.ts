@@ -48,6 +48,29 @@ test('a server that cannot be polled is streamed from again', async () => {
   expect(await events.until(1)).toEqual(['e1'])
 })
 
+test('an answer to a poll that is none of a hub is followed by another attempt, after a wait like any other', async () => {
+  const { stream } = start({ from: 'e1', transports: ['long-poll'] })
+  for (const body of ['{}', '{"events":[],"cursor":null,"retryMs":"soon"}', 'null', '{"events":[{}]}']) {
+    const poll = await server.visit()
+    poll.answer(200, { 'content-type': 'application/json' })
+    poll.write(body)
+    poll.end()
+    if (body.includes('retryMs')) (await server.visit()).cut()
+    expect(stream.cursor).toBe('e1')
+    expect((await stateOf(stream, 'backoff')).nextRetryAt).toBeGreaterThan(clock.now())
+    await retried(stream)
+  }
+})
+
+test('a stream that is told to reconnect again and again asks once, and leaves nothing open', async () => {
+  const { made, closed, stream } = startNative()
+  for (let time = 0; time < 50; time++) stream.reconnect()
+  await vi.waitFor(() => expect(made).toHaveBeenCalled())
+  expect(made).toHaveBeenCalledOnce()
+  stream.close()
+  expect(closed).toHaveBeenCalledOnce()
+})
+
 test('a user who wants one transport gets no other', async () => {
   const { stream } = start({ transports: ['fetch'] })
   for (let attempt = 0; attempt < 5; attempt++) {
@@ -91,15 +114,18 @@ test('a stream whose only transport cannot be used is closed, and says why', asy
 function startNative(options: ConnectOptions = {}) {
   const report = vi.spyOn(console, 'error').mockReturnValue()
   const made = vi.fn()
+  const closed = vi.fn()
   class Silent extends EventTarget {
     constructor() {
       super()
       made()
     }
-    close() {}
+    close() {
+      closed()
+    }
   }
   vi.stubGlobal('EventSource', Silent)
   const stream = connect(server.url, { clock, transports: ['event-source', 'long-poll'], ...options })
   opened.push(stream)
-  return { report, made, stream }
+  return { report, made, closed, stream }
 }

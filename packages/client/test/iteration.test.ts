@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { message } from './scripted-server.ts'
-import { server, start } from './stage.ts'
+import { moved, server, start } from './stage.ts'
 
 test('a loop gets every event, and ends when the stream is closed', async () => {
   const { stream } = start()
@@ -67,6 +67,19 @@ test('an event in the hands of a loop is not delivered again by the next connect
   await looped
   expect(seen).toEqual(['e1', 'e2'])
   expect(events.data()).toEqual(['e1', 'e2'])
+})
+
+test('a loop ends when the stream is closed while an event is on its way to it', async () => {
+  const { stream } = start()
+  stream.on('message', () => queueMicrotask(() => stream.close()))
+  const seen: string[] = []
+  const looped = (async () => {
+    for await (const { id } of stream) seen.push(id)
+  })()
+  ;(await server.stream()).send(...message('e1'))
+  await looped
+  expect(seen).toEqual(['e1'])
+  await moved(stream, 'e1')
 })
 
 test('a loop over a stream that is closed ends at once', async () => {

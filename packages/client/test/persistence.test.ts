@@ -27,6 +27,20 @@ test('a page that is loaded again continues where it was', async () => {
   expect((await server.visit()).headers['last-event-id']).toBe('e2')
 })
 
+test('two streams of one URL do not share a place in silence', async () => {
+  storage()
+  const error = vi.spyOn(console, 'error').mockReturnValue()
+  const { stream } = start({ persist: 'session' })
+  start({ persist: 'session' })
+  await server.visit()
+  await server.visit()
+  expect(error).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'invalid-option' }))
+  stream.close()
+  start({ persist: 'session' })
+  await server.visit()
+  expect(error).toHaveBeenCalledOnce()
+})
+
 test('a place is saved after the handlers have run, so that a page left in between gets the event again', async () => {
   const log: unknown[] = []
   const store = { load: () => null, save: (cursor: string | null) => log.push(cursor) }

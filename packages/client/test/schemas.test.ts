@@ -36,6 +36,12 @@ test('handlers get what the schema of their type makes of the data, typed', asyn
   expect(await events.until(2)).toEqual([new Date(86_400_000), 'unchecked'])
 })
 
+test.each(['constructor', 'toString', '__proto__'])('a type named %s has no schema by accident', async (type) => {
+  const { events } = start({ schemas: { shipped: date } })
+  ;(await server.stream()).send(`event: ${type}`, 'data: 1')
+  expect(await events.until(1)).toEqual([1])
+})
+
 test('what a schema refuses goes to onInvalid with the issues, and counts as handled', async () => {
   const { stream, events } = start({ schemas: { shipped: date } })
   const invalid: unknown[] = []

@@ -156,7 +156,7 @@ interface Attempted {
 /** The hub's own words, or, when something else answered in its place, the status. */
 async function readError(response: Response): Promise<RejoinError> {
   const { status } = response
-  const { error }: { error?: { code: ErrorCode; message: string } } = await response.json().catch(() => ({}))
+  const { error }: { error?: { code: ErrorCode; message: string } } = Object(await response.json().catch(() => null))
   const retryable = status === 408 || status === 425 || status === 429 || status >= 500
   if (error && errorCodes.includes(error.code)) return new RejoinError(error.message, { code: error.code, retryable })
   // A browser shows a redirect as status 0.

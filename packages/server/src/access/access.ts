@@ -57,11 +57,10 @@ export function createAccess(rules: AccessRules, { now = Date.now }: { now?: () 
   async function identify(token: string): Promise<Identity> {
     if (token.length > maxTokenLength) throw notGood(`The token is over ${maxTokenLength} characters.`)
     const digest = digestOf(token)
-    const name = digest.toString('base64')
-    let identity = verified.get(name)
+    let identity = verified.get(digest)
     if (!identity) {
       identity = (token.length >= minKeyLength && keyOwner(digest)) || (await checkJwt(token))
-      verified.add(name, identity)
+      verified.add(digest, identity)
     }
     if (identity.grant.expiresAt !== undefined && identity.grant.expiresAt <= now()) throw notGood(expired)
     if (revocations.has(identity)) throw notGood('These rights were taken back. Get a new token.')

@@ -4,15 +4,16 @@ import { checkPatterns } from './rights.ts'
 import type { ApiKeyRule } from './rules.ts'
 
 /** Finds whose key has this digest. It looks at all of them, so that the time it takes does not tell which one came close. */
-export function createApiKeys(rules: readonly ApiKeyRule[]): (digest: Buffer) => Identity | undefined {
+export function createApiKeys(rules: readonly ApiKeyRule[]): (digest: string) => Identity | undefined {
   const keys = rules.map(readRule)
   const names = new Set(rules.map(({ name }) => name))
   if (names.size < rules.length) throw badRule('Two API keys have the same name. Give each a name of its own.')
 
   return (digest) => {
+    const presented = Buffer.from(digest, 'base64')
     let found: Identity | undefined
     for (const { sha256, identity } of keys) {
-      if (timingSafeEqual(sha256, digest)) found = identity
+      if (timingSafeEqual(sha256, presented)) found = identity
     }
     return found
   }

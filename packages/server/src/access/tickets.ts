@@ -54,7 +54,7 @@ export function createTickets(ticketMs: number, now: () => number): Tickets {
     issue(token, subject, notAfter) {
       makeRoom(subject)
       const ticket = randomBytes(24).toString('base64url')
-      const key = keyOf(ticket)
+      const key = digestOf(ticket)
       const voidAt = now() + ticketMs
       const expiresAt = Math.min(voidAt, notAfter)
       issued.set(key, { token, subject, voidAt, expiresAt })
@@ -62,7 +62,7 @@ export function createTickets(ticketMs: number, now: () => number): Tickets {
       return { ticket, expiresAt }
     },
     redeem(ticket) {
-      const entry = remove(keyOf(ticket))
+      const entry = remove(digestOf(ticket))
       return entry && entry.expiresAt > now() ? entry.token : undefined
     },
   }
@@ -72,8 +72,4 @@ interface Issued extends Pick<Ticket, 'expiresAt'> {
   readonly token: string
   readonly subject: string
   readonly voidAt: number
-}
-
-function keyOf(ticket: string): string {
-  return digestOf(ticket).toString('base64')
 }

@@ -68,7 +68,7 @@ export async function openLog(options: OpeningOptions): Promise<OpenedLog> {
 }
 
 async function restore(store: Store, { codec, environment }: OpeningOptions): Promise<Restored> {
-  if (!store.isWhole(checkedAtOpen)) {
+  if (!store.isWhole({ walked: checkedAtOpen, counted: countedAtOpen })) {
     throw new RejoinError(
       `The log in ${store.directory} is damaged, and a write would lose more of it. Restore it, or choose another folder.`,
       { code: 'log-unavailable' },
@@ -108,6 +108,9 @@ async function checkChannels(store: Store, state: LogState): Promise<void> {
 }
 
 const checkedAtOpen = 200_000
+
+// A million channels with an event each are two million, and 0.25 s of a start that may take 2 s.
+const countedAtOpen = 5_000_000
 
 interface Restored {
   readonly state: LogState

@@ -24,10 +24,11 @@ export interface Store {
    */
   reading<Result>(task: () => Result | Promise<Result>): Promise<Result>
   /**
-   * Whether its keys are in order, and as many as its root says. A page whose list of keys is damaged loses others with
-   * the next write to it; where it cannot be read at all, this throws. True unseen when there are more than `most`.
+   * Whether its keys are as many as its root says, and in order. A page whose list of keys is damaged loses others with the
+   * next write to it; where it cannot be read at all, this throws. Order is looked at up to `most.walked` keys, 1 µs each,
+   * and their number up to `most.counted`, 0.12 µs each.
    */
-  isWhole(most: number): boolean
+  isWhole(most: { walked: number; counted: number }): boolean
   /** Runs `task` while no other process writes to the file or does the same. */
   exclusively<Result>(task: () => Result): Result
   close(): Promise<void>
@@ -112,15 +113,15 @@ function storeOn(handle: Handle, directory: string): Store {
     isWhole(most) {
       const { database } = handle
       const { entryCount } = database.getStats() as { entryCount: number }
-      if (entryCount > most) return true
-      let count = 0
+      if (entryCount > most.counted) return true
+      if (database.getKeysCount() !== entryCount) return false
+      if (entryCount > most.walked) return true
       let before: Buffer = Buffer.alloc(0)
       for (const key of database.getKeys()) {
         if (Buffer.compare(key, before) <= 0) return false
         before = key
-        count += 1
       }
-      return count === entryCount
+      return true
     },
     exclusively: (task) => handle.database.transactionSync(task),
     close: () => handle.close(),

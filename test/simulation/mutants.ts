@@ -15,7 +15,7 @@ export interface Mutant {
 
 const session = 'hub/src/hub/session.ts'
 const audience = 'hub/src/hub/audience.ts'
-const joinInThisStep = ' || !live.join(this, this.#cursor)) return false\n'
+const joinInThisStep = '    if (!live.join(this, this.#cursor)) return false\n'
 
 export const mutants: readonly Mutant[] = [
   {
@@ -83,8 +83,7 @@ export const mutants: readonly Mutant[] = [
       {
         file: session,
         find: joinInThisStep,
-        replace: `) return false
-    this.#context.environment.endOfTurn(() => this.mode === 'live' && live.join(this, live.head))
+        replace: `    this.#context.environment.endOfTurn(() => this.mode === 'live' && live.join(this, live.head))
 `,
       },
     ],
@@ -115,8 +114,7 @@ export const mutants: readonly Mutant[] = [
       {
         file: session,
         find: joinInThisStep,
-        replace: `) return false
-    void this.#context.log
+        replace: `    void this.#context.log
       .windows(this.subscription.channels)
       .then(() => this.mode === 'live' && live.join(this, live.head))
 `,

@@ -12,17 +12,20 @@ import type {
 } from '@rejoin/hub'
 import {
   comparePositions,
+  covers,
   createClock,
   createEpoch,
   createIdFormats,
   type History,
   type IdCodec,
   isAfter,
+  isPattern,
   isSame,
   latest,
   openBranch,
   origin,
   type Position,
+  RejoinError,
 } from '@rejoin/protocol'
 import { beginning, type Machine } from './simulated-machine.ts'
 import type { Place, Truth } from './truth.ts'
@@ -83,6 +86,14 @@ function insert(places: Place[], place: Place): void {
   places.splice(at, 0, place)
 }
 
+function attempt<Value>(decide: () => Value): { value: Value } | { error: unknown } {
+  try {
+    return { value: decide() }
+  } catch (error) {
+    return { error }
+  }
+}
+
 /** How a log can be broken. */
 export type LogFlaw =
   /** The tail asks for what is new as of now until it has got something once: what came between two asks is skipped. */
@@ -103,6 +114,9 @@ interface Channel {
   previous: Position
   trimmedThrough: Position
   invalidatedThrough: Position
+  ended?: LogEvent
+  /** The newest event of each key. */
+  retained: Map<string, LogEvent>
 }
 
 export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
@@ -125,7 +139,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   wipe()
 
   function countReads(names: readonly string[], by: number): void {
-    for (const name of names) readsUnderWay.set(name, (readsUnderWay.get(name) ?? 0) + by)
+    for (const name of names.flatMap(under)) readsUnderWay.set(name, (readsUnderWay.get(name) ?? 0) + by)
   }
 
   function now(): number {
@@ -162,7 +176,8 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   function channelOf(name: string): Channel {
     let channel = channels.get(name)
     if (!channel) {
-      channel = { events: [], previous: origin, trimmedThrough: origin, invalidatedThrough: origin }
+      const unused = { events: [], previous: origin, trimmedThrough: origin, invalidatedThrough: origin }
+      channel = { ...unused, retained: new Map() }
       channels.set(name, channel)
     }
     return channel
@@ -186,13 +201,15 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     return channel
   }
 
-  function place(kind: 'event' | 'invalidation', entry: NewEvent, position: Position): LogEvent {
+  function place(kind: LogEvent['kind'], entry: NewEvent, position: Position): LogEvent {
     const channel = channelOf(entry.channel)
     const event: LogEvent = { ...entry, kind, position, at: now(), previous: channel.previous }
-    const { name } = kind === 'event' ? (JSON.parse(entry.data) as { name: string }) : { name: undefined }
+    const { name } = entry.data === '' ? { name: undefined } : (JSON.parse(entry.data) as { name: string })
     const noticed = noted({ kind, position, event, ...(name === undefined ? {} : { name }) })
-    channel.previous = position
+    if (kind === 'event' || kind === 'invalidation') channel.previous = position
     if (kind === 'event') insert(channel.events, noticed)
+    if (entry.forget) channel.retained.delete(entry.key!)
+    else if (entry.key !== undefined) channel.retained.set(entry.key, event)
     insert(feed, noticed)
     batchOf.set(noticed, batch)
     if (feed.length > options.feedEvents)
@@ -205,8 +222,12 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     const name = key && JSON.stringify([key.scope, key.key])
     const earlier = name === undefined ? undefined : once.get(name)
     if (earlier) return { ...earlier, repeated: true }
+    const ended = entries.find((entry) => channels.get(entry.channel)?.ended)
+    if (ended) throw new RejoinError(`${ended.channel} has ended.`, { code: 'channel-ended' })
     batch += 1
-    const places = entries.map((entry, index) => place('event', entry, drawn?.[index] ?? clock.next()))
+    const places = entries.map((entry, index) =>
+      place(entry.live ? 'live' : 'event', entry, drawn?.[index] ?? clock.next()),
+    )
     for (const channel of new Set(entries.map((entry) => entry.channel))) applyWindow(channel)
     const appended = { places, repeated: false }
     if (name !== undefined) once.set(name, appended)
@@ -221,13 +242,28 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     const entry = place('invalidation', { channel: name, type: '', data: '' }, clock.next())
     channel.trimmedThrough = entry.position
     channel.invalidatedThrough = entry.position
+    channel.retained.clear()
     for (const wake of tails) wake()
     return entry
   }
 
+  function end(name: string): LogEvent {
+    const channel = channelOf(name)
+    if (channel.ended) return channel.ended
+    batch += 1
+    channel.ended = place('end', { channel: name, type: '', data: '' }, clock.next())
+    for (const wake of tails) wake()
+    return channel.ended
+  }
+
+  /** The channels that a name stands for. */
+  function under(name: string): string[] {
+    return isPattern(name) ? [...channels.keys()].filter((channel) => covers(name, channel)) : [name]
+  }
+
   function gapAfter(names: readonly string[], after: Position): Gap | undefined {
-    const asked = names.map((name) => ({ name, ...applyWindow(name) }))
-    const whole = asked.map((channel) => channel.trimmedThrough).reduce(latest)
+    const asked = names.flatMap((name) => under(name).map((channel) => ({ name, ...applyWindow(channel) })))
+    const whole = asked.map((channel) => channel.trimmedThrough).reduce(latest, origin)
     // A place that was given out and then lost. The reader behind it holds what never was.
     const fork = history.findLast(
       (branch) => branch.fork && isAfter(after, branch.fork) && isAfter(branch.first, after),
@@ -239,7 +275,8 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     if (lost.length === 0) return undefined
     const forced = lost.some((channel) => isAfter(channel.invalidatedThrough, after))
     const wholeAfter = lost.map(edgeOf).reduce(latest, whole)
-    return { channels: lost.map(({ name }) => name), reason: forced ? 'forced' : 'expired', wholeAfter }
+    const lostNames = [...new Set(lost.map(({ name }) => name))]
+    return { channels: lostNames, reason: forced ? 'forced' : 'expired', wholeAfter }
   }
 
   function read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Page {
@@ -249,7 +286,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
 
   function readHeld(names: readonly string[], after: Position, through: Position, limit: PageLimit): Page {
     const found = names
-      .flatMap((name) => channelOf(name).events)
+      .flatMap((name) => under(name).flatMap((channel) => channelOf(channel).events))
       .filter(({ position }) => isAfter(position, after) && !isAfter(position, through))
       .sort((a, b) => comparePositions(a.position, b.position))
     const events = found.slice(0, Math.min(limit.events, options.pageEvents)).map((each) => each.event!)
@@ -257,9 +294,17 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   }
 
   function windowOf(name: string): Window {
-    const { events, trimmedThrough } = applyWindow(name)
-    const bounds = events.length > 0 ? { oldest: events[0]!.position, newest: events.at(-1)!.position } : {}
-    return { channel: name, events: events.length, bytes: 0, trimmedThrough, ...bounds }
+    const held = under(name).map(applyWindow)
+    const events = held.flatMap((channel) => channel.events.map(({ position }) => position)).sort(comparePositions)
+    const trimmedThrough = held.map((channel) => channel.trimmedThrough).reduce(latest, origin)
+    const bounds = events.length > 0 ? { oldest: events[0]!, newest: events.at(-1)! } : {}
+    const ended = !isPattern(name) && held[0]?.ended ? { ended: held[0].ended.position } : {}
+    return { channel: name, events: events.length, bytes: 0, trimmedThrough, ...bounds, ...ended }
+  }
+
+  function retainedOf(names: readonly string[]): LogEvent[] {
+    const held = names.flatMap((name) => under(name).flatMap((channel) => [...channelOf(channel).retained.values()]))
+    return held.sort((a, b) => comparePositions(a.position, b.position))
   }
 
   function feedAfter(position: Position): Place[] {
@@ -311,15 +356,16 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
 
     /** Asks on the machine, decides at the log, answers on the machine. */
     function ask<Answer>(decide: () => Answer, onAnswer = () => {}): Promise<Answer> {
-      return new Promise((resolve) => {
+      return new Promise((resolve, reject) => {
         world.after(pause(), () => {
-          const answer = decide()
+          const answer = attempt(decide)
           const heard = history
           world.after(pause(), () => {
             onAnswer()
             machine.run(() => {
               learn(heard)
-              resolve(answer)
+              if ('error' in answer) reject(answer.error)
+              else resolve(answer.value)
             })
           })
         })
@@ -412,6 +458,8 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
             )
           },
           invalidate: (channel) => ask(() => invalidate(channel)),
+          end: (channel) => ask(() => end(channel)),
+          retained: (names) => ask(() => retainedOf(names)),
           read(names, after, through, limit) {
             reads += 1
             countReads(names, 1)

@@ -201,6 +201,8 @@ function bound(log: Log): Log {
     append: (...given) => log.append(...given),
     read: (...given) => log.read(...given),
     invalidate: (channel) => log.invalidate(channel),
+    end: (channel) => log.end(channel),
+    retained: (...given) => log.retained(...given),
     windows: (...given) => log.windows(...given),
     tail: (...given) => log.tail(...given),
     head: () => log.head(),

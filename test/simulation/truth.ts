@@ -20,7 +20,7 @@ export interface Place {
   readonly position: Position
   /** A log that lost everything and started anew is another log. */
   readonly log: number
-  readonly kind: 'event' | 'invalidation' | 'branch'
+  readonly kind: 'event' | 'live' | 'invalidation' | 'end' | 'branch'
   readonly event?: LogEvent
   /** What was published here, as far as it came from a publisher. */
   readonly name?: string

@@ -180,10 +180,10 @@ describe('a file that cannot be a log is refused, with advice', () => {
     const { root, key, value } = entryOf(data(), 'F')
     const { ByteWriter, unseal } = await import('../src/log/lmdb/bytes.ts')
     const writer = new ByteWriter()
-    writer.text(JSON.stringify({ ...JSON.parse(unseal(key, value)!.text()), version: 2 }))
+    writer.text(JSON.stringify({ ...JSON.parse(unseal(key, value)!.text()), version: 3 }))
     await root.put(key, writer.seal(key))
     await root.close()
-    await expect(open()).rejects.toMatchObject({ code: 'invalid-option', message: expect.stringContaining('format 2') })
+    await expect(open()).rejects.toMatchObject({ code: 'invalid-option', message: expect.stringContaining('format 3') })
   })
 })
 

@@ -26,6 +26,18 @@ export interface SyncRequired {
   readonly latest: string
   /** The state at that place or after it, when the hub has a hook that gives it. */
   readonly snapshot?: unknown
+  /** The newest event of each key that the channels retain, at that place or after it, in order. */
+  readonly retained?: readonly RetainedEvent[]
+}
+
+/** An event that a channel keeps until another of the same key replaces it (§5.9). */
+export interface RetainedEvent {
+  readonly id: string
+  readonly channel: string
+  readonly key: string
+  readonly type: string
+  /** The text that a stream would give. */
+  readonly data: string
 }
 
 /** Moves a cursor and says nothing else: its id is all it has (§4.9). */

@@ -19,6 +19,7 @@ export class RejoinError extends Error {
 /** Every code an error of Rejoin can carry. `docs/reference/errors.md` has one heading for each. */
 export const errorCodes = [
   'address-in-use',
+  'channel-ended',
   'closed',
   'forbidden',
   'internal',

@@ -16,6 +16,7 @@ export {
   encodeHello,
   encodeSyncRequired,
   type Hello,
+  type RetainedEvent,
   type SyncRequired,
 } from './control.ts'
 export { type CursorVerdict, type IdContext, judgeCursor, renderId } from './cursor.ts'
@@ -29,4 +30,5 @@ export { createIdFormats, type IdFormat, type IdFormats } from './id-format.ts'
 export { isIdText } from './id-text.ts'
 export { checkChannel, checkType, isReservedType, reservedTypes } from './names.ts'
 export { createParser, type ParsedEvent, type Parser, type ParserOptions } from './parse.ts'
+export { checkName, covers, isPattern, patternsOver, prefixOf } from './pattern.ts'
 export { comparePositions, isAfter, isSame, latest, origin, type Position } from './position.ts'

@@ -9,7 +9,7 @@ import { longestTimerMs } from './longest-timer.ts'
  * `new TextDecoder('utf-8', { ignoreBOM: true })`: a decoder that drops one too would eat a BOM that is text.
  */
 export function createParser(options: ParserOptions): Parser {
-  const { onEvent, onRetry, onComment, onId, maxEventLength = 16 * 1024 * 1024 } = options
+  const { onEvent, onRetry, onComment, onId, onField, maxEventLength = 16 * 1024 * 1024 } = options
   if (!(maxEventLength > 0)) {
     throw new RejoinError(`maxEventLength is ${maxEventLength}. Give the most characters that one event may have.`, {
       code: 'invalid-option',
@@ -175,7 +175,8 @@ export function createParser(options: ParserOptions): Parser {
     else if (name === 'data') addData(value)
     else if (name === 'id') setId(value)
     else if (name === 'event') blockType = value
-    else if (name === 'retry' && asciiDigits.test(value)) onRetry?.(Math.min(Number(value), longestTimerMs))
+    else if (name !== 'retry') onField?.(name, value)
+    else if (asciiDigits.test(value)) onRetry?.(Math.min(Number(value), longestTimerMs))
   }
 
   function addData(value: string): void {
@@ -276,6 +277,8 @@ export interface ParserOptions {
   onComment?: (text: string) => void
   /** Called at the blank line of a block that has an id and no data: the cursor moves and no event tells of it. */
   onId?: (id: string) => void
+  /** Called with every field that the standard does not know, before the blank line of its block. */
+  onField?: (name: string, value: string) => void
   /**
    * The id the reader holds from before. Without it an event that names no id is reported with an empty one, and a
    * reader that stores what it is told would lose its place.

@@ -50,7 +50,11 @@ export function overloaded(retryMs: number): Answer {
   return jsonAnswer(503, { error }, { 'Retry-After': String(Math.ceil(retryMs / 1000)) })
 }
 
+/** For a reader that has everything of channels that have ended (§4.10). An `EventSource` does not come back after it. */
+export const nothingMore: Answer = { status: 204, headers: { 'Cache-Control': 'no-store' }, body: '' }
+
 const statusOf: Partial<Record<ErrorCode, number>> = {
+  'channel-ended': 409,
   closed: 503,
   forbidden: 403,
   'key-reused': 422,

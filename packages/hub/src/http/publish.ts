@@ -22,20 +22,19 @@ export async function publishBody(
   const assertAllowed = (name: string) => {
     if (grant && !mayPublish(grant, name)) throw forbidden()
   }
-  const { durability } = hub.log
+  const durabilityOf = (event: { readonly live?: boolean } | undefined) => (event?.live ? 'none' : hub.log.durability)
   const text = decodeUtf8(body)
   if (channel !== '') {
     assertAllowed(channel)
-    const type = query.get('type')
-    const event = await hub.publish(channel, { text, ...(type === null ? {} : { type }) }, options)
-    return jsonAnswer(201, { id: event.id, durability })
+    const event = await hub.publish(channel, { text, ...readQuery(query) }, options)
+    return jsonAnswer(201, { id: event.id, durability: durabilityOf(event) })
   }
   const value = parseJson(text)
   if (!Array.isArray(value)) {
     const envelope = readEnvelope(value)
     assertAllowed(envelope.channel)
     const event = await hub.publish(envelope.channel, envelope, options)
-    return jsonAnswer(201, { id: event.id, durability })
+    return jsonAnswer(201, { id: event.id, durability: durabilityOf(event) })
   }
   if (value.length === 0) {
     throw new RejoinError('The batch is empty. Send at least one event.', { code: 'invalid-event' })
@@ -45,7 +44,20 @@ export async function publishBody(
   const events = await hub.publishBatch(envelopes, options)
   // Nothing that may stand in an id (§2.6) has to be escaped in JSON.
   const ids = events.map(({ id }) => id).join('"},{"id":"')
+  // Of several, what all of them have at least.
+  const durability = durabilityOf(events.find((event) => event.live))
   return jsonTextAnswer(201, `{"events":[{"id":"${ids}"}],"durability":"${durability}"}`)
+}
+
+/** What stands in the query of an event whose body is its text. */
+function readQuery(query: URLSearchParams): Pick<Message, 'type' | 'key' | 'forget' | 'live'> {
+  const [type, key] = [query.get('type'), query.get('key')]
+  return {
+    ...(type === null ? {} : { type }),
+    ...(key === null ? {} : { key }),
+    ...(query.has('forget') ? { forget: true } : {}),
+    ...(query.has('live') ? { live: true } : {}),
+  }
 }
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -111,13 +123,19 @@ function problemOf(value: unknown): string | undefined {
   }
   for (const key in value) {
     if (key === 'channel' || key === 'type' || key === 'data' || key === 'text') continue
+    if (key === 'key' || key === 'forget' || key === 'live') continue
     // A program may have given every object a key.
-    if (Object.hasOwn(value, key)) return `unknown key ${JSON.stringify(key)}. Use channel, type, and data or text.`
+    if (Object.hasOwn(value, key)) {
+      return `unknown key ${JSON.stringify(key)}. Use channel, type, data or text, and key, forget or live.`
+    }
   }
-  const { channel, type, data, text } = value as Record<string, unknown>
+  const { channel, type, data, text, key, forget, live } = value as Record<string, unknown>
   if (typeof channel !== 'string') return '"channel" has to be a string.'
   if (type !== undefined && typeof type !== 'string') return '"type" has to be a string.'
   if ((data === undefined) === (text === undefined)) return 'give either "data", a JSON value, or "text", a string.'
   if (text !== undefined && typeof text !== 'string') return '"text" has to be a string; use "data" for JSON.'
+  if (key !== undefined && typeof key !== 'string') return '"key" has to be a string.'
+  if (forget !== undefined && typeof forget !== 'boolean') return '"forget" has to be true or false.'
+  if (live !== undefined && typeof live !== 'boolean') return '"live" has to be true or false.'
   return undefined
 }

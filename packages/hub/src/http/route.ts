@@ -1,8 +1,8 @@
 import { RejoinError } from '@rejoin/protocol'
-import { type Grant, maySubscribe } from '../hub/grant.ts'
+import { type Grant, mayPublish, maySubscribe } from '../hub/grant.ts'
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
 import type { ReaderFacts } from '../hub/observation.ts'
-import { type Answer, forbidden, jsonAnswer, overloaded, refusal } from './answer.ts'
+import { type Answer, forbidden, jsonAnswer, nothingMore, overloaded, refusal } from './answer.ts'
 import { answerPoll } from './poll.ts'
 import { maxBodyBytes, publishBody } from './publish.ts'
 import { type Channels, readSubscription, streamHeaders } from './subscribe.ts'
@@ -41,7 +41,7 @@ export type Plan =
   | { readonly kind: 'body'; readonly maxBytes: number; accept(body: Uint8Array): Promise<Answer> }
 
 /** The first segments of the hub's paths, for frameworks that want to know them beforehand. */
-export const doors = ['events', 'stream', 'poll', 'publish'] as const
+export const doors = ['events', 'stream', 'poll', 'publish', 'end'] as const
 
 /** For a path that is nobody's. */
 export const nothingHere: Plan = answerWith(
@@ -57,10 +57,12 @@ export function route(hub: Hub, request: RequestHead): Promise<Plan> | undefined
   const stream = below('events', path) ?? below('stream', path)
   const poll = below('poll', path)
   const publish = below('publish', path)
+  const end = below('end', path)
   const plan =
     (stream !== undefined && planStream(hub, stream, target, request)) ||
     (poll !== undefined && planPoll(hub, poll, target, request)) ||
-    (publish !== undefined && planPublish(hub, publish, target, request))
+    (publish !== undefined && planPublish(hub, publish, target, request)) ||
+    (end !== undefined && planEnd(hub, end, request))
   return plan ? explained(hub, plan) : undefined
 }
 
@@ -89,12 +91,14 @@ async function planStream(hub: Hub, channels: Channels, target: Target, request:
   const { reader, subscription, rights } = subscribe
   const turnedAway = target.query.get('reject') === 'status' ? hub.refuse(reader, subscription) : undefined
   if (turnedAway) return answerWith(overloaded(turnedAway.retryMs))
+  if (await hub.hasNothingFor(subscribe)) return answerWith(nothingMore)
   return { kind: 'stream', headers: streamHeaders(rights !== undefined), subscribe }
 }
 
 async function planPoll(hub: Hub, channel: string, target: Target, request: RequestHead): Promise<Plan> {
   if (request.method !== 'GET') return wrongMethod('GET')
   const subscribe = await readRequest(channel, target, request)
+  if (await hub.hasNothingFor(subscribe)) return answerWith(nothingMore)
   return { kind: 'poll', answer: (signal) => answerPoll(hub, subscribe, target, signal) }
 }
 
@@ -122,6 +126,13 @@ async function planPublish(hub: Hub, channel: string, target: Target, request: R
   }
   const accept = (body: Uint8Array) => publishBody(hub, channel, target, body, grant, options).catch(refusal)
   return { kind: 'body', maxBytes: maxBodyBytes, accept }
+}
+
+async function planEnd(hub: Hub, channel: string, request: RequestHead): Promise<Plan> {
+  if (request.method !== 'POST') return wrongMethod('POST')
+  const grant = await grantOf(request)
+  if (grant && !mayPublish(grant, channel)) throw forbidden()
+  return answerWith(jsonAnswer(200, await hub.end(channel)))
 }
 
 /** The requester's rights, undefined when this hub asks for none. */

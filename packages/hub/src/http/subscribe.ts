@@ -1,5 +1,6 @@
 import type { SubscribeRequest } from '../hub/hub.ts'
 import type { Start } from '../hub/opening.ts'
+import type { Shape } from '../hub/shape.ts'
 import { createSubscription } from '../hub/subscription.ts'
 import type { RequestHead } from './route.ts'
 import type { Target } from './target.ts'
@@ -26,7 +27,7 @@ export function readSubscription(
   { query }: Target,
   request: RequestHead,
 ): Pick<SubscribeRequest, 'subscription' | 'start' | 'client' | 'heartbeat'> {
-  const subscription = createSubscription(channelsOf(named, query), query.getAll('type'))
+  const subscription = createSubscription(channelsOf(named, query), query.getAll('type'), readShape(query.get('show')))
   const id = query.get('clientId')
   const attempt = Number(query.get('attempt'))
   return {
@@ -35,6 +36,10 @@ export function readSubscription(
     ...(id && id.length <= 128 && Number.isSafeInteger(attempt) ? { client: { id, attempt } } : {}),
     ...(query.get('heartbeat') === 'event' ? { heartbeat: 'event' as const } : {}),
   }
+}
+
+function readShape(show: string | null): Shape | undefined {
+  return show === 'channel' || show === 'envelope' ? show : undefined
 }
 
 function channelsOf(named: Channels, query: URLSearchParams): readonly string[] {

@@ -1,4 +1,6 @@
+import { isPattern, patternsOver } from '@rejoin/protocol'
 import type { Frame } from './frame.ts'
+import { type Shape, shapedParts } from './shape.ts'
 import { type SharedBytes, shareBytes } from './sink.ts'
 import { type Subscription, wants } from './subscription.ts'
 
@@ -41,26 +43,37 @@ const maxLagEvents = 1000
 
 export function createAudiences<Reader extends LiveReader>(): Audiences<Reader> {
   const audiences = new Map<string, Audience<Reader>>()
-  const byChannel = new Map<string, Set<Audience<Reader>>>()
+  /** By each name that one of them listens to, channel or pattern. */
+  const byName = new Map<string, Set<Audience<Reader>>>()
+  let patterns = 0
 
   function open(subscription: Subscription, moment: Moment): Audience<Reader> {
     const audience: Audience<Reader> = { subscription, readers: new Set(), run: undefined, idWritten: moment }
     audiences.set(subscription.key, audience)
-    for (const channel of subscription.channels) {
-      const listeners = byChannel.get(channel)
+    for (const name of subscription.channels) {
+      const listeners = byName.get(name)
       if (listeners) listeners.add(audience)
-      else byChannel.set(channel, new Set([audience]))
+      else byName.set(name, new Set([audience]))
+      if (isPattern(name)) patterns += 1
     }
     return audience
   }
 
   function close(audience: Audience<Reader>): void {
     audiences.delete(audience.subscription.key)
-    for (const channel of audience.subscription.channels) {
-      const listeners = byChannel.get(channel)
+    for (const name of audience.subscription.channels) {
+      const listeners = byName.get(name)
       listeners?.delete(audience)
-      if (listeners?.size === 0) byChannel.delete(channel)
+      if (listeners?.size === 0) byName.delete(name)
+      if (isPattern(name)) patterns -= 1
     }
+  }
+
+  /** Those that listen to a channel. None is met twice, because the names of one subscription do not overlap. */
+  function* listenersTo(channel: string): Generator<Audience<Reader>> {
+    yield* byName.get(channel) ?? []
+    if (patterns === 0) return
+    for (const pattern of patternsOver(channel)) yield* byName.get(pattern) ?? []
   }
 
   function write(
@@ -92,17 +105,17 @@ export function createAudiences<Reader extends LiveReader>(): Audiences<Reader> 
       return [...audiences.values()].flatMap((audience) => [...audience.readers])
     },
     readersOf(channel) {
-      return [...(byChannel.get(channel) ?? [])].flatMap((audience) => [...audience.readers])
+      return [...listenersTo(channel)].flatMap((audience) => [...audience.readers])
     },
-    isHeard: (channel) => byChannel.has(channel),
+    isHeard: (channel) => byName.has(channel) || (patterns > 0 && !listenersTo(channel).next().done),
     deliver(frames, moment, onFull) {
       const touched: Audience<Reader>[] = []
-      const start: Run = { frame: undefined, before: undefined, extended: undefined, bytes: undefined }
+      const starts = { plain: startRun(undefined), channel: startRun('channel'), envelope: startRun('envelope') }
       for (const frame of frames) {
-        for (const audience of byChannel.get(frame.channel) ?? []) {
+        for (const audience of patterns > 0 ? listenersTo(frame.channel) : (byName.get(frame.channel) ?? [])) {
           if (!wants(audience.subscription, frame)) continue
           if (!audience.run) touched.push(audience)
-          audience.run = extend(audience.run ?? start, frame)
+          audience.run = extend(audience.run ?? starts[audience.subscription.shape ?? 'plain'], frame)
         }
       }
       for (const audience of touched) {
@@ -136,6 +149,7 @@ interface Audience<Reader> {
 
 /** Frames of one turn, in a row. Audiences that get the same row are at the same run, and share its bytes. */
 interface Run {
+  readonly shape: Shape | undefined
   readonly frame: Frame | undefined
   readonly before: Run | undefined
   /** By the frame delivered last. No earlier one is asked for again, because frames are handed out one after the other. */
@@ -143,13 +157,23 @@ interface Run {
   bytes: SharedBytes | undefined
 }
 
+function startRun(shape: Shape | undefined): Run {
+  return { shape, frame: undefined, before: undefined, extended: undefined, bytes: undefined }
+}
+
 function extend(run: Run, frame: Frame): Run {
-  if (run.extended?.frame !== frame) run.extended = { frame, before: run, extended: undefined, bytes: undefined }
+  if (run.extended?.frame !== frame) {
+    run.extended = { shape: run.shape, frame, before: run, extended: undefined, bytes: undefined }
+  }
   return run.extended as Run
 }
 
 function partsOf(run: Run): Uint8Array[] {
   const parts: Uint8Array[] = []
-  for (let at = run; at.frame; at = at.before as Run) parts.push(at.frame.bytes)
+  for (let at = run; at.frame; at = at.before as Run) {
+    // In one run all have one shape, and most have none, which needs no list of pieces.
+    if (run.shape === undefined) parts.push(at.frame.bytes)
+    else parts.push(...[...shapedParts(at.frame, run.shape)].reverse())
+  }
   return parts.reverse()
 }

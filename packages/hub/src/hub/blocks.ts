@@ -1,9 +1,9 @@
-import { isAfter, latest, type Position } from '@rejoin/protocol'
+import { covers, isAfter, latest, type Position } from '@rejoin/protocol'
 import type { Gap, Log, LogEvent } from '../log/contract.ts'
 import { indexAfter, type Stretch } from '../log/in-order.ts'
 import { costOf, type Frame } from './frame.ts'
 
-/** Everything of one channel after `after`, up to `through`, encoded. */
+/** Everything of one channel or pattern after `after`, up to `through`, encoded. */
 export interface Block {
   readonly after: Position
   readonly through: Position
@@ -19,8 +19,8 @@ export interface Block {
  */
 export interface Blocks {
   /** A block that leads on from `cursor`, read now unless it is at hand. */
-  read(channel: string, cursor: Position, through: Position): Promise<Block | Gap>
-  /** Its blocks are void. */
+  read(name: string, cursor: Position, through: Position): Promise<Block | Gap>
+  /** Blocks with anything of this channel are void. */
   invalidate(channel: string): void
   /** All blocks are void. */
   clear(): void
@@ -52,66 +52,66 @@ export function createBlocks({ log, maxBytes, encode }: BlocksOptions): Blocks {
   const borders = createBorders()
   const queue = createTickets(maxReads)
   // Oldest first, to know what goes.
-  let order: { channel: string; block: Block }[] = []
+  let order: { name: string; block: Block }[] = []
   let bytes = 0
   let invalidations = 0
 
-  function find(channel: string, cursor: Position): Block | undefined {
-    return held.get(channel)?.find((block) => !isAfter(block.after, cursor) && isAfter(block.through, cursor))
+  function find(name: string, cursor: Position): Block | undefined {
+    return held.get(name)?.find((block) => !isAfter(block.after, cursor) && isAfter(block.through, cursor))
   }
 
-  async function read(channel: string, cursor: Position, through: Position): Promise<Block | Gap> {
+  async function read(name: string, cursor: Position, through: Position): Promise<Block | Gap> {
     if (!isAfter(through, cursor)) return { after: cursor, through: cursor, frames: [], bytes: 0 }
-    let start = borders.before(channel, cursor)
+    let start = borders.before(name, cursor)
     for (;;) {
-      const found = find(channel, cursor)
+      const found = find(name, cursor)
       if (found) return found
-      const answer = await readOnce(channel, start, through)
+      const answer = await readOnce(name, start, through)
       if (!('channels' in answer)) {
         if (isAfter(answer.through, cursor)) return answer
         start = answer.through
       } else if (isAfter(answer.wholeAfter, cursor)) {
         // The round place is gone. What the log says of the cursor itself is what the reader is told.
-        return queue.take(() => loadAt(channel, cursor, through))
+        return queue.take(() => loadAt(name, cursor, through))
       } else {
         start = answer.wholeAfter
       }
     }
   }
 
-  function readOnce(channel: string, after: Position, through: Position): Promise<Block | Gap> {
-    const key = `${after.ms}.${after.seq} ${channel}`
+  function readOnce(name: string, after: Position, through: Position): Promise<Block | Gap> {
+    const key = `${after.ms}.${after.seq} ${name}`
     let reading = inFlight.get(key)
     if (!reading) {
-      reading = queue.take(() => load(channel, after, through)).finally(() => inFlight.delete(key))
+      reading = queue.take(() => load(name, after, through)).finally(() => inFlight.delete(key))
       inFlight.set(key, reading)
     }
     return reading
   }
 
-  async function load(channel: string, after: Position, through: Position): Promise<Block | Gap> {
+  async function load(name: string, after: Position, through: Position): Promise<Block | Gap> {
     const before = invalidations
-    const block = await loadAt(channel, after, through)
+    const block = await loadAt(name, after, through)
     // Read before an invalidation and kept after it, a block would serve what is void.
-    if (!('channels' in block) && before === invalidations) keep(channel, block)
+    if (!('channels' in block) && before === invalidations) keep(name, block)
     return block
   }
 
-  async function loadAt(channel: string, after: Position, through: Position): Promise<Block | Gap> {
-    const page = await log.read([channel], after, through, { events: blockEvents, bytes: blockBytes })
+  async function loadAt(name: string, after: Position, through: Position): Promise<Block | Gap> {
+    const page = await log.read([name], after, through, { events: blockEvents, bytes: blockBytes })
     if (page.gap) return page.gap
-    borders.add(channel, page.completeThrough)
+    borders.add(name, page.completeThrough)
     const frames = encode(page.events)
     const broken = brokenLink(frames, after)
-    if (broken) return { channels: [channel], reason: 'expired', wholeAfter: broken.previous }
+    if (broken) return { channels: [name], reason: 'expired', wholeAfter: broken.previous }
     return { after, through: page.completeThrough, frames, bytes: frames.reduce(addCost, blockOverhead) }
   }
 
-  function keep(channel: string, block: Block): void {
-    const blocks = held.get(channel) ?? []
-    held.set(channel, blocks)
+  function keep(name: string, block: Block): void {
+    const blocks = held.get(name) ?? []
+    held.set(name, blocks)
     blocks.push(block)
-    order.push({ channel, block })
+    order.push({ name, block })
     bytes += block.bytes
     while (bytes > maxBytes) drop()
   }
@@ -120,17 +120,20 @@ export function createBlocks({ log, maxBytes, encode }: BlocksOptions): Blocks {
     const oldest = order.shift()
     if (!oldest) return
     bytes -= oldest.block.bytes
-    const blocks = held.get(oldest.channel)?.filter((block) => block !== oldest.block) ?? []
-    if (blocks.length > 0) held.set(oldest.channel, blocks)
-    else held.delete(oldest.channel)
+    const blocks = held.get(oldest.name)?.filter((block) => block !== oldest.block) ?? []
+    if (blocks.length > 0) held.set(oldest.name, blocks)
+    else held.delete(oldest.name)
   }
 
   return {
     read,
     invalidate(channel) {
       invalidations += 1
-      held.delete(channel)
-      order = order.filter((entry) => entry.channel !== channel)
+      order = order.filter(({ name }) => {
+        const isVoid = covers(name, channel)
+        if (isVoid) held.delete(name)
+        return !isVoid
+      })
       bytes = order.reduce((sum, entry) => sum + entry.block.bytes, 0)
     },
     clear() {
@@ -153,7 +156,12 @@ export function stretchOf({ frames }: Block, cursor: Position, through: Position
  * was taken from under it, by an operator or an eviction.
  */
 function brokenLink(frames: readonly Frame[], after: Position): Frame | undefined {
-  return frames.find((frame, index) => isAfter(frame.previous, frames[index - 1]?.position ?? after))
+  const newest = new Map<string, Position>()
+  return frames.find(({ channel, position, previous }) => {
+    const before = newest.get(channel) ?? after
+    newest.set(channel, position)
+    return isAfter(previous, before)
+  })
 }
 
 /**

@@ -7,6 +7,8 @@ export interface StreamFrame {
   readonly id: string | null
   readonly type: string
   readonly data: string
+  /** For a reader that asked to be shown it (§4.15): where the event was published. */
+  readonly channel?: string
 }
 
 /**
@@ -15,9 +17,16 @@ export interface StreamFrame {
  */
 export function createFrameReader(onRetry?: (ms: number) => void): (bytes: SharedBytes) => StreamFrame[] {
   let frames: StreamFrame[] = []
+  let channel: string | undefined
   const parser = createParser({
     maxEventLength: Number.POSITIVE_INFINITY,
-    onEvent: ({ id, type, data }) => void frames.push({ id: id === '' ? null : id, type, data }),
+    onEvent({ id, type, data }) {
+      frames.push({ id: id === '' ? null : id, type, data, ...(channel === undefined ? {} : { channel }) })
+      channel = undefined
+    },
+    onField(name, value) {
+      if (name === 'channel') channel = value
+    },
     ...(onRetry ? { onRetry } : {}),
   })
   return ({ plain }) => {

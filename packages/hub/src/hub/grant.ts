@@ -1,3 +1,4 @@
+import { covers } from '@rejoin/protocol'
 import type { Subscription } from './subscription.ts'
 
 /** What one requester may do, as the program's `authorize` says. */
@@ -21,12 +22,6 @@ export function mayPublish(grant: Grant, channel: string): boolean {
   return matchesAny(grant.publish ?? [], channel)
 }
 
-function matchesAny(patterns: readonly string[], channel: string): boolean {
-  return patterns.some((pattern) => matches(pattern, channel))
-}
-
-/** Linear in the channel's length whatever the pattern: there is one kind of star, and it stands at the end. */
-function matches(pattern: string, channel: string): boolean {
-  if (pattern === '*') return true
-  return pattern.endsWith('/*') ? channel.startsWith(pattern.slice(0, -1)) : pattern === channel
+function matchesAny(patterns: readonly string[], name: string): boolean {
+  return patterns.some((pattern) => covers(pattern, name))
 }

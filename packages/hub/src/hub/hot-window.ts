@@ -1,4 +1,4 @@
-import { isAfter, latest, type Position } from '@rejoin/protocol'
+import { covers, isAfter, isPattern, latest, type Position } from '@rejoin/protocol'
 import { indexAfter, mergeInOrder } from '../log/in-order.ts'
 import { costOf, type Frame } from './frame.ts'
 
@@ -9,10 +9,10 @@ import { costOf, type Frame } from './frame.ts'
 export interface HotWindow {
   /** Frames come in position order. */
   add(frame: Frame): void
-  /** Whether everything of these channels after `cursor`, up to what was added last, is here. */
-  covers(channels: readonly string[], cursor: Position): boolean
-  /** The frames of `channels` after `after`, in order, cut after the one that reaches `maxBytes`. */
-  slice(channels: readonly string[], after: Position, maxBytes: number): Slice
+  /** Whether everything of these channels and patterns after `cursor`, up to what was added last, is here. */
+  covers(names: readonly string[], cursor: Position): boolean
+  /** The frames of `names` after `after`, in order, cut after the one that reaches `maxBytes`. */
+  slice(names: readonly string[], after: Position, maxBytes: number): Slice
   /** Nothing of this channel up to `position` is to be served any more. */
   invalidate(channel: string, position: Position): void
   /** Forgets everything; from now on only what comes after `position` is covered. */
@@ -33,6 +33,8 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
   let bytes = 0
   // Stands for every channel without an entry.
   let coveredAfter = start
+  // Stands for every pattern: the newest place that any channel has lost here.
+  let allCoveredAfter = start
 
   function evict(): void {
     const frame = order[oldest] as Frame
@@ -43,6 +45,7 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
     channel.frames[channel.start] = gone
     channel.start += 1
     channel.coveredAfter = latest(channel.coveredAfter, frame.position)
+    allCoveredAfter = latest(allCoveredAfter, frame.position)
     if (channel.start === channel.frames.length) {
       channels.delete(frame.channel)
       coveredAfter = latest(coveredAfter, channel.coveredAfter)
@@ -53,6 +56,22 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
     if (oldest * 2 > order.length) {
       order = order.slice(oldest)
       oldest = 0
+    }
+  }
+
+  function merge(names: readonly string[], after: Position): Iterable<Frame> {
+    const stretches = names.map((name) => {
+      const frames = channels.get(name)?.frames ?? []
+      return { items: frames, from: indexAfter(frames, after, channels.get(name)?.start), to: frames.length }
+    })
+    return mergeInOrder(stretches)
+  }
+
+  /** Through everything that is here: a pattern's channels are more than there are frames, for all we know. */
+  function* search(names: readonly string[], after: Position): Generator<Frame> {
+    for (let index = indexAfter(order, after, oldest); index < order.length; index += 1) {
+      const frame = order[index] as Frame
+      if (names.some((name) => covers(name, frame.channel))) yield frame
     }
   }
 
@@ -69,16 +88,15 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
       while (bytes > maxBytes) evict()
     },
     covers(names, cursor) {
-      return names.every((name) => !isAfter(channels.get(name)?.coveredAfter ?? coveredAfter, cursor))
+      return names.every((name) => {
+        const from = isPattern(name) ? allCoveredAfter : (channels.get(name)?.coveredAfter ?? coveredAfter)
+        return !isAfter(from, cursor)
+      })
     },
     slice(names, after, maxSliceBytes) {
-      const stretches = names.map((name) => {
-        const frames = channels.get(name)?.frames ?? []
-        return { items: frames, from: indexAfter(frames, after, channels.get(name)?.start), to: frames.length }
-      })
       const frames: Frame[] = []
       let taken = 0
-      for (const frame of mergeInOrder(stretches)) {
+      for (const frame of names.some(isPattern) ? search(names, after) : merge(names, after)) {
         if (taken >= maxSliceBytes) return { frames, cut: true }
         frames.push(frame)
         taken += frame.bytes.length
@@ -90,6 +108,7 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
       const channel = channels.get(name)
       if (channel) channel.coveredAfter = position
       else coveredAfter = latest(coveredAfter, position)
+      allCoveredAfter = latest(allCoveredAfter, position)
     },
     restart(position) {
       channels.clear()
@@ -97,6 +116,7 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
       oldest = 0
       bytes = 0
       coveredAfter = position
+      allCoveredAfter = position
     },
   }
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import {
   type CloseReason,
   checkChannel,
+  checkName,
   createEpoch,
   encodeCheckpoint,
   type Position,
@@ -13,6 +14,8 @@ import type { AppendOptions, Log, LogSource, NewEvent, Place, Window } from '../
 import { createAdmission, type LimitOptions } from './admission.ts'
 import { createBlocks } from './blocks.ts'
 import { createCatchUpQueue } from './catch-up.ts'
+import { createEnds } from './ends.ts'
+import { isFinishedFor } from './finished.ts'
 import { encodeFrames, framesOf } from './frame.ts'
 import type { StreamFrame } from './frame-reader.ts'
 import { createHeartbeat } from './heartbeat.ts'
@@ -23,6 +26,8 @@ import { findOpening, type ReplayLimits, type Start } from './opening.ts'
 import { createPolls, type PollAnswer, type PollOptions } from './poll.ts'
 import { anonymous } from './poll-readers.ts'
 import { createPresence, type Rights } from './presence.ts'
+import { createReadership } from './readership.ts'
+import { retainedEvents } from './retained.ts'
 import { createRetryPolicy, type RetryOptions } from './retry.ts'
 import { createSession, type Session } from './session.ts'
 import { type Sink, shareBytes } from './sink.ts'
@@ -55,6 +60,13 @@ export interface HubOptions extends RetryOptions, ReplayLimits, SnapshotOptions 
   stallTimeoutMs?: number
   /** How many readers may be here, in all and each. */
   limits?: LimitOptions
+  /**
+   * Channels and patterns (`prices/*`) that retain their newest event, or their newest event per `key`, whatever their
+   * window lets go of. A reader that has lost its place gets them with `sync-required`. At most 1,000 keys and 1 MiB in a
+   * channel; a publish beyond that is refused.
+   * @defaultValue none
+   */
+  retain?: readonly string[]
   /** Time, chance and scheduling; for tests. */
   environment?: Environment
 }
@@ -84,6 +96,18 @@ export interface Hub {
   poll(request: SubscribeRequest, options?: PollOptions): Promise<PollAnswer | Refusal>
   /** Why a reader would be turned away now, for adapters that can say so by status; undefined when it is welcome. */
   refuse(reader: ReaderFacts, subscription: Subscription): Refusal | undefined
+  /**
+   * Ends a channel: nothing can be published to it any more. Readers get everything up to the end and then `close`,
+   * `finished`, also those that come late. Ending it again changes nothing.
+   */
+  end(channel: string): Promise<{ readonly id: string }>
+  /**
+   * Whether a reader that returns has nothing to come back for: every channel it asks for has ended, and it has all of
+   * them. Adapters answer it with 204, after which an `EventSource` stays away.
+   */
+  hasNothingFor(request: SubscribeRequest): Promise<boolean>
+  /** How many readers of a channel are connected to this hub, by its name or a pattern. */
+  readers(channel: string): number
   /** Declares what a channel holds void. Its readers, here, elsewhere and absent, are told `sync-required`, `forced`. */
   invalidate(channel: string): Promise<void>
   /** Ends every stream of a subject whose rights are gone. Its next request is judged anew. */
@@ -92,7 +116,7 @@ export interface Hub {
   drain(options?: DrainOptions): Promise<void>
   /** Told by adapters: the program's own code failed while a request was answered. Goes to those who observe `error`. */
   failed(cause: unknown): void
-  /** What a channel holds now, for those who return to it. */
+  /** What a channel, or all channels of a pattern, hold now for those who return to them. */
   window(channel: string): Promise<ChannelWindow>
   /** Calls `observe` for each observation of that kind until the returned function is called. */
   readonly on: Observers['on']
@@ -108,6 +132,8 @@ export interface ChannelWindow {
   /** The id of the oldest event still held, null when there is none; and of the newest. */
   readonly oldest: string | null
   readonly newest: string | null
+  /** Whether it has ended. */
+  readonly ended: boolean
 }
 
 export interface PublishOptions {
@@ -171,11 +197,15 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   if (typeof options.retryMs === 'number') positive('retryMs', options.retryMs)
   if (options.snapshotTimeoutMs !== undefined) positive('snapshotTimeoutMs', options.snapshotTimeoutMs)
 
+  const retain = (options.retain ?? []).map(checkName)
+
   const log = await options.log.open(environment)
   const idOf = (position: Position) => renderId(position, log)
   const observers = createObservers()
   const sessions = new Set<Session>()
   const presence = createPresence(environment)
+  const readership = createReadership()
+  const ends = createEnds(log)
   const admission = createAdmission(options.limits ?? {})
   const retry = createRetryPolicy(options, environment, () => sessions.size)
   // Half for what is new, half for what returning readers make us read again.
@@ -188,7 +218,11 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     encode: (events, isHeard) => framesOf(events, isHeard, idOf),
     encodeCheckpoint: (position) => shareBytes([Buffer.from(encodeCheckpoint({ id: idOf(position) }))]),
     onInvalidation: blocks.invalidate,
-    onLostPlace: blocks.clear,
+    onEnd: ends.add,
+    onLostPlace() {
+      blocks.clear()
+      ends.clear()
+    },
   })
   const tail = await log.tail(start, live.apply)
   const heartbeat = createHeartbeat(heartbeatMs, environment, retry)
@@ -210,7 +244,8 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     maxReplayAgeMs: options.maxReplayAgeMs ?? Number.POSITIVE_INFINITY,
   }
   const context = {
-    ...{ log, live, blocks, stalls, retry, environment, observers, heartbeatMs, idOf },
+    ...{ log, live, blocks, stalls, retry, environment, observers, heartbeatMs, idOf, ends },
+    retained: (names: readonly string[]) => retainedEvents(log, retain, names, idOf),
     catchUp: createCatchUpQueue(environment),
     snapshots: createSnapshots(options, environment, () => live.head),
     findOpening: (subscription: Subscription, from: Start) => findOpening(opening, subscription, from),
@@ -244,6 +279,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
 
   function begin(session: Session, { rights, client }: SubscribeRequest): void {
     sessions.add(session)
+    readership.add(session.subscription)
     if (rights) presence.add(session, rights, client)
     session.start()
   }
@@ -265,7 +301,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   }
 
   function forget(session: Session): void {
-    sessions.delete(session)
+    if (sessions.delete(session)) readership.remove(session.subscription)
     heartbeat.remove(session)
     presence.remove(session)
   }
@@ -283,14 +319,15 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     const last = places.at(-1)
     if (last) await live.reached(last.position)
     const told = !repeated && observers.has('publish')
-    return entries.map(({ channel, type, data }, index) => {
+    return entries.map((entry, index) => {
+      const { channel, type, data } = entry
       const { position, at } = places[index] as Place
       const id = idOf(position)
       if (told) {
         const bytes = Buffer.byteLength(data)
         observers.tell('publish', { channel, type, id, bytes, subject: publishing.subject ?? null })
       }
-      return { id, channel, type, data, at }
+      return entry.live ? { id, channel, type, data, at, live: true } : { id, channel, type, data, at }
     })
   }
 
@@ -304,12 +341,12 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     log,
     on: observers.on,
     async publish(channel, message, publishing = {}) {
-      const [event] = await append([toNewEvent(channel, message)], publishing)
+      const [event] = await append([toNewEvent(channel, message, retain)], publishing)
       return event as PublishedEvent
     },
     async publishBatch(messages, publishing = {}) {
       return append(
-        messages.map((message) => toNewEvent(message.channel, message)),
+        messages.map((message) => toNewEvent(message.channel, message, retain)),
         publishing,
       )
     },
@@ -323,13 +360,22 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       return { reason, retryMs: retry.forGoodbye() }
     },
     async invalidate(channel) {
-      const entry = await log.invalidate(toNewEvent(channel, { data: null }).channel)
+      const entry = await log.invalidate(checkChannel(channel))
       await live.reached(entry.position)
     },
+    async end(channel) {
+      if (closed) throw new RejoinError('The hub is closed.', { code: 'closed' })
+      const { position } = await log.end(checkChannel(channel))
+      await live.reached(position)
+      return { id: idOf(position) }
+    },
+    hasNothingFor: ({ subscription, start: from }) => isFinishedFor({ ...opening, ends }, subscription, from),
+    readers: (channel) => readership.of(checkChannel(channel)),
     async window(channel) {
-      const [held] = await log.windows([checkChannel(channel)])
-      const { events, bytes, oldest, newest } = held as Window
-      return { events, bytes, oldest: oldest ? idOf(oldest) : null, newest: newest ? idOf(newest) : null }
+      const [held] = await log.windows([checkName(channel)])
+      const { events, bytes, oldest, newest, ended } = held as Window
+      const ids = { oldest: oldest ? idOf(oldest) : null, newest: newest ? idOf(newest) : null }
+      return { events, bytes, ...ids, ended: ended !== undefined }
     },
     revoke: presence.revoke,
     failed: (cause) => observers.tell('error', { cause }),

@@ -50,12 +50,14 @@ export interface LiveOptions {
   encode(events: readonly LogEvent[], isHeard: (channel: string) => boolean): Frame[]
   encodeCheckpoint(position: Position): SharedBytes
   onInvalidation(channel: string): void
+  /** A channel takes nothing more. */
+  onEnd(channel: string, position: Position): void
   /** The tail jumped, maybe to another branch: what was read before may never have been. */
   onLostPlace(): void
 }
 
 export function createLive(options: LiveOptions): Live {
-  const { start, environment, encode, encodeCheckpoint, onInvalidation, onLostPlace } = options
+  const { start, environment, encode, encodeCheckpoint, onInvalidation, onEnd, onLostPlace } = options
   const audiences: Audiences<Follower> = createAudiences()
   const hot = createHotWindow(start, options.hotBytes)
   let head = start
@@ -105,9 +107,16 @@ export function createLive(options: LiveOptions): Live {
     jump(position, () => audiences.readersOf(channel))
   }
 
-  function add(frame: Frame): void {
+  /** Its readers may be done; each sees for itself, once it has everything up to here. */
+  function end({ channel, position }: LogEvent): void {
+    onEnd(channel, position)
+    jump(position, () => audiences.readersOf(channel))
+  }
+
+  function add(frame: Frame, kind: LogEvent['kind']): void {
     if (turn.length === 0) environment.endOfTurn(flush)
-    hot.add(frame)
+    // One that is not held is for those who are here now; from the hot window it would reach some of the others.
+    if (kind === 'event') hot.add(frame)
     turn.push(frame)
     head = frame.position
     count += 1
@@ -128,13 +137,14 @@ export function createLive(options: LiveOptions): Live {
     apply(batch) {
       if (!isSame(batch.after, head)) lostPlace(batch.after)
       const frames = encode(
-        batch.events.filter(({ kind }) => kind === 'event'),
+        batch.events.filter(({ kind }) => kind === 'event' || kind === 'live'),
         audiences.isHeard,
       )
       let added = 0
       for (const event of batch.events) {
-        if (event.kind === 'event') add(frames[added++] as Frame)
-        else invalidate(event)
+        if (event.kind === 'invalidation') invalidate(event)
+        else if (event.kind === 'end') end(event)
+        else add(frames[added++] as Frame, event.kind)
       }
       if (waiting.length > 0) wakeWaiting()
     },

@@ -117,7 +117,7 @@ async function beforeLast(context: OpeningContext, subscription: Subscription, c
 }
 
 /** Frames of the subscription after a place, up to the head; a gap when the reading had to skip to where it is whole. */
-async function* framesAfter(
+export async function* framesAfter(
   { blocks, live }: OpeningContext,
   subscription: Subscription,
   after: Position,

@@ -11,11 +11,13 @@ import {
   latest,
   origin,
   type Position,
+  type RetainedEvent,
 } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../environment.ts'
 import type { Log, Window } from '../log/contract.ts'
 import type { Blocks } from './blocks.ts'
 import type { CatchUpQueue } from './catch-up.ts'
+import type { Ends } from './ends.ts'
 import type { Frame } from './frame.ts'
 import type { Follower, Live } from './live.ts'
 import type { Observers, ReaderFacts } from './observation.ts'
@@ -23,6 +25,7 @@ import type { Opening, Start } from './opening.ts'
 import type { Presence } from './presence.ts'
 import { type Replay, readReplay } from './replay-source.ts'
 import type { RetryPolicy } from './retry.ts'
+import { shapedParts } from './shape.ts'
 import { type SharedBytes, type Sink, shareBytes } from './sink.ts'
 import type { Snapshots } from './snapshot.ts'
 import type { Stalled, StallWatch } from './stall.ts'
@@ -57,6 +60,9 @@ export interface SessionContext {
   readonly live: Live
   readonly blocks: Blocks
   readonly catchUp: CatchUpQueue
+  readonly ends: Ends
+  /** The newest event of each key of these channels, for a reader that lost its place; undefined where there is none. */
+  retained(names: readonly string[]): Promise<readonly RetainedEvent[] | undefined>
   readonly snapshots: Snapshots
   readonly stalls: StallWatch
   readonly retry: RetryPolicy
@@ -107,6 +113,8 @@ class ReaderSession implements Session, Stalled {
   #busy = false
   #started = false
   #greeted = false
+  /** Whether the log was asked if its channels have ended. */
+  #endsAsked = false
   /** Everything of the subscription up to here has been handed to the sink. Only kept up while not live. */
   #cursor: Position = origin
   /** Events passed over since an id was written. */
@@ -207,6 +215,11 @@ class ReaderSession implements Session, Stalled {
       this.#goOnAfter(this.#waitForTail())
       return
     }
+    if (!this.#endsAsked && !this.#context.ends.knows(this.subscription.channels)) {
+      this.#endsAsked = true
+      this.#goOnAfter(this.#context.ends.learn(this.subscription.channels))
+      return
+    }
     if (this.#isStranded(this.#cursor)) {
       const from = this.#greeted ? this.#context.idOf(this.#cursor) : (this.#shown as string)
       this.#goOnAfter(this.#announceGap('epoch', this.subscription.channels, from, origin))
@@ -246,13 +259,27 @@ class ReaderSession implements Session, Stalled {
     const slice = live.hot.slice(this.subscription.channels, this.#cursor, sliceBytes)
     this.#deliver(slice.frames, slice.cut ? (slice.frames.at(-1) as Frame).position : live.head)
     // The write itself may have ended the session.
-    if (this.mode !== 'replaying' || slice.cut || this.full || !live.join(this, this.#cursor)) return false
+    if (this.mode !== 'replaying' || slice.cut || this.full) return false
+    if (this.#isFinished()) {
+      this.#reportReplay()
+      // With a cursor from before what it was passed over, it would be told again and again.
+      if (this.#unmarked > 0) this.push(shareBytes([this.#checkpoint()]))
+      this.end('finished')
+      return true
+    }
+    if (!live.join(this, this.#cursor)) return false
     this.mode = 'live'
     this.#reportReplay()
     // Its last id may be far behind what it was passed over; the checkpoints of the live side count from now.
     if (this.#unmarked > 0) this.push(shareBytes([this.#checkpoint()]))
     this.#sink.caughtUp?.()
     return true
+  }
+
+  /** It has everything up to the end of all its channels. */
+  #isFinished(): boolean {
+    const end = this.#context.ends.of(this.subscription.channels)
+    return end !== undefined && !isAfter(end, this.#cursor)
   }
 
   async #catchUpFromLog(): Promise<void> {
@@ -300,7 +327,7 @@ class ReaderSession implements Session, Stalled {
   #deliver(frames: readonly Frame[], through: Position): void {
     const wanted = frames.filter((frame) => wants(this.subscription, frame))
     const parts = this.#greeted ? [] : this.#greeting()
-    for (const frame of wanted) parts.push(frame.bytes)
+    for (const frame of wanted) parts.push(...shapedParts(frame, this.subscription.shape))
     this.#cursor = through
     if (this.#replayed !== undefined) this.#countReplayed(wanted)
     this.#unmarked = wanted.length > 0 ? 0 : this.#unmarked + frames.length
@@ -341,7 +368,7 @@ class ReaderSession implements Session, Stalled {
     const absenceMs = reason === 'expired' ? this.#ageOf(this.#cursor) : null
     observers.tell('gap', { ...this.#facts, channels: lost, reason, requested: from, absenceMs })
     const taken = await snapshots.take(channels, latest(this.#cursor, wholeAfter))
-    const windows = await log.windows(channels)
+    const [windows, retained] = await Promise.all([log.windows(channels), this.#context.retained(channels)])
     if (this.mode !== 'replaying') return
     // A snapshot that took longer than the window reaches back is of no use: what follows it is gone as well.
     const outlived = windows.some((window) => isAfter(window.trimmedThrough, taken.position))
@@ -350,7 +377,10 @@ class ReaderSession implements Session, Stalled {
     this.#cursor = position
     this.#unmarked = 0
     const id = idOf(position)
-    const sync = { reason, channels: lost, requested: from, oldest: this.#oldestOf(windows), latest: id, ...state }
+    const oldest = this.#oldestOf(windows)
+    // Those were read before the place that counts otherwise, and what came in between would be in neither.
+    const values = useful && retained ? { retained } : {}
+    const sync = { reason, channels: lost, requested: from, oldest, latest: id, ...state, ...values }
     this.push(shareBytes([Buffer.from(encodeSyncRequired(sync, { id }))]))
   }
 
@@ -453,6 +483,7 @@ class ReaderSession implements Session, Stalled {
 
   leaveLive(position: Position): void {
     this.#cursor = position
+    this.#endsAsked = false
     this.mode = 'replaying'
     this.#wake()
   }

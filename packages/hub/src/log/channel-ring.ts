@@ -1,6 +1,7 @@
 import { latest, origin, type Position } from '@rejoin/protocol'
 import type { LogEvent, NewEvent, Window, WindowOptions } from './contract.ts'
 import { indexAfter, type Stretch } from './in-order.ts'
+import { type RetainedSize, retainedCost } from './retained.ts'
 
 /**
  * The events one channel still holds, oldest first, and the place through which it has let go of them. A class, because
@@ -11,6 +12,8 @@ export class ChannelRing {
   trimmedThrough: Position
   /** Where the channel was last declared void, `origin` if never. */
   invalidatedThrough: Position = origin
+  /** Its end, once it has one. */
+  ended: LogEvent | undefined
 
   #events: LogEvent[] = []
   // Events before this index are gone. Shifting an array of thousands on every append would cost more than the append,
@@ -19,14 +22,23 @@ export class ChannelRing {
   #bytes = 0
   #previous: Position = origin
   #emptySince = 0
+  /** The newest event of each key. Most channels have none. */
+  #retained: Map<string, LogEvent> | undefined
+  #retainedBytes = 0
 
   constructor(trimmedThrough: Position) {
     this.trimmedThrough = trimmedThrough
   }
 
-  /** When the last event was let go, while the channel holds none. */
+  /** When the last event was let go, while the channel holds none and retains none. */
   get idleSince(): number | undefined {
-    return this.#start === this.#events.length ? this.#emptySince : undefined
+    const isEmpty = this.#start === this.#events.length && !this.#retained?.size
+    return isEmpty ? this.#emptySince : undefined
+  }
+
+  /** Its last event or invalidation, to which the next event is linked. */
+  get newest(): Position {
+    return this.#previous
   }
 
   push(entry: NewEvent, position: Position, at: number): LogEvent {
@@ -34,12 +46,22 @@ export class ChannelRing {
     this.#events.push(event)
     this.#bytes += byteCost(event)
     this.#previous = position
+    if (event.key !== undefined) this.#retain(event.key, event)
     return event
+  }
+
+  /** Nothing comes after this. */
+  end(channel: string, position: Position, at: number): LogEvent {
+    this.ended = { kind: 'end', channel, type: '', data: '', position, at, previous: this.#previous }
+    if (this.#start === this.#events.length) this.#emptySince = at
+    return this.ended
   }
 
   /** Lets go of everything, because it is no longer true. */
   invalidate(channel: string, position: Position, at: number): LogEvent {
     while (this.#start < this.#events.length) this.#dropOldest(at)
+    this.#retained = undefined
+    this.#retainedBytes = 0
     this.trimmedThrough = position
     this.invalidatedThrough = position
     this.#emptySince = at
@@ -63,13 +85,38 @@ export class ChannelRing {
     return { items: this.#events, from, to: indexAfter(this.#events, through, from) }
   }
 
-  held(): Pick<Window, 'events' | 'bytes' | 'oldest' | 'newest'> {
+  held(): Pick<Window, 'events' | 'bytes' | 'oldest' | 'newest' | 'ended'> {
     const oldest = this.#events[this.#start]
     const newest = this.#events.at(-1)
     return {
       events: this.#events.length - this.#start,
       bytes: this.#bytes,
       ...(oldest && newest ? { oldest: oldest.position, newest: newest.position } : {}),
+      ...(this.ended ? { ended: this.ended.position } : {}),
+    }
+  }
+
+  retained(): Iterable<LogEvent> {
+    return this.#retained?.values() ?? []
+  }
+
+  retainedAt(key: string): LogEvent | undefined {
+    return this.#retained?.get(key)
+  }
+
+  get retainedSize(): RetainedSize {
+    return { keys: this.#retained?.size ?? 0, bytes: this.#retainedBytes }
+  }
+
+  #retain(key: string, event: LogEvent): void {
+    this.#retained ??= new Map()
+    const before = this.#retained.get(key)
+    if (before) this.#retainedBytes -= retainedCost(before)
+    if (event.forget) {
+      this.#retained.delete(key)
+    } else {
+      this.#retained.set(key, event)
+      this.#retainedBytes += retainedCost(event)
     }
   }
 

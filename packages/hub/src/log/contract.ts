@@ -36,6 +36,9 @@ export interface Log {
    * With `once`, a publish that was appended before under the same scope and key is answered with the events of then and
    * appends nothing; the same key with another hash rejects with `key-reused`. Both are decided in that same step, or two
    * tries under way at once would make two events.
+   *
+   * Rejects with `channel-ended` when one of the channels has ended, and with `too-large` when one would retain more than
+   * `retainLimits`; decided in that same step, for all entries or none.
    */
   append(entries: readonly NewEvent[], options: AppendOptions): Promise<Appended>
 
@@ -46,17 +49,36 @@ export interface Log {
   invalidate(channel: string): Promise<LogEvent>
 
   /**
-   * The events of `channels` after `after` and not past `through`, in position order, no more than `limit` allows, but at
-   * least one if there is any: a page that stood still would be asked for again for ever.
+   * Ends the channel, as an entry of the log that goes through the tail: nothing is appended to it any more. What it holds
+   * stays for as long as its window says. Of a channel that has ended already, gives the entry of then and appends nothing.
+   */
+  end(channel: string): Promise<LogEvent>
+
+  /**
+   * The events of `names`, which are channels or patterns that do not overlap, after `after` and not past `through`, in
+   * position order, no more than `limit` allows. A page leads on, with an event or by its `completeThrough`: one that stood
+   * still would be asked for again for ever.
+   *
+   * A pattern stands for all its channels, those that are new or forgotten included. It must not cost a look at each of
+   * them: there may be a million, and a few with news. A gap is then announced as the pattern's.
    *
    * `through` must not be past what the caller's tail has delivered: a reader attached past it would be pushed the same
    * events again. The gap verdict is taken in the same step as the read, or after it: a trim that falls between an
    * earlier check and the read would lose events in silence.
    */
-  read(channels: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page>
+  read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page>
 
-  /** What is held of each channel now, in the order asked for. */
-  windows(channels: readonly string[]): Promise<readonly Window[]>
+  /**
+   * What is held of each name now, in the order asked for. That of a pattern sums its channels up: from the oldest event to
+   * the newest, and trimmed through the newest place that any of them has lost.
+   */
+  windows(names: readonly string[]): Promise<readonly Window[]>
+
+  /**
+   * The newest event of each key of these channels and patterns, in position order. At most `retainLimits` in all, so that
+   * they can be sent in one piece; undefined when there are more.
+   */
+  retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined>
 
   /**
    * Calls `onBatch` with every event appended after `after`: in order, none missing, none twice, only once durable, and
@@ -76,7 +98,19 @@ export interface NewEvent {
   readonly type: string
   /** Normalised text: LF line ends, well-formed Unicode. */
   readonly data: string
+  /** The event is kept beyond the window, until another of the same channel and key comes. */
+  readonly key?: string
+  /** With a key: nothing is kept under it from now on. */
+  readonly forget?: boolean
+  /**
+   * For those who are here: it goes through the tail, in its place, and is not held. Nobody who was away is told of it, so
+   * the channel's next event does not name it as its predecessor.
+   */
+  readonly live?: boolean
 }
+
+/** What one channel may retain. A reader is sent all of it at once; and it is never trimmed, so it must not grow for ever. */
+export const retainLimits = { keys: 1000, bytes: 1024 * 1024 } as const
 
 export interface AppendOptions {
   /**
@@ -103,8 +137,11 @@ export interface Place {
 }
 
 export interface LogEvent extends NewEvent, Place {
-  /** An `invalidation` comes through the tail only; it has no type and no data and is never sent to a reader. */
-  readonly kind: 'event' | 'invalidation'
+  /**
+   * `live` events, an `invalidation` and an `end` come through the tail only. The last two have no type and no data and are
+   * never sent to a reader.
+   */
+  readonly kind: 'event' | 'live' | 'invalidation' | 'end'
   /**
    * Where this channel's previous event stands, `origin` for its first. A reader whose cursor lies before it, and who was
    * not handed that event, has lost it; so the hub checks this link even where the log reported no gap.
@@ -121,8 +158,8 @@ export interface PageLimit {
 export interface Page {
   readonly events: readonly LogEvent[]
   /**
-   * Everything up to here has been read, for all channels: the last event's position when `limit` cut the page short,
-   * else `through`. It alone may become the reader's cursor. The last event's position would make a reader of quiet
+   * Everything up to here has been read, for all channels: the last event's position when `limit` cut the page short, any
+   * place after `after` when the search for a pattern's events was cut short, else `through`. It alone may become the reader's cursor. The last event's position would make a reader of quiet
    * channels rescan for ever, `through` would skip what the limit cut off.
    */
   readonly completeThrough: Position
@@ -131,7 +168,7 @@ export interface Page {
 }
 
 export interface Gap {
-  /** The channels that lost something after the cursor. */
+  /** The channels and patterns that lost something after the cursor, as they were asked for. */
   readonly channels: readonly string[]
   /** `forced` when one of them was invalidated after the cursor, `expired` when they only fell out of their windows. */
   readonly reason: 'expired' | 'forced'
@@ -158,6 +195,8 @@ export interface Window {
   readonly newest?: Position
   /** The newest position that is no longer held, `origin` when nothing was ever trimmed. */
   readonly trimmedThrough: Position
+  /** Where the channel ended, absent when it has not. Patterns never end. */
+  readonly ended?: Position
 }
 
 /** What a channel keeps for readers that come back. Whichever bound is hit first trims the oldest events. */

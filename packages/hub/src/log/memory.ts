@@ -1,15 +1,18 @@
 import {
   type Branch,
   type Clock,
+  comparePositions,
   createClock,
   createEpoch,
   createIdFormats,
   type IdCodec,
   isAfter,
+  isPattern,
   latest,
   openBranch,
   origin,
   type Position,
+  prefixOf,
   RejoinError,
   ulid,
 } from '@rejoin/protocol'
@@ -31,9 +34,11 @@ import type {
   Window,
   WindowOptions,
 } from './contract.ts'
+import { channelEnded } from './ended.ts'
 import { createIdempotency, type Idempotency, type IdempotencyOptions } from './idempotency.ts'
 import { mergeInOrder } from './in-order.ts'
-import { windowOf } from './window.ts'
+import { inOnePiece, refuseRetaining } from './retained.ts'
+import { sumWindows, windowOf } from './window.ts'
 
 export interface MemoryLogOptions {
   /** What each channel keeps. */
@@ -109,8 +114,12 @@ class MemoryLog implements Log {
     const at = this.#environment.now()
     const earlier = once && this.#idempotency.earlier(once, at)
     if (earlier) return { places: earlier, repeated: true }
-    const events = entries.map((entry) => this.#ring(entry.channel).push(entry, this.#clock.next(), at))
-    for (const channel of new Set(entries.map((entry) => entry.channel))) this.#ring(channel).trim(this.window, at)
+    const refusal = this.#refuse(entries)
+    if (refusal) throw refusal
+    const events = entries.map((entry) => this.#push(entry, at))
+    for (const channel of new Set(entries.map((entry) => entry.channel))) {
+      this.#channels.get(channel)?.trim(this.window, at)
+    }
     const places = events.map(({ position, at }) => ({ position, at }))
     if (once) this.#idempotency.remember(once, places, at)
     this.#announce(events)
@@ -124,25 +133,44 @@ class MemoryLog implements Log {
     return entry
   }
 
-  async read(channels: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
+  async end(channel: string): Promise<LogEvent> {
+    this.#assertOpen()
+    const ring = this.#ring(channel)
+    if (ring.ended) return ring.ended
+    const entry = ring.end(channel, this.#clock.next(), this.#environment.now())
+    this.#announce([entry])
+    return entry
+  }
+
+  async read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
     this.#assertOpen()
     const now = this.#environment.now()
-    const gap = this.#gapAfter(channels, after, now)
+    const gap = this.#gapAfter(names, after, now)
     if (gap) return { events: [], completeThrough: after, gap }
 
-    const found = channels.flatMap((channel) => this.#channels.get(channel)?.between(after, through) ?? [])
+    const found = names.flatMap((name) =>
+      this.#ringsOf(name).flatMap(([, ring]) => (isAfter(ring.newest, after) ? ring.between(after, through) : [])),
+    )
     const { events, cut } = takePage(mergeInOrder(found), limit)
     return { events, completeThrough: cut ? (events.at(-1) as LogEvent).position : through }
   }
 
-  async windows(channels: readonly string[]): Promise<readonly Window[]> {
+  async windows(names: readonly string[]): Promise<readonly Window[]> {
     this.#assertOpen()
     const now = this.#environment.now()
-    return channels.map((channel) => {
-      const trimmedThrough = this.#trimmedThrough(channel, now)
-      const held = this.#channels.get(channel)?.held() ?? { events: 0, bytes: 0 }
-      return { channel, trimmedThrough, ...held }
+    return names.map((name) => {
+      const unknown = { channel: name, events: 0, bytes: 0, trimmedThrough: this.#forgottenThrough }
+      const windows = this.#ringsOf(name).map(([channel, ring]) => {
+        ring.trim(this.window, now)
+        return { channel, trimmedThrough: ring.trimmedThrough, ...ring.held() }
+      })
+      return isPattern(name) ? sumWindows(unknown, windows) : (windows[0] ?? unknown)
     })
+  }
+
+  async retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined> {
+    this.#assertOpen()
+    return inOnePiece(names.flatMap((name) => this.#ringsOf(name).flatMap(([, ring]) => [...ring.retained()])))
   }
 
   async tail(after: Position, onBatch: (batch: TailBatch) => void): Promise<Tail> {
@@ -178,6 +206,29 @@ class MemoryLog implements Log {
     for (const onBatch of this.#tails) onBatch(batch)
   }
 
+  #refuse(entries: readonly NewEvent[]): RejoinError | undefined {
+    const ended = entries.find((entry) => this.#channels.get(entry.channel)?.ended)
+    if (ended) return channelEnded(ended.channel)
+    return refuseRetaining(
+      entries,
+      (channel) => this.#channels.get(channel)?.retainedSize ?? { keys: 0, bytes: 0 },
+      (channel, key) => this.#channels.get(channel)?.retainedAt(key),
+    )
+  }
+
+  #push(entry: NewEvent, at: number): LogEvent {
+    const position = this.#clock.next()
+    if (!entry.live) return this.#ring(entry.channel).push(entry, position, at)
+    return { kind: 'live', ...entry, position, at, previous: this.#channels.get(entry.channel)?.newest ?? origin }
+  }
+
+  /** A look at every channel there is, for a pattern: a million take 50 ms, and a log in memory has not so many. */
+  #ringsOf(name: string): [channel: string, ring: ChannelRing][] {
+    if (isPattern(name)) return [...this.#channels].filter(([channel]) => channel.startsWith(prefixOf(name)))
+    const ring = this.#channels.get(name)
+    return ring ? [[name, ring]] : []
+  }
+
   #ring(channel: string): ChannelRing {
     let ring = this.#channels.get(channel)
     if (!ring) {
@@ -188,19 +239,25 @@ class MemoryLog implements Log {
     return ring
   }
 
-  #gapAfter(channels: readonly string[], after: Position, now: number): Gap | undefined {
-    const places = channels.map((channel) => this.#trimmedThrough(channel, now))
-    const lost = channels.filter((_, index) => isAfter(places[index] as Position, after))
+  #gapAfter(names: readonly string[], after: Position, now: number): Gap | undefined {
+    const places = names.map((name) => this.#trimmedThrough(name, after, now))
+    const lost = names.filter((_, index) => isAfter(places[index] as Position, after))
     if (lost.length === 0) return undefined
-    const forced = lost.some((channel) => isAfter(this.#channels.get(channel)?.invalidatedThrough ?? origin, after))
+    const forced = lost.some((name) =>
+      this.#ringsOf(name).some(([, { invalidatedThrough }]) => isAfter(invalidatedThrough, after)),
+    )
     return { channels: lost, reason: forced ? 'forced' : 'expired', wholeAfter: places.reduce(latest) }
   }
 
-  #trimmedThrough(channel: string, now: number): Position {
-    const ring = this.#channels.get(channel)
-    if (!ring) return this.#forgottenThrough
-    ring.trim(this.window, now)
-    return ring.trimmedThrough
+  /** Of what matters to a reader at `after`: a channel without news since has lost nothing either. */
+  #trimmedThrough(name: string, after: Position, now: number): Position {
+    const rings = this.#ringsOf(name)
+    const unknown = rings.length === 0 || isPattern(name) ? this.#forgottenThrough : origin
+    return rings.reduce((place, [, ring]) => {
+      if (!isAfter(ring.newest, after)) return place
+      ring.trim(this.window, now)
+      return latest(place, ring.trimmedThrough)
+    }, unknown)
   }
 
   /** A tail opened in the past: whatever is still held, behind the newest place where something is missing. */
@@ -211,7 +268,9 @@ class MemoryLog implements Log {
       latest(after, this.#forgottenThrough),
     )
     const held = rings.map((ring) => ring.between(from, this.#announced))
-    return { after: from, events: [...mergeInOrder(held)] }
+    const ends = rings.flatMap(({ ended }) => (ended && isAfter(ended.position, from) ? [ended] : []))
+    ends.sort((a, b) => comparePositions(a.position, b.position))
+    return { after: from, events: [...mergeInOrder([...held, { items: ends, from: 0, to: ends.length }])] }
   }
 
   #sweep(): void {

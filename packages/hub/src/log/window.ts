@@ -1,5 +1,5 @@
-import { RejoinError } from '@rejoin/protocol'
-import type { WindowOptions } from './contract.ts'
+import { comparePositions, latest, type Position, RejoinError } from '@rejoin/protocol'
+import type { Window, WindowOptions } from './contract.ts'
 
 /** The window a log works with: the caller's bounds over the log's own defaults, each checked. */
 export function windowOf(
@@ -15,4 +15,19 @@ export function windowOf(
     }
   }
   return window
+}
+
+/** The window of a pattern, from those of its channels. */
+export function sumWindows(unknown: Window, windows: Iterable<Window>): Window {
+  let { events, bytes, trimmedThrough } = unknown
+  let oldest: Position | undefined
+  let newest: Position | undefined
+  for (const window of windows) {
+    events += window.events
+    bytes += window.bytes
+    trimmedThrough = latest(trimmedThrough, window.trimmedThrough)
+    if (window.oldest && (!oldest || comparePositions(window.oldest, oldest) < 0)) oldest = window.oldest
+    if (window.newest) newest = latest(newest ?? window.newest, window.newest)
+  }
+  return { channel: unknown.channel, events, bytes, trimmedThrough, ...(oldest && newest ? { oldest, newest } : {}) }
 }

@@ -1,3 +1,4 @@
+import type { RejoinError } from '@rejoin/protocol'
 import type { Place } from '../contract.ts'
 import type { Once } from '../idempotency.ts'
 import type { Draft } from './draft.ts'
@@ -14,25 +15,33 @@ export interface Commits {
 }
 
 export interface Change {
-  /** What it adds to the commit. Must not throw: others are in the same one. */
-  apply(draft: Draft): void
+  /**
+   * What it adds to the commit. Must not throw: others are in the same one. One that cannot be made adds nothing and gives
+   * the reason, with which its submitter is answered.
+   */
+  apply(draft: Draft): RejoinError | undefined
   /** Roughly the events it touches. */
   readonly size: number
   /** Set when it is a publish under an idempotency key. */
   readonly publish?: { readonly once: Once; readonly places: readonly Place[] } | undefined
 }
 
-export interface CommitsOptions<Made> {
+export interface CommitsOptions<Made extends Commit> {
   /** Makes all these changes, in one step and in this order, and resolves when they are durable. */
   commit(changes: readonly Change[]): Promise<Made>
   /** Called after each commit, in order, before those who wait for it are resumed. */
   onCommit(made: Made): void
 }
 
+export interface Commit {
+  /** Why some of the changes were not made. */
+  readonly refusals: ReadonlyMap<Change, RejoinError>
+}
+
 // What goes into one commit is worked out in one turn of the event loop: some milliseconds at this many events.
 const maxSize = 4096
 
-export function createCommits<Made>({ commit, onCommit }: CommitsOptions<Made>): Commits {
+export function createCommits<Made extends Commit>({ commit, onCommit }: CommitsOptions<Made>): Commits {
   let waiting: Waiting[] = []
   let busy: Promise<void> | undefined
 
@@ -43,7 +52,11 @@ export function createCommits<Made>({ commit, onCommit }: CommitsOptions<Made>):
       const group = takeGroup()
       await commit(group.map(({ change }) => change)).then(
         (made) => {
-          for (const { resolve } of group) resolve()
+          for (const { change, resolve, reject } of group) {
+            const refusal = made.refusals.get(change)
+            if (refusal) reject(refusal)
+            else resolve()
+          }
           onCommit(made)
         },
         (error) => {

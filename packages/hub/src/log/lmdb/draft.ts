@@ -1,7 +1,11 @@
-import { latest, origin, type Position } from '@rejoin/protocol'
+import { latest, origin, type Position, type RejoinError } from '@rejoin/protocol'
 import type { LogEvent, NewEvent, Place } from '../contract.ts'
-import { channelKey, recordKey } from './keys.ts'
+import { channelEnded } from '../ended.ts'
+import { refuseRetaining, retainedCost } from '../retained.ts'
+import { maxFeedEntries, sealFeedEntry, staleEntries } from './feed.ts'
+import { channelKey, feedKey, recordKey, retainedKey, retainedRange } from './keys.ts'
 import { sealRecord } from './record.ts'
+import { openRetained, sealRetained } from './retained.ts'
 import { type ChannelState, type LogState, openChannelState, sealChannelState } from './state.ts'
 import type { Changes, Entry, Store } from './store.ts'
 import { recordsOf, type Trimming, trimChannel } from './trim.ts'
@@ -15,12 +19,17 @@ export interface Draft {
   readonly state: LogState
   /** Everything the tail has to be told once it is committed, in order. */
   readonly events: readonly LogEvent[]
-  append(entry: NewEvent, place: Place): void
+  /** Appends them all, or says why it cannot. */
+  append(entries: readonly NewEvent[], places: readonly Place[]): RejoinError | undefined
   invalidate(channel: string, place: Place): LogEvent
+  /** Ends a channel; of one that has ended, gives the entry of then. */
+  end(channel: string, place: Place): LogEvent
   /** Brings a channel within its window; forgets it when it was empty before `emptyBefore`. */
   sweep(channel: string, emptyBefore: number): void
   /** Gives up a channel's entry that is damaged: it may have been that of any channel there is not. */
   discard(key: Buffer): void
+  /** Lets go of the feed's oldest entries: those made before a time, some at a time. */
+  sweepFeed(madeBefore: number): void
   changes(): Changes
 }
 
@@ -29,6 +38,41 @@ export function createDraft(store: Store, stored: LogState, trimming: Trimming):
   const events: LogEvent[] = []
   const channels = new Map<string, ChannelDraft>()
   const removals: Buffer[] = []
+  /** Channels that readers of patterns have to be told of, with the number of their events. */
+  const touched = new Map<string, number>()
+  let firstTouched: Position | undefined
+
+  /** What is known of a channel, which this does not make. */
+  function known(name: string): ChannelState | undefined {
+    const key = channelKey(name)
+    const sealed = channels.has(name) ? undefined : store.get(key)
+    return channels.get(name)?.state ?? (sealed && openChannelState(key, sealed))
+  }
+
+  function refuse(entries: readonly NewEvent[]): RejoinError | undefined {
+    const names = new Set(entries.map((entry) => entry.channel))
+    for (const name of names) if (known(name)?.ended) return channelEnded(name)
+    return refuseRetaining(entries, (name) => known(name)?.retained ?? { keys: 0, bytes: 0 }, retainedAt)
+  }
+
+  function retainedAt(name: string, key: string): LogEvent | undefined {
+    const draft = channels.get(name)
+    if (draft?.retained?.has(key)) return draft.retained.get(key)
+    const state = known(name)
+    if (!state?.retained?.keys || draft?.voided) return undefined
+    const place = retainedKey(state.number, key)
+    const sealed = store.get(place)
+    return sealed && openRetained(place, sealed, name)
+  }
+
+  function retain(channel: ChannelDraft, key: string, after: LogEvent | undefined): void {
+    const before = retainedAt(channel.name, key)
+    channel.state.retained ??= { keys: 0, bytes: 0 }
+    channel.state.retained.keys += (after ? 1 : 0) - (before ? 1 : 0)
+    channel.state.retained.bytes += (after ? retainedCost(after) : 0) - (before ? retainedCost(before) : 0)
+    channel.retained ??= new Map()
+    channel.retained.set(key, after)
+  }
 
   function channelNamed(name: string): ChannelDraft {
     let channel = channels.get(name)
@@ -58,19 +102,62 @@ export function createDraft(store: Store, stored: LogState, trimming: Trimming):
     return event
   }
 
+  function forgetRetained(channel: ChannelDraft): void {
+    const { start, end } = retainedRange(channel.state.number)
+    for (const { key } of store.range(start, end)) removals.push(key)
+    channel.retained?.clear()
+    channel.state.retained = { keys: 0, bytes: 0 }
+    channel.voided = true
+  }
+
+  function touch(name: string, position: Position): void {
+    touched.set(name, (touched.get(name) ?? 0) + 1)
+    firstTouched ??= position
+  }
+
+  function push(entry: NewEvent, { position, at }: Place): void {
+    const { channel: name, type, data, key, live } = entry
+    if (live) {
+      record({ kind: 'live', channel: name, type, data, position, at, previous: known(name)?.newest ?? origin })
+      return
+    }
+    const channel = channelNamed(name)
+    const previous = channel.state.newest
+    const event: LogEvent = { kind: 'event', channel: name, type, data, position, at, previous }
+    if (channel.state.events === 0) channel.state.oldestAt = at
+    channel.state.events += 1
+    channel.state.bytes += type.length + data.length
+    channel.state.newest = position
+    channel.fresh.push(event)
+    if (key !== undefined) retain(channel, key, entry.forget ? undefined : { ...event, key })
+    touch(name, position)
+    record(event)
+  }
+
+  /** What this commit touched, and in exchange the oldest entry, when there are too many. */
+  function feedChanges(puts: Entry[]): void {
+    if (!firstTouched) return
+    const key = feedKey(firstTouched)
+    const entry = { at: trimming.now, previous: state.feedLast, last: state.last, channels: touched }
+    puts.push({ key, value: sealFeedEntry(key, entry) })
+    state.feedLast = firstTouched
+    state.feedEntries += 1
+    if (state.feedEntries > maxFeedEntries) dropFeed(staleEntries(store, state, Number.NEGATIVE_INFINITY, 2))
+  }
+
+  function dropFeed(keys: readonly Buffer[]): void {
+    for (const key of keys) removals.push(key)
+    state.feedEntries -= keys.length
+  }
+
   return {
     state,
     events,
-    append(entry, { position, at }) {
-      const { state: channel, fresh } = channelNamed(entry.channel)
-      const { channel: name, type, data } = entry
-      const event: LogEvent = { kind: 'event', channel: name, type, data, position, at, previous: channel.newest }
-      if (channel.events === 0) channel.oldestAt = at
-      channel.events += 1
-      channel.bytes += type.length + data.length
-      channel.newest = position
-      fresh.push(event)
-      record(event)
+    append(entries, places) {
+      const refusal = refuse(entries)
+      if (refusal) return refusal
+      for (const [index, entry] of entries.entries()) push(entry, places[index] as Place)
+      return undefined
     },
     invalidate(name, { position, at }) {
       const channel = channelNamed(name)
@@ -79,18 +166,32 @@ export function createDraft(store: Store, stored: LogState, trimming: Trimming):
       channel.fresh = []
       Object.assign(channel.state, { events: 0, bytes: 0, emptySince: at })
       Object.assign(channel.state, { newest: position, trimmedThrough: position, invalidatedThrough: position })
+      if (channel.state.retained) forgetRetained(channel)
+      touch(name, position)
       return record({ kind: 'invalidation', channel: name, type: '', data: '', position, at, previous })
+    },
+    end(name, { position, at }) {
+      const channel = channelNamed(name)
+      const { ended, events, newest: previous } = channel.state
+      const entry = { kind: 'end', channel: name, type: '', data: '', at, previous } as const
+      if (ended) return { ...entry, position: ended }
+      channel.state.ended = position
+      if (events === 0) channel.state.emptySince = at
+      return record({ ...entry, position })
     },
     sweep(name, emptyBefore) {
       const channel = channelNamed(name)
-      const { events, emptySince, trimmedThrough } = channel.state
-      channel.forgotten = events === 0 && emptySince < emptyBefore
+      const { events, emptySince, trimmedThrough, retained } = channel.state
+      channel.forgotten = events === 0 && emptySince < emptyBefore && !retained?.keys
       if (channel.forgotten) state.forgottenThrough = latest(state.forgottenThrough, trimmedThrough)
     },
     discard(key) {
       removals.push(key)
       state.channels -= 1
       state.forgottenThrough = stored.last
+    },
+    sweepFeed(madeBefore) {
+      dropFeed(staleEntries(store, state, madeBefore, feedAtATime))
     },
     changes() {
       const puts: Entry[] = []
@@ -108,8 +209,14 @@ export function createDraft(store: Store, stored: LogState, trimming: Trimming):
           const eventsKey = recordKey(changed.number, (events[0] as LogEvent).position)
           puts.push({ key: eventsKey, value: sealRecord(eventsKey, events) })
         }
+        for (const [name, event] of channel.retained ?? []) {
+          const place = retainedKey(changed.number, name)
+          if (event) puts.push({ key: place, value: sealRetained(place, event) })
+          else removals.push(place)
+        }
         puts.push({ key, value: sealChannelState(key, changed) })
       }
+      feedChanges(puts)
       return { puts, removals }
     },
   }
@@ -121,8 +228,14 @@ interface ChannelDraft {
   readonly state: ChannelState
   /** Not stored yet. */
   fresh: LogEvent[]
+  /** The newest event of keys that this commit changes, undefined where nothing is kept any more. */
+  retained?: Map<string, LogEvent | undefined>
+  /** What is stored of its keys is to be removed. */
+  voided?: boolean
   forgotten?: boolean
 }
+
+const feedAtATime = 2000
 
 // A reader in the middle of a record decodes all of it, and one of which an event is left is kept whole.
 const recordUnits = 64 * 1024

@@ -10,7 +10,7 @@ export interface LogFormat {
 }
 
 /** Of the layout of the store. One written by a later Rejoin is refused, because it would be misread. */
-export const formatVersion = 1
+export const formatVersion = 2
 
 /**
  * Tells the settings of a codec from any other: the id of one certain place. An event whose id changed with a setting

@@ -6,6 +6,8 @@ import type { Position } from '@rejoin/protocol'
  * - `F` the format and the branches, `S` the state of the whole log
  * - `C` + name: a channel
  * - `E` + the channel's number + position: a record, the events of one channel in one commit
+ * - `P` + position: what one commit touched, for readers of patterns
+ * - `R` + the channel's number + key: the newest event of a key
  * - `I` + digest of scope and key: a publish made under an idempotency key; `O` + position: the same, oldest first
  */
 export const formatKey = Buffer.from('F')
@@ -30,10 +32,35 @@ export function recordKey(channelNumber: number, position: Position): Buffer {
   return key
 }
 
-/** The first position of the record under this key. */
+/** The place at the end of a key: of a record, that of its first event. */
 export function positionOf(key: Uint8Array): Position {
   const bytes = Buffer.from(key.buffer, key.byteOffset + key.length - positionBytes, positionBytes)
   return { ms: bytes.readUIntBE(0, 6), seq: (bytes[6] as number) * 2 ** 48 + bytes.readUIntBE(7, 6) }
+}
+
+export function feedKey(position: Position): Buffer {
+  return placeKey(0x50, position)
+}
+
+export const feedRange = { start: Buffer.from('P'), end: Buffer.from('Q') }
+
+export function retainedKey(channelNumber: number, key: string): Buffer {
+  return Buffer.concat([retainedPrefix(channelNumber), Buffer.from(key)])
+}
+
+export function retainedRange(channelNumber: number): { start: Buffer; end: Buffer } {
+  return { start: retainedPrefix(channelNumber), end: retainedPrefix(channelNumber + 1) }
+}
+
+export function retainedKeyOf(key: Uint8Array): string {
+  return Buffer.from(key.buffer, key.byteOffset + 1 + numberBytes, key.length - 1 - numberBytes).toString()
+}
+
+function retainedPrefix(channelNumber: number): Buffer {
+  const prefix = Buffer.allocUnsafe(1 + numberBytes)
+  prefix[0] = 0x52
+  prefix.writeUIntBE(channelNumber, 1, numberBytes)
+  return prefix
 }
 
 export function onceKey(digest: Uint8Array): Buffer {
@@ -41,10 +68,7 @@ export function onceKey(digest: Uint8Array): Buffer {
 }
 
 export function onceOrderKey(position: Position): Buffer {
-  const key = Buffer.allocUnsafe(1 + positionBytes)
-  key[0] = 0x4f
-  writePosition(key, position, 1)
-  return key
+  return placeKey(0x4f, position)
 }
 
 export const onceOrderRange = { start: Buffer.from('O'), end: Buffer.from('P') }
@@ -53,6 +77,13 @@ export const onceOrderRange = { start: Buffer.from('O'), end: Buffer.from('P') }
 const numberBytes = 5
 // 48 bits of milliseconds, and the 53 bits that the largest `seq` of any codec needs.
 const positionBytes = 13
+
+function placeKey(kind: number, position: Position): Buffer {
+  const key = Buffer.allocUnsafe(1 + positionBytes)
+  key[0] = kind
+  writePosition(key, position, 1)
+  return key
+}
 
 function writePosition(key: Buffer, { ms, seq }: Position, at: number): void {
   key.writeUIntBE(ms, at, 6)

@@ -1,14 +1,17 @@
 import {
   type Branch,
   type Clock,
+  comparePositions,
   createClock,
   createIdFormats,
   type IdCodec,
   type IdFormats,
   isAfter,
+  isPattern,
   latest,
   origin,
   type Position,
+  prefixOf,
   RejoinError,
   ulid,
 } from '@rejoin/protocol'
@@ -29,16 +32,21 @@ import type {
   Window,
   WindowOptions,
 } from '../contract.ts'
+import { retainLimits } from '../contract.ts'
 import type { IdempotencyOptions, Once } from '../idempotency.ts'
-import { windowOf } from '../window.ts'
-import { type Change, type Commits, createCommits } from './commits.ts'
+import { inOnePiece } from '../retained.ts'
+import { sumWindows, windowOf } from '../window.ts'
+import { type Change, type Commit, type Commits, createCommits } from './commits.ts'
 import { createDraft, type Draft } from './draft.ts'
-import { afterChannels, channelKey, channelOf, stateKey } from './keys.ts'
+import { afterChannels, channelKey, channelOf, retainedRange, stateKey } from './keys.ts'
 import { createStoredOnce, type StoredOnce } from './once.ts'
 import { type OpenedLog, openLog } from './opening.ts'
 import { mergePages } from './page.ts'
+import { channelsUnder, findChannels } from './patterns.ts'
 import { type ChannelEvents, type ChannelRead, readChannel } from './read.ts'
+import { openRetained } from './retained.ts'
 import { type ChannelState, type LogState, openChannelState, sealLogState } from './state.ts'
+import type { Store } from './store.ts'
 import { startSweep } from './sweep.ts'
 import { trimChannel } from './trim.ts'
 
@@ -137,7 +145,7 @@ class LmdbLog implements Log {
     this.#once = createStoredOnce(opened.store, idempotency)
     this.#commits = createCommits({
       commit: (changes) => this.#commit(changes),
-      onCommit: (draft) => this.#announce(draft),
+      onCommit: (made) => this.#announce(made),
     })
     const { store } = opened
     this.#stopSweep = startSweep({ store, commits: this.#commits, environment, window, forgetAfterMs })
@@ -174,42 +182,137 @@ class LmdbLog implements Log {
       size: 1000,
       apply(draft) {
         entry = draft.invalidate(channel, place)
+        return undefined
       },
     })
     return entry as LogEvent
   }
 
-  async read(channels: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
+  async end(channel: string): Promise<LogEvent> {
     this.#assertOpen()
-    return this.#opened.store.reading(() => this.#page(channels, after, through, limit))
-  }
-
-  #page(channels: readonly string[], after: Position, through: Position, limit: PageLimit): Page {
-    const now = this.#now()
-    const states = channels.map((channel) => this.#stateOf(channel, now))
-    const end = isAfter(through, this.#announced) ? this.#announced : through
-    const reads = states.map((state, index): ChannelRead => {
-      if (isAfter(state.trimmedThrough, after)) return { wholeAfter: state.trimmedThrough }
-      return readChannel(this.#opened.store, channels[index] as string, state, { after, through: end, limit })
+    checkKey(channel)
+    const place = { position: this.#clock.next(), at: this.#now() }
+    let entry: LogEvent | undefined
+    await this.#commits.submit({
+      size: 1,
+      apply(draft) {
+        entry = draft.end(channel, place)
+        return undefined
+      },
     })
-    const gap = gapOf(channels, states, reads, after)
-    if (gap) return { events: [], completeThrough: after, gap }
-    return mergePages(reads as ChannelEvents[], end, limit)
+    return entry as LogEvent
   }
 
-  async windows(channels: readonly string[]): Promise<readonly Window[]> {
+  async read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
     this.#assertOpen()
-    return this.#opened.store.reading(() => channels.map((channel) => this.#windowOf(channel)))
+    const page = await this.#opened.store.reading(() => this.#page(names, after, through, limit))
+    if (!page.gap?.channels.some(isPattern)) return page
+    // Other channels of the pattern may have lost something still later.
+    const windows = await this.windows(page.gap.channels)
+    const wholeAfter = windows.reduce((place, window) => latest(place, window.trimmedThrough), page.gap.wholeAfter)
+    return { ...page, gap: { ...page.gap, wholeAfter } }
+  }
+
+  #page(names: readonly string[], after: Position, through: Position, limit: PageLimit): Page {
+    const now = this.#now()
+    const { store } = this.#opened
+    const announced = isAfter(through, this.#announced) ? this.#announced : through
+    const range = { after, through: announced, events: limit.events }
+    const { channels, through: end } = findChannels(store, this.#state, names, range)
+    const reads = channels.map(({ name, channel }): AskedRead => {
+      const state = this.#stateOf(channel, now)
+      if (isAfter(state.trimmedThrough, after)) return { name, state, read: { wholeAfter: state.trimmedThrough } }
+      return { name, state, read: readChannel(store, channel, state, { after, through: end, limit }) }
+    })
+    const gap = gapOf(reads, after) ?? this.#forgottenGap(names, after)
+    if (gap) return { events: [], completeThrough: after, gap }
+    return mergePages(
+      reads.map(({ read }) => read as ChannelEvents),
+      end,
+      limit,
+    )
+  }
+
+  /** A channel that was forgotten may have been any of a pattern's. */
+  #forgottenGap(names: readonly string[], after: Position): Gap | undefined {
+    const { forgottenThrough } = this.#state
+    const lost = isAfter(forgottenThrough, after) ? names.filter(isPattern) : []
+    return lost.length > 0 ? { channels: lost, reason: 'expired', wholeAfter: forgottenThrough } : undefined
+  }
+
+  async windows(names: readonly string[]): Promise<readonly Window[]> {
+    this.#assertOpen()
+    return Promise.all(
+      names.map((name) =>
+        isPattern(name) ? this.#windowUnder(name) : this.#opened.store.reading(() => this.#windowOf(name)),
+      ),
+    )
+  }
+
+  /** Looks at every channel of a pattern, some at a time: a million in one turn would hold up everybody else. */
+  async #windowUnder(pattern: string): Promise<Window> {
+    const { store } = this.#opened
+    const prefix = prefixOf(pattern)
+    let sum: Window = { channel: pattern, events: 0, bytes: 0, trimmedThrough: this.#state.forgottenThrough }
+    let from: Buffer | undefined
+    do {
+      const start = from
+      from = await store.reading(() => {
+        const windows: Window[] = []
+        for (const { key, channel } of channelsUnder(store, prefix, start)) {
+          if (windows.length === channelsAtATime) {
+            sum = sumWindows(sum, windows)
+            return key
+          }
+          windows.push(this.#windowOf(channel))
+        }
+        sum = sumWindows(sum, windows)
+        return undefined
+      })
+      await new Promise((resolve) => setImmediate(resolve))
+      this.#assertOpen()
+    } while (from)
+    return sum
+  }
+
+  async retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined> {
+    this.#assertOpen()
+    const { store } = this.#opened
+    return store.reading(() => {
+      const found: LogEvent[] = []
+      for (const { channel, state } of names.flatMap((name) => this.#retaining(name))) {
+        const before = found.length
+        const { start, end } = retainedRange(state.number)
+        for (const { key, value } of store.range(start, end)) {
+          const event = openRetained(key, value, channel)
+          if (event) found.push(event)
+        }
+        // Rather none than some, when one is damaged: they are taken for all there are.
+        if (found.length - before !== state.retained?.keys || found.length > retainLimits.keys) return undefined
+      }
+      return inOnePiece(found)
+    })
+  }
+
+  #retaining(name: string): { channel: string; state: ChannelState }[] {
+    const { store } = this.#opened
+    const channels = isPattern(name)
+      ? channelsUnder(store, prefixOf(name))
+      : [{ channel: name, state: known(store, name) }]
+    const retaining: { channel: string; state: ChannelState }[] = []
+    for (const { channel, state } of channels) if (state?.retained?.keys) retaining.push({ channel, state })
+    return retaining
   }
 
   #windowOf(channel: string): Window {
     const state = this.#stateOf(channel, this.#now())
     const { events, bytes, trimmedThrough, newest } = state
-    if (events === 0) return { channel, events, bytes, trimmedThrough }
+    const ended = state.ended ? { ended: state.ended } : {}
+    if (events === 0) return { channel, events, bytes, trimmedThrough, ...ended }
     const first = { after: trimmedThrough, through: newest, limit: { events: 1, bytes: 1 } }
     const read = readChannel(this.#opened.store, channel, state, first)
     const oldest = 'events' in read ? read.events[0]?.position : read.wholeAfter
-    return { channel, events, bytes, trimmedThrough, newest, ...(oldest ? { oldest } : {}) }
+    return { channel, events, bytes, trimmedThrough, newest, ...(oldest ? { oldest } : {}), ...ended }
   }
 
   async tail(after: Position, onBatch: (batch: TailBatch) => void): Promise<Tail> {
@@ -240,24 +343,28 @@ class LmdbLog implements Log {
     await this.#opened.close()
   }
 
-  async #commit(changes: readonly Change[]): Promise<Draft> {
+  async #commit(changes: readonly Change[]): Promise<MadeCommit> {
     const { store } = this.#opened
     const trimming = { window: this.window, now: this.#now(), atMost: trimAtMost }
-    const { draft, made } = await store.reading(() => {
+    const { draft, made, refusals } = await store.reading(() => {
       const draft = createDraft(store, this.#state, trimming)
-      for (const change of changes) change.apply(draft)
+      const refusals = new Map<Change, RejoinError>()
+      for (const change of changes) {
+        const refusal = change.apply(draft)
+        if (refusal) refusals.set(change, refusal)
+      }
       const events = draft.changes()
-      const published = changes.flatMap(({ publish }) => publish ?? [])
+      const published = changes.flatMap((change) => (refusals.has(change) ? [] : (change.publish ?? [])))
       const keys = this.#once.changes(published, draft.state, trimming.now)
       const state = { key: stateKey, value: sealLogState(stateKey, draft.state) }
       const made = { puts: [...events.puts, ...keys.puts, state], removals: [...events.removals, ...keys.removals] }
-      return { draft, made }
+      return { draft, made, refusals }
     })
     await store.write(made)
-    return draft
+    return { draft, refusals }
   }
 
-  #announce({ state, events }: Draft): void {
+  #announce({ draft: { state, events } }: MadeCommit): void {
     this.#state = state
     if (events.length === 0) return
     const batch = { after: this.#announced, events }
@@ -288,7 +395,7 @@ class LmdbLog implements Log {
     this.#untidy.add(channel)
     const done = () => void this.#untidy.delete(channel)
     // Nobody waits for it, and a disk that is full now will be asked again by the next read.
-    this.#commits.submit({ size: 100, apply: (draft) => draft.sweep(channel, 0) }).then(done, done)
+    this.#commits.submit({ size: 100, apply: (draft) => void draft.sweep(channel, 0) }).then(done, done)
   }
 
   /** A tail opened in the past: whatever is still held, behind the newest place where something is missing. */
@@ -297,10 +404,12 @@ class LmdbLog implements Log {
     const now = this.#now()
     let from = latest(after, this.#state.forgottenThrough)
     const changed: [name: string, state: ChannelState][] = []
+    const ends: LogEvent[] = []
     for (const { key } of store.range(channelKey(''), afterChannels)) {
       const state = this.#stateOf(channelOf(key), now)
       from = latest(from, state.trimmedThrough)
       if (isAfter(state.newest, after)) changed.push([channelOf(key), state])
+      if (state.ended) ends.push(endOf(channelOf(key), state))
     }
     for (;;) {
       const range = { after: from, through: this.#announced, limit: everything }
@@ -311,7 +420,9 @@ class LmdbLog implements Log {
         return read.cut ? (read.events.at(-1) as LogEvent).position : []
       })
       if (holes.length === 0) {
-        return { after: from, events: mergePages(reads as ChannelEvents[], this.#announced, everything).events }
+        const { events } = mergePages(reads as ChannelEvents[], this.#announced, everything)
+        const later = ends.filter((end) => isAfter(end.position, from))
+        return { after: from, events: [...events, ...later].sort((a, b) => comparePositions(a.position, b.position)) }
       }
       from = holes.reduce(latest, from)
     }
@@ -348,29 +459,46 @@ function appendOf(entries: readonly NewEvent[], places: readonly Place[], once: 
   return {
     size: entries.length,
     publish: once && { once, places },
-    apply(draft) {
-      for (let index = 0; index < entries.length; index += 1) {
-        draft.append(entries[index] as NewEvent, places[index] as Place)
-      }
-    },
+    apply: (draft) => draft.append(entries, places),
   }
 }
 
-function gapOf(
-  channels: readonly string[],
-  states: readonly ChannelState[],
-  reads: readonly ChannelRead[],
-  after: Position,
-): Gap | undefined {
-  const lost = channels.filter((_, index) => 'wholeAfter' in (reads[index] as ChannelRead))
-  if (lost.length === 0) return undefined
-  const forced = states.some((state) => isAfter(state.invalidatedThrough, after))
-  const wholeAfter = reads.reduce(
-    (place, read) => ('wholeAfter' in read ? latest(place, read.wholeAfter) : place),
-    states.map((state) => state.trimmedThrough).reduce(latest),
-  )
-  return { channels: lost, reason: forced ? 'forced' : 'expired', wholeAfter }
+/** What was read of a channel, for the name that asked for it. */
+interface AskedRead {
+  readonly name: string
+  readonly state: ChannelState
+  readonly read: ChannelRead
 }
+
+function gapOf(reads: readonly AskedRead[], after: Position): Gap | undefined {
+  const lost = reads.filter(({ read }) => 'wholeAfter' in read)
+  if (lost.length === 0) return undefined
+  const forced = reads.some(({ state }) => isAfter(state.invalidatedThrough, after))
+  const wholeAfter = reads.reduce(
+    (place, { read, state }) => latest(place, 'wholeAfter' in read ? read.wholeAfter : state.trimmedThrough),
+    origin,
+  )
+  return { channels: [...new Set(lost.map(({ name }) => name))], reason: forced ? 'forced' : 'expired', wholeAfter }
+}
+
+/** As it went through the tail, but for the time, which is not kept. */
+function endOf(channel: string, { ended, newest }: ChannelState): LogEvent {
+  const position = ended as Position
+  return { kind: 'end', channel, type: '', data: '', position, at: position.ms, previous: newest }
+}
+
+function known(store: Store, channel: string): ChannelState | undefined {
+  const key = channelKey(channel)
+  const sealed = store.get(key)
+  return sealed && openChannelState(key, sealed)
+}
+
+interface MadeCommit extends Commit {
+  readonly draft: Draft
+}
+
+// Some milliseconds.
+const channelsAtATime = 1000
 
 const everything: PageLimit = { events: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
 

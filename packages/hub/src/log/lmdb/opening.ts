@@ -117,7 +117,15 @@ interface Restored {
   readonly history: History
 }
 
-const emptyState: LogState = { last: origin, forgottenThrough: origin, nextChannel: 0, channels: 0, keys: 0 }
+const emptyState: LogState = {
+  last: origin,
+  forgottenThrough: origin,
+  nextChannel: 0,
+  channels: 0,
+  keys: 0,
+  feedLast: origin,
+  feedEntries: 0,
+}
 
 /** Goes on from what is there, on a branch of its own: readers that stood on something else will be told. */
 async function startBranch(
@@ -156,9 +164,11 @@ function rebuildState(store: Store, history: History): LogState {
     channels += 1
     if (!channel) continue
     last = latest(last, channel.newest)
+    if (channel.ended) last = latest(last, channel.ended)
     nextChannel = Math.max(nextChannel, channel.number + 1)
   }
-  return { last, forgottenThrough: last, nextChannel, channels, keys: 0 }
+  // The feed is not gone on from: what is left of it ends somewhere else, so nobody takes it for whole.
+  return { ...emptyState, last, forgottenThrough: last, nextChannel, channels, feedLast: last }
 }
 
 /**

@@ -1,4 +1,5 @@
 import { isSame, origin, type Position } from '@rejoin/protocol'
+import type { RetainedSize } from '../retained.ts'
 import { ByteWriter, unseal } from './bytes.ts'
 
 /** What the log knows of itself; written with every commit. */
@@ -13,15 +14,21 @@ export interface LogState {
   channels: number
   /** How many idempotency keys are kept. */
   keys: number
+  /** Where the feed's newest entry stands, `origin` before the first. */
+  feedLast: Position
+  /** How many entries the feed has. */
+  feedEntries: number
 }
 
 export function sealLogState(key: Uint8Array, state: LogState): Buffer {
-  const { last, forgottenThrough, nextChannel, channels, keys } = state
+  const { last, forgottenThrough, nextChannel, channels, keys, feedLast, feedEntries } = state
   writer.position(last)
   writer.position(forgottenThrough)
   writer.number(nextChannel)
   writer.number(channels)
   writer.number(keys)
+  writer.position(feedLast)
+  writer.number(feedEntries)
   return writer.seal(key)
 }
 
@@ -35,6 +42,8 @@ export function openLogState(key: Uint8Array, sealed: Buffer): LogState | undefi
     nextChannel: reader.number(),
     channels: reader.number(),
     keys: reader.number(),
+    feedLast: reader.position(),
+    feedEntries: reader.number(),
   }
 }
 
@@ -56,13 +65,19 @@ export interface ChannelState {
   oldestAt: number
   /** When it let go of its last event; says nothing while it holds one. */
   emptySince: number
+  /** Where it ended. */
+  ended?: Position
+  /** What it retains under keys; most channels nothing. */
+  retained?: RetainedSize
 }
 
 export function sealChannelState(key: Uint8Array, state: ChannelState): Buffer {
   const { number, newest, trimmedThrough, invalidatedThrough, events, bytes, oldestAt, emptySince } = state
   const allGone = isSame(trimmedThrough, newest)
   const neverVoid = isSame(invalidatedThrough, origin)
-  writer.number((allGone ? 1 : 0) | (neverVoid ? 2 : 0) | (events === 0 ? 4 : 0))
+  const { ended, retained } = state
+  const held = (allGone ? 1 : 0) | (neverVoid ? 2 : 0) | (events === 0 ? 4 : 0)
+  writer.number(held | (ended ? 8 : 0) | (retained?.keys ? 16 : 0))
   writer.number(number)
   writer.position(newest)
   if (!allGone) writer.position(trimmedThrough)
@@ -73,6 +88,11 @@ export function sealChannelState(key: Uint8Array, state: ChannelState): Buffer {
     writer.number(events)
     writer.number(bytes)
     writer.number(oldestAt)
+  }
+  if (ended) writer.position(ended)
+  if (retained?.keys) {
+    writer.number(retained.keys)
+    writer.number(retained.bytes)
   }
   return writer.seal(key)
 }
@@ -90,7 +110,12 @@ export function openChannelState(key: Uint8Array, sealed: Buffer): ChannelState 
     flags & 4
       ? { events: 0, bytes: 0, oldestAt: 0, emptySince: reader.number() }
       : { events: reader.number(), bytes: reader.number(), oldestAt: reader.number(), emptySince: 0 }
-  return { number, newest, trimmedThrough, invalidatedThrough, ...held }
+  const state = { number, newest, trimmedThrough, invalidatedThrough, ...held }
+  return {
+    ...state,
+    ...(flags & 8 ? { ended: reader.position() } : {}),
+    ...(flags & 16 ? { retained: { keys: reader.number(), bytes: reader.number() } } : {}),
+  }
 }
 
 const writer = new ByteWriter()

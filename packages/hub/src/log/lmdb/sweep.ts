@@ -1,6 +1,7 @@
 import type { Cancel, Environment } from '../../environment.ts'
 import type { WindowOptions } from '../contract.ts'
 import type { Change, Commits } from './commits.ts'
+import { hasStaleEntry } from './feed.ts'
 import { afterChannels, channelKey, channelOf } from './keys.ts'
 import { openChannelState } from './state.ts'
 import type { Store } from './store.ts'
@@ -24,7 +25,11 @@ export function startSweep({ store, commits, environment, window, forgetAfterMs 
   let cancel = environment.after(pauseMs, next)
 
   function next(): void {
-    const { changes, roundEnded } = look(environment.now())
+    const now = environment.now()
+    const { changes, roundEnded } = look(now)
+    const madeBefore = now - window.maxAgeMs
+    if (hasStaleEntry(store, madeBefore))
+      changes.push({ size: 100, apply: (draft) => void draft.sweepFeed(madeBefore) })
     const goOn = () => {
       if (!stopped) cancel = environment.after(roundEnded ? roundMs : pauseMs, next)
     }
@@ -56,10 +61,10 @@ export function startSweep({ store, commits, environment, window, forgetAfterMs 
 
   function changeFor(key: Buffer, value: Buffer, now: number): Change | undefined {
     const state = openChannelState(key, value)
-    if (!state) return { size: 1, apply: (draft) => draft.discard(key) }
+    if (!state) return { size: 1, apply: (draft) => void draft.discard(key) }
     const isDue = state.events > 0 ? state.oldestAt < now - window.maxAgeMs : state.emptySince < now - forgetAfterMs
     if (!isDue) return undefined
-    return { size: 8, apply: (draft) => draft.sweep(channelOf(key), now - forgetAfterMs) }
+    return { size: 8, apply: (draft) => void draft.sweep(channelOf(key), now - forgetAfterMs) }
   }
 
   return () => {

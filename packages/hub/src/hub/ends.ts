@@ -1,0 +1,56 @@
+import { isPattern, latest, type Position } from '@rejoin/protocol'
+import type { Log } from '../log/contract.ts'
+
+/** Which channels have ended, as far as somebody here needed to know. The tail keeps it true from then on. */
+export interface Ends {
+  /** The newest end of these channels when all have one. Patterns never end: a channel may be added to them. */
+  of(names: readonly string[]): Position | undefined
+  /** Whether the log need not be asked about any of them. */
+  knows(names: readonly string[]): boolean
+  /** Asks the log about those that nobody asked about before. Where it cannot tell now, they count as not ended. */
+  learn(names: readonly string[]): Promise<void>
+  add(channel: string, end: Position): void
+  /** The tail lost its place, and may have passed over an end. */
+  clear(): void
+}
+
+// A megabyte. One that was let go is asked about again.
+const maxKnown = 10_000
+
+export function createEnds(log: Pick<Log, 'windows'>): Ends {
+  /** Undefined for a channel that goes on. */
+  const known = new Map<string, Position | undefined>()
+  // One name that never ends makes the others not matter.
+  const unknownOf = (names: readonly string[]) =>
+    names.some(isPattern) ? [] : names.filter((name) => !known.has(name))
+
+  return {
+    of(names) {
+      let newest: Position | undefined
+      for (const name of names) {
+        const end = known.get(name)
+        if (!end) return undefined
+        newest = latest(newest ?? end, end)
+      }
+      return newest
+    },
+    knows: (names) => unknownOf(names).length === 0,
+    async learn(names) {
+      const unknown = unknownOf(names)
+      if (unknown.length === 0) return
+      const windows = await log.windows(unknown).catch(() => [])
+      for (const { channel, ended } of windows) {
+        // The tail may have been faster.
+        if (!known.get(channel)) known.set(channel, ended)
+      }
+      for (const channel of known.keys()) {
+        if (known.size <= maxKnown) break
+        known.delete(channel)
+      }
+    },
+    add(channel, end) {
+      if (known.has(channel)) known.set(channel, end)
+    },
+    clear: () => known.clear(),
+  }
+}

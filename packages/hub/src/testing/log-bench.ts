@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { isAfter, type Position } from '@rejoin/protocol'
+import type {
+  AppendOptions,
+  Log,
+  LogEvent,
+  NewEvent,
+  PageLimit,
+  Place,
+  TailBatch,
+  WindowOptions,
+} from '../log/contract.ts'
+import type { VirtualEnvironment } from './virtual-environment.ts'
+
+/** Where a duty of the contract is tried: logs on one place, in virtual time. */
+export interface Bench {
+  readonly environment: VirtualEnvironment
+  open(window?: WindowOptions): Promise<Log>
+}
+
+/** Tests by name. */
+export type Duties = Readonly<Record<string, (bench: Bench) => Promise<void>>>
+
+export function entry(channel: string, data: string): NewEvent {
+  return { channel, type: 'message', data }
+}
+
+export function dataOf(event: NewEvent): string {
+  return event.data
+}
+
+export function atMost(events: number, bytes = Number.POSITIVE_INFINITY): PageLimit {
+  return { events, bytes }
+}
+
+export type Stored = NewEvent & Place
+
+export async function append(log: Log, entries: readonly NewEvent[], once?: AppendOptions['once']): Promise<Stored[]> {
+  const { places } = await log.append(entries, { token: randomUUID(), ...(once ? { once } : {}) })
+  assert.equal(places.length, entries.length)
+  return entries.map((entry, index) => ({ ...entry, ...(places[index] as Place) }))
+}
+
+/** One append each, the data being its number. */
+export async function appendAll(log: Log, channels: readonly string[]): Promise<Stored[]> {
+  const events: Stored[] = []
+  for (const [index, channel] of channels.entries()) events.push(...(await append(log, [entry(channel, `${index}`)])))
+  return events
+}
+
+export async function readAll(
+  log: Log,
+  channels: readonly string[],
+  after: Position,
+  limit = 1000,
+): Promise<LogEvent[]> {
+  const events: LogEvent[] = []
+  const through = await log.head()
+  for (let cursor = after; isAfter(through, cursor); ) {
+    const page = await log.read(channels, cursor, through, atMost(limit))
+    assert.equal(page.gap, undefined)
+    assert.ok(isAfter(page.completeThrough, cursor), 'a page must lead on')
+    events.push(...page.events)
+    cursor = page.completeThrough
+  }
+  return events
+}
+
+export function assertRising(positions: readonly Position[]): void {
+  for (let index = 1; index < positions.length; index += 1) {
+    const [before, after] = [positions[index - 1], positions[index]] as [Position, Position]
+    assert.ok(isAfter(after, before), `${JSON.stringify(after)} does not stand after ${JSON.stringify(before)}`)
+  }
+}
+
+export async function follow(log: Log, start: Position) {
+  const batches: TailBatch[] = []
+  const tail = await log.tail(start, (batch) => void batches.push(batch))
+  return {
+    batches,
+    close: tail.close,
+    events: () => batches.flatMap((batch) => batch.events),
+    assertLinked(from: Position) {
+      let place = from
+      for (const batch of batches) {
+        assert.deepEqual(batch.after, place)
+        place = batch.events.at(-1)?.position ?? batch.after
+      }
+    },
+  }
+}

@@ -1,0 +1,110 @@
+import { memoryLog } from '@rejoin/hub/memory'
+import { describe, expect, test } from 'vitest'
+import { serveHub } from './http-server.ts'
+import { publish } from './publishing.ts'
+import { openHub } from './recorder.ts'
+
+const closeOf = (reader: { events: { type: string; data: string }[] }) =>
+  reader.events.filter((event) => event.type === 'close').map((event) => JSON.parse(event.data))
+
+describe('a channel that ends (§4.10)', () => {
+  test('sends its readers away with everything and the reason', async () => {
+    const { hub, environment, connect } = await openHub()
+    const reader = connect('a')
+    await environment.settle()
+    const messages = [1, 2].map((data) => ({ channel: 'a', data }))
+    await Promise.all([hub.publishBatch(messages), hub.end('a')])
+    await environment.settle()
+    expect(reader.data).toEqual(['1', '2'])
+    expect([closeOf(reader), reader.ended]).toEqual([[{ reason: 'finished' }], true])
+  })
+
+  test.each([16 * 1024 * 1024, 1])(
+    'gives a late reader all of it, then the same end (hot window of %i bytes)',
+    async (hotBytes) => {
+      const { hub, environment, connect } = await openHub({ hotBytes })
+      await publish(hub, 'a', 1, 2)
+      await hub.end('a')
+      const late = connect('a', { start: { from: 'earliest' } })
+      const fresh = connect('a')
+      await environment.settle()
+      expect([late.data, closeOf(late)]).toEqual([['1', '2'], [{ reason: 'finished' }]])
+      expect([fresh.data, closeOf(fresh)]).toEqual([[], [{ reason: 'finished' }]])
+    },
+  )
+
+  test('keeps a reader of several channels until the last of them has ended', async () => {
+    const { hub, environment, connect } = await openHub()
+    const reader = connect(['a', 'b'])
+    await environment.settle()
+    await hub.end('a')
+    await publish(hub, 'b', 1)
+    await environment.settle()
+    expect([reader.data, reader.ended]).toEqual([['1'], false])
+    await hub.end('b')
+    await environment.settle()
+    expect(closeOf(reader)).toEqual([{ reason: 'finished' }])
+  })
+
+  test('never ends a pattern: another channel may come', async () => {
+    const { hub, environment, connect } = await openHub()
+    const reader = connect('a/*')
+    await publish(hub, 'a/1', 1)
+    await hub.end('a/1')
+    await publish(hub, 'a/2', 2)
+    await environment.settle()
+    expect([reader.data, reader.ended]).toEqual([['1', '2'], false])
+  })
+
+  test('refuses what comes after, and can be ended again', async () => {
+    const { hub } = await openHub()
+    const { id } = await hub.end('a')
+    await expect(hub.publish('a', { data: 1 })).rejects.toMatchObject({ code: 'channel-ended' })
+    expect(await hub.end('a')).toEqual({ id })
+    expect((await hub.window('a')).ended).toBe(true)
+  })
+
+  test('tells a reader that lost part of it before it says that there is no more', async () => {
+    const { hub, environment, connect } = await openHub({ hotBytes: 1, log: memoryLog({ window: { maxEvents: 1 } }) })
+    const [first] = await publish(hub, 'a', 1, 2, 3)
+    await hub.end('a')
+    const reader = connect('a', { cursor: first as string })
+    await environment.settle()
+    expect(reader.events.map((event) => event.type)).toEqual(['hello', 'sync-required', 'close'])
+  })
+})
+
+describe('over HTTP, a channel that has ended', () => {
+  test('answers 204 to a reader that has all of it, on streams and polls, and 200 to everybody else', async () => {
+    const { hub, url } = await serveHub()
+    const [first, last] = await publish(hub, 'a', 1, 2)
+    const ended = await fetch(`${url('')}/end/a`, { method: 'POST' })
+    expect([ended.status, await ended.json()]).toEqual([200, { id: expect.any(String) }])
+    const statusWith = async (path: string, cursor: string) => {
+      const response = await fetch(`${url('')}${path}`, { headers: { 'Last-Event-ID': cursor } })
+      return [response.status, await response.text()]
+    }
+    const end = (await hub.end('a')).id
+    expect(await statusWith('/events/a', end)).toEqual([204, ''])
+    expect(await statusWith('/poll/a', end)).toEqual([204, ''])
+    expect(await statusWith('/events/a', last as string)).toEqual([204, ''])
+    expect(await statusWith('/events/a?type=other', first as string)).toEqual([204, ''])
+    expect(await statusWith('/events/a', first as string)).toEqual([200, expect.stringContaining('finished')])
+    expect(await statusWith('/events/a', 'nonsense')).toEqual([200, expect.stringContaining('sync-required')])
+    expect((await statusWith('/poll/a?waitMs=0', first as string))[0]).toBe(200)
+  })
+
+  test('answers 409 to a publish', async () => {
+    const { hub, url } = await serveHub()
+    await hub.end('a')
+    const response = await fetch(`${url('')}/publish/a`, { method: 'POST', body: 'late' })
+    expect([response.status, await response.json()]).toMatchObject([409, { error: { code: 'channel-ended' } }])
+  })
+
+  test('is ended by POST alone, and by those who may publish to it', async () => {
+    const { url } = await serveHub({}, { authorize: () => ({ subject: 'me', subscribe: ['*'], publish: ['mine/*'] }) })
+    expect((await fetch(`${url('')}/end/mine/1`)).status).toBe(405)
+    expect((await fetch(`${url('')}/end/yours`, { method: 'POST' })).status).toBe(403)
+    expect((await fetch(`${url('')}/end/mine/1`, { method: 'POST' })).status).toBe(200)
+  })
+})

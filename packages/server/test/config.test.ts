@@ -137,6 +137,57 @@ describe('rejoin config', () => {
   })
 })
 
+describe('secrets', () => {
+  const secret = 'correct horse battery staple, many times over'
+
+  test('are taken from the environment and from the file', async () => {
+    const env = { REJOIN_ADMIN_TOKEN: 'x'.repeat(32), REJOIN_ACCESS_JWT: JSON.stringify([{ secret }]) }
+    expect((await load({ env })).config).toMatchObject({
+      admin: { token: 'x'.repeat(32) },
+      access: { jwt: [{ secret }] },
+    })
+    const file = configFile({ access: { jwt: [{ secret, audience: 'shop' }] } })
+    expect((await load({ file })).config.access.jwt).toEqual([{ secret, audience: 'shop' }])
+  })
+
+  test('are not printed, only that they are set', async () => {
+    const { stdout } = await run(['config'], { REJOIN_ACCESS_JWT: JSON.stringify([{ secret }]) })
+    expect(stdout).toMatch(/^access\.jwt +set +REJOIN_ACCESS_JWT$/m)
+    expect(stdout).not.toContain('horse')
+  })
+
+  test('are not repeated when they are wrong, nor what stands beside them', async () => {
+    const complaints = await Promise.all([
+      complaint({ env: { REJOIN_ADMIN_TOKEN: 'horse' } }),
+      complaint({ env: { REJOIN_ACCESS_JWT: `[{"secret": "${secret}"` } }),
+      complaint({ env: { REJOIN_ACCESS_JWT: JSON.stringify([{ secret, algorithms: ['none'], horse: 'x' }]) } }),
+      complaint({ file: configFile({ access: { jwt: { secret } } }) }),
+      complaint({ file: configFile({ access: { jwt: [{ secret: [secret] }, { jwks: 1 }], keys: [{ name: 'a' }] } }) }),
+      complaint({ file: configFile({ admin: { token: ['horse'], horses: 'horse' } }) }),
+      complaint({ file: writtenFile(`{ "admin": { "token": "horse" }, "access": horse }`) }),
+    ])
+    expect(complaints.join('\n')).toMatchInlineSnapshot(`
+      "REJOIN_ADMIN_TOKEN is wrong, and not shown because it is secret. Give at least 16 characters, none of them a space.
+      REJOIN_ACCESS_JWT is wrong, and not shown because it is secret. Give a list of rules, such as [{"secret": "…"}].
+      2 settings are wrong.
+
+        "0.algorithms.0" in REJOIN_ACCESS_JWT is wrong, and not shown because it is secret. Give "HS256" or "HS384" or "HS512" or "RS256" or "RS384" or "RS512" or "PS256" or "PS384" or "PS512" or "ES256" or "ES384" or "ES512" or "EdDSA".
+        "0.horse" in REJOIN_ACCESS_JWT is no setting. Leave it out.
+      "access.jwt" in rejoin.config.json is wrong, and not shown because it is secret. Give a list of rules, such as [{"secret": "…"}].
+      3 settings are wrong.
+
+        "access.jwt.0.secret" in rejoin.config.json is wrong, and not shown because it is secret. Give a text.
+        "access.jwt.1.jwks" in rejoin.config.json is wrong, and not shown because it is secret. Give a text.
+        "access.keys.0.sha256" in rejoin.config.json is missing.
+      2 settings are wrong.
+
+        "admin.token" in rejoin.config.json is wrong, and not shown because it is secret. Give at least 16 characters, none of them a space.
+        "admin.horses" in rejoin.config.json is no setting. In "admin" there are port, token.
+      rejoin.config.json is not JSON: see line 1."
+    `)
+  })
+})
+
 test('what a flag would show to everybody on the machine has none', () => {
   expect(settings.filter(({ secret }) => secret).filter(hasFlag)).toEqual([])
 })

@@ -12,8 +12,9 @@ export function describeIssue(issue: BaseIssue<unknown>, origin: string, only?: 
   const setting = only ?? settingAt(path)
   const isWhole = path.length === (only ? 0 : setting?.key.split('.').length)
   const allowed = setting && (isWhole || setting.kind.repeatable) ? setting.kind.allowed : wordsFor(issue)
-  const found = setting?.secret ? 'something else' : shown(issue.input)
-  return issue.input === undefined ? `${name} is missing. Give ${allowed}.` : `${name} is ${found}. Give ${allowed}.`
+  if (issue.input === undefined) return `${name} is missing.`
+  const found = setting?.secret ? 'wrong, and not shown because it is secret' : shown(issue.input)
+  return `${name} is ${found}. Give ${allowed}.`
 }
 
 /** The setting that holds what is at a path, if it is one of ours. */

@@ -42,8 +42,8 @@ export function choice(...words: readonly string[]): Kind {
   }
 }
 
-export function words(argument: string, { allowed, minLength = 1 }: { allowed: string; minLength?: number }): Kind {
-  return { schema: v.pipe(v.string(), v.minLength(minLength)), allowed, argument, read: (text) => text }
+export function words(argument: string, allowed: string, pattern = /./): Kind {
+  return { schema: v.pipe(v.string(), v.regex(pattern)), allowed, argument, read: (text) => text }
 }
 
 export const yesOrNo: Kind = {

@@ -40,7 +40,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
     },
     {
       key: 'host',
-      kind: words('name', { allowed: 'a name or an address of this machine' }),
+      kind: words('name', 'a name or an address of this machine'),
       default: '127.0.0.1',
       help: 'name or address to listen on',
     },
@@ -84,7 +84,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
     },
     {
       key: 'data',
-      kind: words('dir', { allowed: 'a folder' }),
+      kind: words('dir', 'a folder'),
       default: './.rejoin',
       help: 'folder of the lmdb log',
     },
@@ -222,13 +222,13 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
   TLS: [
     {
       key: 'tls.cert',
-      kind: words('file', { allowed: 'a PEM file with the certificate and its chain' }),
+      kind: words('file', 'a PEM file with the certificate and its chain'),
       otherwise: 'no TLS',
       help: 'certificate and its chain; read again when it changes',
     },
     {
       key: 'tls.key',
-      kind: words('file', { allowed: 'a PEM file with the private key' }),
+      kind: words('file', 'a PEM file with the private key'),
       otherwise: 'no TLS',
       help: 'private key of the certificate',
     },
@@ -267,7 +267,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
     },
     {
       key: 'access.cookie',
-      kind: words('name', { allowed: 'the name of a cookie' }),
+      kind: words('name', 'the name of a cookie'),
       otherwise: 'cookies are not read',
       help: 'cookie in which a token may come',
     },
@@ -288,7 +288,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
   Admin: [
     {
       key: 'admin.token',
-      kind: words('token', { allowed: 'at least 16 characters', minLength: 16 }),
+      kind: words('token', 'at least 16 characters, none of them a space', /^\S{16,}$/),
       otherwise: 'none',
       secret: true,
       help: 'what opens the admin API and /metrics',

@@ -1,0 +1,186 @@
+import { createHash } from 'node:crypto'
+import { connect, type Socket } from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { open, send, serving, until } from './http.ts'
+
+const admin = { token: 'a-token-for-the-admin-of-this-test' }
+
+describe('publishing too fast', () => {
+  const limits = { maxPublishesPerSecond: 1, publishBurst: 2 }
+
+  test('is refused with the time to wait, and counted', async () => {
+    const { url } = await serving({ limits, admin })
+    const statuses = [await publish(url), await publish(url), await publish(url)]
+    expect(statuses.map(({ status }) => status)).toEqual([201, 201, 429])
+    const [, , refused] = statuses
+    expect(refused?.headers['retry-after']).toBe('1')
+    expect(JSON.parse(refused?.text ?? '').error).toEqual({
+      code: 'overloaded',
+      message: 'You publish too fast. Wait for 1 s, or send batches.',
+    })
+    expect(await rejections(url, 'publish-rate')).toBe(1)
+  })
+
+  test('is each subject’s own affair', async () => {
+    const { url } = await serving({ limits, access: { keys: [keyOf('a'), keyOf('b')] } })
+    const as = (name: string) => publish(url, { authorization: `Bearer ${secretOf(name)}` })
+    expect((await Promise.all([as('a'), as('a'), as('a')])).map(({ status }) => status).sort()).toEqual([201, 201, 429])
+    expect((await as('b')).status).toBe(201)
+  })
+
+  test('counts who is not known by the address', async () => {
+    const { url } = await serving({ limits, access: { keys: [keyOf('a')] } })
+    const wrong = () => publish(url, { authorization: 'Bearer wrong' })
+    expect((await Promise.all([wrong(), wrong(), wrong()])).map(({ status }) => status).sort()).toEqual([401, 401, 429])
+  })
+
+  test('goes by the address that a proxy names, if there is one to be believed', async () => {
+    const { url } = await serving({ limits, trustProxy: true })
+    const from = (address: string) => publish(url, { 'x-forwarded-for': `10.0.0.1, ${address}` })
+    for (const address of ['192.0.2.1', '192.0.2.1', '192.0.2.2', '192.0.2.2']) {
+      expect((await from(address)).status).toBe(201)
+    }
+    expect((await from('192.0.2.1')).status).toBe(429)
+  })
+
+  test('leaves reading alone', async () => {
+    const { url } = await serving({ limits })
+    await Promise.all([publish(url), publish(url), publish(url)])
+    await until(await open(url, '/events/demo'), 'event: hello')
+  })
+})
+
+describe('a body that is too large', () => {
+  const limits = { maxBodyBytes: 10 }
+
+  test.each([
+    ['with its length', {}],
+    ['in pieces', { 'transfer-encoding': 'chunked' }],
+  ])('%s is refused, and counted', async (_how, headers) => {
+    const { url } = await serving({ limits, admin })
+    const { status, text } = await publish(url, headers, 'eleven char')
+    expect(status).toBe(413)
+    expect(JSON.parse(text).error.code).toBe('too-large')
+    expect(await rejections(url, 'body')).toBe(1)
+  })
+
+  test('is one that is larger than that, and no other', async () => {
+    const { url } = await serving({ limits })
+    expect((await publish(url, {}, '0123456789')).status).toBe(201)
+    expect((await publish(url, { 'transfer-encoding': 'chunked' }, '0123456789')).status).toBe(201)
+    const { text } = await send(url, '/poll/demo?replay=2')
+    expect(JSON.parse(text).events.map(({ data }: { data: unknown }) => data)).toEqual([
+      expect.anything(),
+      '0123456789',
+      '0123456789',
+    ])
+  })
+
+  test('does not stop the next request on its connection', async () => {
+    const { url } = await serving({ limits })
+    const body = 'x'.repeat(300_000)
+    const line = `POST /publish/demo HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    const socket = rawSocket(url)
+    socket.write(`${line}GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
+    const answers = await read(socket)
+    expect([...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(['413', '200'])
+  })
+})
+
+test('a stream of too many channels is refused, and counted', async () => {
+  const { url } = await serving({ limits: { maxChannels: 2 }, admin })
+  for (const path of ['/events?channel=a&channel=b&channel=c', '/poll/a?channel=b&%63hannel=c']) {
+    const { status, text } = await send(url, path)
+    expect([status, JSON.parse(text).error.code]).toEqual([400, 'invalid-channel'])
+  }
+  expect(await rejections(url, 'channels')).toBe(2)
+  await until(await open(url, '/events/a?channel=b'), 'event: hello')
+})
+
+describe('slow requests', () => {
+  // Far longer than a whole request takes here, and short enough to be waited for.
+  const limits = { headersTimeoutMs: 1000, requestTimeoutMs: 1500 }
+
+  test('heads that come byte by byte are cut off, a hundred of them, and counted, while others are served', async () => {
+    const { url } = await serving({ limits, admin })
+    const attackers = Array.from({ length: 100 }, () => drip(rawSocket(url), 'GET /healthz HTTP/1.1\r\nX-Slow: '))
+    const stream = await open(url, '/events/demo')
+    await until(stream, 'event: hello')
+    const answers = await Promise.all(attackers)
+    expect(new Set(answers.map((answer) => answer.split('\r\n')[0]))).toEqual(new Set(['HTTP/1.1 408 Request Timeout']))
+    expect(await rejections(url, 'deadline')).toBe(100)
+    // A stream lasts as long as it likes: it was asked for in time.
+    expect((await publish(url)).status).toBe(201)
+    await until(stream, 'data: hello')
+  })
+
+  test('bodies that come byte by byte are cut off', async () => {
+    const { url } = await serving({ limits, admin })
+    const head = 'POST /publish/demo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n'
+    const answers = await Promise.all(Array.from({ length: 20 }, () => drip(rawSocket(url), head)))
+    expect(answers.filter((answer) => answer.startsWith('HTTP/1.1 201'))).toEqual([])
+    expect(await rejections(url, 'deadline')).toBe(20)
+  })
+
+  test('bodies without a length that come piece by piece are cut off as well', async () => {
+    const { url } = await serving({ limits, admin })
+    const head = 'POST /publish/demo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n'
+    await drip(rawSocket(url), head, '1\r\nx\r\n')
+    expect(await rejections(url, 'deadline')).toBe(1)
+  })
+})
+
+test('what is not HTTP, and a head that is too large, are counted', async () => {
+  const { url } = await serving({ admin })
+  const answers = ['no HTTP\r\n\r\n', `GET / HTTP/1.1\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`].map((bytes) => {
+    const socket = rawSocket(url)
+    socket.write(bytes)
+    return read(socket)
+  })
+  const [malformed, large] = await Promise.all(answers)
+  expect(malformed).toContain('HTTP/1.1 400')
+  expect(large).toContain('HTTP/1.1 431')
+  expect(await rejections(url, 'malformed')).toBe(1)
+  expect(await rejections(url, 'headers')).toBe(1)
+})
+
+function publish(url: string, headers: Record<string, string> = {}, body = 'hello') {
+  return send(url, '/publish/demo', { method: 'POST', headers, body })
+}
+
+async function rejections(url: string, kind: string): Promise<number> {
+  const { text } = await send(url, '/metrics', { headers: { authorization: `Bearer ${admin.token}` } })
+  return Number(new RegExp(`^rejoin_rejects_total\\{.*"${kind}".*\\} (\\d+)$`, 'm').exec(text)?.[1] ?? Number.NaN)
+}
+
+function secretOf(name: string): string {
+  return `the-key-of-${name}`.padEnd(40, '.')
+}
+
+function keyOf(name: string) {
+  return { name, sha256: createHash('sha256').update(secretOf(name)).digest('hex'), publish: ['*'] }
+}
+
+function rawSocket(url: string): Socket {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  onTestFinished(() => void socket.destroy())
+  // A reset is an end like another.
+  socket.on('error', () => socket.destroy())
+  return socket
+}
+
+/** All that comes until the connection is over. */
+function read(socket: Socket): Promise<string> {
+  let text = ''
+  socket.setEncoding('utf8').on('data', (part) => {
+    text += part
+  })
+  return new Promise((resolve) => void socket.once('close', () => resolve(text)))
+}
+
+/** Sends a beginning and then a little ten times a second, until the server has had enough. */
+function drip(socket: Socket, beginning: string, little = 'x'): Promise<string> {
+  socket.write(beginning)
+  const dripping = setInterval(() => socket.writable && socket.write(little), 100)
+  return read(socket).finally(() => clearInterval(dripping))
+}

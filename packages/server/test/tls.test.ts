@@ -1,0 +1,193 @@
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
+import { request as httpsRequest } from 'node:https'
+import { connect as connectTls } from 'node:tls'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { Announcer } from '../src/announce/announcer.ts'
+import { type ServeOptions, serve } from '../src/serve.ts'
+import { watchCertificate } from '../src/tls/certificate.ts'
+import { certificateFiles, hasOpenssl } from './certificate.ts'
+import { serving } from './http.ts'
+
+describe.skipIf(!hasOpenssl)('TLS (needs openssl)', () => {
+  test('serves those who speak HTTP/1 and those who speak HTTP/2', async () => {
+    const { url } = await secured()
+    expect(await get(url, '/healthz')).toMatchObject({ status: 200, version: '1.1' })
+    const session = http2(url)
+    const health = await request(session, { ':path': '/healthz' })
+    expect(health.status).toBe(200)
+    const published = await request(session, { ':path': '/publish/demo', ':method': 'POST' }, 'one')
+    expect(published.status).toBe(201)
+    const polled = await request(session, { ':path': '/poll/demo?replay=1' })
+    expect(JSON.parse(polled.text).events.at(-1)).toMatchObject({ data: 'one' })
+  })
+
+  test('is open to this machine only, over HTTP/2 as well (§8)', async () => {
+    const { url } = await secured()
+    const session = http2(url)
+    const { status } = await request(session, { ':path': '/healthz', ':authority': 'example.com' })
+    expect(status).toBe(403)
+    expect((await request(session, { ':path': '/healthz', origin: 'https://example.com' })).status).toBe(403)
+  })
+
+  test('limits hold over HTTP/2, with and without a length', async () => {
+    const { url } = await secured({ limits: { maxBodyBytes: 10, maxPublishesPerSecond: 2 } })
+    const session = http2(url)
+    const publish = (body: string, headers = {}) =>
+      request(session, { ':path': '/publish/demo', ':method': 'POST', ...headers }, body)
+    expect((await publish('eleven char')).status).toBe(413)
+    expect((await publish('eleven char', { 'content-length': '11' })).status).toBe(413)
+    expect((await publish('ten  chars')).status).toBe(201)
+    expect((await publish('ten  chars')).status).toBe(429)
+  })
+
+  test('HTTP/2 can be left out', async () => {
+    const files = certificateFiles('localhost')
+    const { url } = await serving({ tls: { ...files, http2: false } })
+    const socket = connectTls({
+      port: portOf(url),
+      host: '127.0.0.1',
+      rejectUnauthorized: false,
+      ALPNProtocols: ['h2'],
+    })
+    onTestFinished(() => void socket.destroy())
+    const [error] = (await once(socket, 'error')) as [NodeJS.ErrnoException]
+    expect(error.code).toMatch(/ALERT_NO_APPLICATION_PROTOCOL|ECONNRESET/)
+    expect(await get(url, '/healthz')).toMatchObject({ status: 200, version: '1.1' })
+  })
+
+  test('closing ends streams of both kinds in order', async () => {
+    const { url, close } = await serve({ port: 0, tls: certificateFiles('localhost') })
+    const session = http2(url)
+    const stream = session.request({ ':path': '/events/demo' })
+    let text = ''
+    stream.setEncoding('utf8').on('data', (part) => {
+      text += part
+    })
+    await once(stream, 'data')
+    const ended = once(stream, 'close')
+    await close()
+    await ended
+    expect(text).toContain('event: close\ndata: {"reason":"drain"}')
+  })
+})
+
+describe.skipIf(!hasOpenssl)('a certificate that is renewed (needs openssl)', () => {
+  test('is used by new connections, and those that are open stay', async () => {
+    const { url, files, reloadCertificate, outcomes } = await secured()
+    expect(await commonName(url)).toBe('first.example')
+    const session = http2(url)
+    const stream = session.request({ ':path': '/events/demo' }).setEncoding('utf8')
+    await once(stream, 'data')
+    files.write('second.example')
+    reloadCertificate?.()
+    expect(await commonName(url)).toBe('second.example')
+    expect(outcomes).toEqual([{}])
+    const next = once(stream, 'data')
+    await request(session, { ':path': '/publish/demo', ':method': 'POST' }, 'still here')
+    expect(String(await next)).toContain('still here')
+  })
+
+  test('is not used when it does not fit its key, which is told, and the old one stays', async () => {
+    const { url, files, reloadCertificate, outcomes } = await secured()
+    writeFileSync(files.key, 'no key')
+    reloadCertificate?.()
+    expect(outcomes).toMatchObject([{ cause: { code: 'invalid-option' } }])
+    expect(await commonName(url)).toBe('first.example')
+  })
+
+  test('is noticed by itself', async () => {
+    const files = certificateFiles('first.example')
+    const renewed: Buffer[] = []
+    const certificate = watchCertificate(files, {
+      everyMs: 20,
+      onReload: (outcome) => 'pem' in outcome && renewed.push(outcome.pem.cert),
+    })
+    onTestFinished(() => certificate.close())
+    await vi.waitFor(
+      () => {
+        // Again and again: what comes before the first look at the files is no change of them.
+        files.write('second.example')
+        expect(renewed).not.toEqual([])
+      },
+      { interval: 100, timeout: 10_000 },
+    )
+    expect(renewed[0]?.equals(certificate.cert)).toBe(false)
+  })
+})
+
+describe.skipIf(!hasOpenssl)('slow clients over HTTP/2 (needs openssl)', () => {
+  const limits = { headersTimeoutMs: 500, requestTimeoutMs: 500 }
+
+  test('a connection that asks for nothing is closed', async () => {
+    const { url } = await secured({ limits })
+    const session = http2(url)
+    await once(session, 'close')
+  })
+
+  test('a body that does not come is given up, and other streams of the connection stay', async () => {
+    const { url } = await secured({ limits })
+    const session = http2(url)
+    const stream = session.request({ ':path': '/events/demo' }).setEncoding('utf8')
+    await once(stream, 'data')
+    const slow = session.request({ ':path': '/publish/demo', ':method': 'POST' })
+    slow.on('error', () => slow.destroy())
+    slow.write('x')
+    await once(slow, 'close')
+    const next = once(stream, 'data')
+    expect((await request(session, { ':path': '/publish/demo', ':method': 'POST' }, 'quick')).status).toBe(201)
+    expect(String(await next)).toContain('quick')
+  })
+})
+
+async function secured(options: ServeOptions = {}) {
+  const files = certificateFiles('first.example')
+  const outcomes: unknown[] = []
+  const announcer = {
+    ready: () => undefined,
+    watch: () => undefined,
+    certificate: (outcome: unknown) => outcomes.push(outcome),
+  } as unknown as Announcer
+  return { ...(await serving({ tls: files, announcer, ...options })), files, outcomes }
+}
+
+function portOf(url: string): number {
+  return Number(new URL(url).port)
+}
+
+async function commonName(url: string): Promise<string | undefined> {
+  const socket = connectTls({ port: portOf(url), host: '127.0.0.1', rejectUnauthorized: false })
+  await once(socket, 'secureConnect')
+  const { subject } = socket.getPeerCertificate()
+  socket.destroy()
+  return String(subject.CN)
+}
+
+function get(url: string, path: string): Promise<{ status: number | undefined; version: string }> {
+  return new Promise((resolve, reject) => {
+    const options = { port: portOf(url), host: '127.0.0.1', path, rejectUnauthorized: false, agent: false }
+    httpsRequest(options, (answer) => {
+      answer.resume()
+      resolve({ status: answer.statusCode, version: answer.httpVersion })
+    })
+      .on('error', reject)
+      .end()
+  })
+}
+
+function http2(url: string): ClientHttp2Session {
+  const session = connectHttp2(`https://localhost:${portOf(url)}`, { rejectUnauthorized: false })
+  session.on('error', () => session.destroy())
+  onTestFinished(() => session.destroy())
+  return session
+}
+
+async function request(session: ClientHttp2Session, headers: Record<string, string>, body?: string) {
+  const stream = session.request(headers, { endStream: body === undefined }).setEncoding('utf8')
+  if (body !== undefined) stream.end(body)
+  const [answer] = (await once(stream, 'response')) as [Record<string, unknown>]
+  let text = ''
+  for await (const part of stream) text += part
+  return { status: Number(answer[':status']), text }
+}

@@ -24,6 +24,12 @@ export const services = [
     tests: ['test/services/flushes'],
   },
   {
+    name: 'promtool',
+    binaries: ['promtool'],
+    packages: ['prometheus'],
+    tests: ['test/services/alerts'],
+  },
+  {
     name: 'a C compiler',
     binaries: ['cc'],
     packages: ['gcc', 'libc6-dev'],

@@ -176,13 +176,17 @@ describe('acting', () => {
   })
 
   test('revokes what a subject holds, then ends its streams', async () => {
-    const revoked: string[] = []
-    const revoke = (subject: string) => void revoked.push(subject)
+    const revoked: unknown[] = []
+    const revoke = (...call: unknown[]) => void revoked.push(call)
     const { url } = await observed({ revoke, handler: { authorize: () => grant('alice') } })
     const ended = until(await open(url, '/events/a'), '{"reason":"token-expired"}')
     expect((await admin(url, '/admin/revoke', { subject: 'alice' })).status).toBe(200)
     await ended
-    expect(revoked).toEqual(['alice'])
+    await admin(url, '/admin/revoke', { subject: 'bob', jti: 't-1', until: 1_900_000_000_000 })
+    expect(revoked).toEqual([
+      ['alice', {}],
+      ['bob', { jti: 't-1', until: 1_900_000_000_000 }],
+    ])
   })
 
   test('tells the readers of a channel that its past is void', async () => {
@@ -208,6 +212,7 @@ describe('acting', () => {
     ['/admin/invalidate', { channel: '' }, 'has to be a string'],
     ['/admin/invalidate', { channel: '../x' }, 'is no channel'],
     ['/admin/revoke', {}, 'is missing'],
+    ['/admin/revoke', { subject: 'a', until: 'soon' }, 'milliseconds'],
     ['/admin/revoke', [], 'JSON object'],
     ['/admin/drain', { withinMs: -1 }, 'milliseconds'],
     ['/admin/maintenance', { on: 'yes' }, 'true or false'],

@@ -86,7 +86,18 @@ export const invalidate: OperationDoc = {
 
 export const revoke: OperationDoc = {
   summary: 'End every stream of a subject with `token-expired`, and believe none of the tokens it has now',
-  body: body({ subject: text }, 'subject'),
+  description: 'Streams that it opens with rights given later are served.',
+  body: body(
+    {
+      subject: text,
+      jti: {
+        ...text,
+        description: 'Only the token with this `jti`. Its other streams end as well, and may come back.',
+      },
+      until: { type: 'integer', description: 'When it may be forgotten, ms since 1970: the `exp` of what is revoked.' },
+    },
+    'subject',
+  ),
   answers: answers('Done.', { revoked: text }),
 }
 

@@ -15,10 +15,13 @@ export interface AdminOptions {
   readonly maintenance: Maintenance
   readonly readiness: Pick<Readiness, 'stopping'>
   /** Makes what a subject holds worthless, before its streams are ended. */
-  revoke(subject: string): void
+  readonly revoke: Revoke
   /** Told of every change that an operator makes. */
   administered(action: AdminAction): void
 }
+
+/** Refuses what a subject was given, or the one token with this `jti`, and remembers it until then (ms since 1970). */
+export type Revoke = (subject: string, options: { jti?: string; until?: number }) => void
 
 /** What an operator can look at and do. */
 export function adminRoutes(options: AdminOptions): Route[] {
@@ -91,8 +94,16 @@ export function adminRoutes(options: AdminOptions): Route[] {
 
     act('revoke', docs.revoke, (body) => {
       const subject = text(body, 'subject')
-      revoke(subject)
+      const [jti, until] = [optionalText(body, 'jti'), body.until]
+      if (until !== undefined && !Number.isSafeInteger(until))
+        throw invalid('"until" has to be milliseconds since 1970.')
+      revoke(subject, {
+        ...(jti === undefined ? {} : { jti }),
+        ...(until === undefined ? {} : { until: until as number }),
+      })
       hub.revoke(subject)
+      // A stream whose rights were read just before is added within this turn.
+      setImmediate(() => hub.revoke(subject))
       return { ...ok({ revoked: subject }), target: subject }
     }),
 

@@ -5,7 +5,7 @@ import type { Middleware } from '../middleware.ts'
 import { refuse } from '../refusal.ts'
 import { requestTarget } from '../request-target.ts'
 import { adminGuard } from './admin-guard.ts'
-import { adminRoutes } from './admin-routes.ts'
+import { adminRoutes, type Revoke } from './admin-routes.ts'
 import { adminTokenCheck } from './admin-token.ts'
 import { watchChannels } from './channels-seen.ts'
 import { healthRoutes } from './health-routes.ts'
@@ -31,12 +31,12 @@ export interface ObservationOptions {
   readonly admin?: { readonly token?: string | undefined } | undefined
   /** @defaultValue true, where there is an admin API */
   readonly metrics?: boolean | undefined
-  /** Makes what a subject holds worthless. */
-  revoke?(subject: string): void
+  /** Makes what a subject holds worthless. Left out, only its streams are ended. */
+  readonly revoke?: Revoke | undefined
   /** Whether `X-Forwarded-For` may be believed. */
   readonly trustProxy?: boolean | undefined
   /** What else is answered on the public port, for `openapi.json`. */
-  readonly paths?: PathDocs
+  readonly paths?: PathDocs | undefined
 }
 
 /** What shows the hub to those who run it. */
@@ -81,7 +81,7 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
       routes.push(metricsRoute(metrics))
     }
     const administered: Announcer['administered'] = (action) => announcer?.administered(action)
-    const revoke = (subject: string) => options.revoke?.(subject)
+    const revoke: Revoke = (subject, which) => options.revoke?.(subject, which)
     routes.push(...adminRoutes({ hub, streams, channels, maintenance, readiness, revoke, administered }))
   }
   routes.push(openApiRoute(routes, { ...hubPaths(), ...options.paths }, version))

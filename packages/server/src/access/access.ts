@@ -34,8 +34,15 @@ export interface Access {
 const maxTokenLength = 8192
 const minKeyLength = 32
 
+export interface AccessContext {
+  now?: () => number
+  /** The address of a reader, as seen through proxies that are believed. Left out, that of the connection. */
+  addressOf?: (request: IncomingMessage) => string | null | undefined
+}
+
 /** Throws `invalid-option` when a rule is wrong or a key is weak. */
-export function createAccess(rules: AccessRules, { now = Date.now }: { now?: () => number } = {}): Access {
+export function createAccess(rules: AccessRules, context: AccessContext = {}): Access {
+  const { now = Date.now, addressOf = ({ socket }) => socket?.remoteAddress } = context
   const { jwt = [], keys = [], anonymous, cookie, ticketMs = 30_000 } = rules
   if (cookie !== undefined && !/^[\w!#$%&'*+.^`|~-]+$/.test(cookie)) {
     throw badRule(`${JSON.stringify(cookie)} is no name of a cookie. Use letters, digits and - _`)
@@ -88,7 +95,7 @@ export function createAccess(rules: AccessRules, { now = Date.now }: { now?: () 
       const token = tokenOf(request)
       if (token !== undefined) return (await identify(token)).grant
       if (nobody.subscribe.length + nobody.publish.length === 0) return null
-      return { subject: anonymousSubject(request), ...nobody }
+      return { subject: anonymousSubject(request, addressOf(request) ?? ''), ...nobody }
     },
     middleware(request, response, next) {
       guard(request, response, () => {
@@ -112,6 +119,6 @@ export function createAccess(rules: AccessRules, { now = Date.now }: { now?: () 
  * Readers of one address share a name, because who shares one can end the other's connection (§4.13). Publishers share it
  * with all, because an idempotency key must hold when a phone changes its network.
  */
-function anonymousSubject({ method, socket }: IncomingMessage): string {
-  return method === 'POST' ? 'anonymous' : `anonymous:${socket?.remoteAddress ?? ''}`
+function anonymousSubject({ method }: IncomingMessage, address: string): string {
+  return method === 'POST' ? 'anonymous' : `anonymous:${address}`
 }

@@ -14,6 +14,7 @@ import { listen, resolveHost } from './listen.ts'
 import type { Middleware } from './middleware.ts'
 import { createObservation } from './observe/observe.ts'
 import { peerAddress } from './observe/peer-address.ts'
+import { ticketPath } from './observe/ticket-path.ts'
 import { createPlayground } from './playground/routes.ts'
 import { type Pem, type TlsFiles, watchCertificate } from './tls/certificate.ts'
 import { version } from './version.ts'
@@ -33,7 +34,7 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   const readers = watchReaders(hub)
   const observation = await createObservation({
     ...{ hub, version, announcer, admin, trustProxy, metrics: options.metrics },
-    ...(access && { revoke: access.revoke }),
+    ...(access && { revoke: access.revoke, paths: ticketPath }),
   })
   const onReject = observation.rejected
 

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { ticketPath } from '../src/observe/ticket-path.ts'
 import { send } from './http.ts'
@@ -65,6 +66,14 @@ describe('/openapi.json', () => {
         ])
       }
     }
+  })
+
+  test('has every door of the hub', async () => {
+    const { paths } = await documentOf((await observed()).url)
+    const route = readFileSync(new URL('../../hub/src/http/route.ts', import.meta.url), 'utf8')
+    const doors = /^export const doors = \[(.+?)\]/m.exec(route)?.[1]?.match(/\w+/g) ?? []
+    expect(doors.length).toBeGreaterThan(3)
+    expect(doors.filter((door) => !paths[`/${door}/{channel}`])).toEqual([])
   })
 
   test('documents every status that a mistake of the caller gets', async () => {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 
 /** What a request asks for. Not `new URL()`: that throws for targets a client is free to send, `//` for one. */
-export function requestTarget(request: IncomingMessage): RequestTarget {
+export function requestTarget(request: Pick<IncomingMessage, 'url'>): RequestTarget {
   const target = request.url ?? '/'
   const end = target.indexOf('?')
   const path = end < 0 ? target : target.slice(0, end)

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { requestTarget } from '../request-target.ts'
 import { notGood } from './identity.ts'
 
 /** What a request presents to show who sent it. */
@@ -30,7 +31,8 @@ function bearerToken(header: string): string {
 function ticketOf(url: string): string | undefined {
   // Almost no request has one, and to take a query apart is dear.
   if (!url.includes('ticket=')) return undefined
-  const [ticket, another] = new URLSearchParams(url.slice(url.indexOf('?') + 1)).getAll('ticket')
+  const { query } = requestTarget({ url })
+  const [ticket, another] = query().getAll('ticket')
   if (another === undefined) return ticket
   throw notGood('There are two tickets. Send the one that was given last.')
 }

@@ -70,7 +70,7 @@ function originOf(referer: string | undefined): string | undefined {
 
 /** Whether a page was loaded from where the request goes. Behind a proxy that does TLS, ours is only known by its host. */
 function isOwn(origin: string, request: IncomingMessage): boolean {
-  const { host = request.headers[':authority'] } = request.headers
+  const { host = request.headers[':authority'] ?? '' } = request.headers
   const isEncrypted = (request.socket as Partial<TLSSocket>).encrypted === true
   const [, scheme, name] = /^(https?):\/\/([^/?#@\\\s]+)$/.exec(origin) ?? []
   return name !== undefined && name === String(host).toLowerCase() && (scheme === 'https' || !isEncrypted)

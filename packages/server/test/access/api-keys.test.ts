@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createAccess } from '../../src/access/access.ts'
 import type { ApiKeyRule } from '../../src/access/rules.ts'
@@ -112,6 +113,32 @@ describe('whoever presents something that is not good is not taken for nobody', 
     expect(JSON.parse(wrong.text).error.code).toBe('unauthorized')
     expect((await send(url, '/events/orders/1')).status).toBe(403)
   })
+})
+
+test('whatever a request presents, it gets rights or a reason', async () => {
+  const access = createAccess({ keys: [rule], jwt: [{ secret }], cookie: 'rejoin' })
+  const text = fc.oneof(
+    fc.string(),
+    fc.string({ unit: 'binary' }),
+    fc.base64String().map((part) => `a.${part}.b`),
+  )
+  const headers = fc.oneof(
+    text.map((value) => ({ authorization: `Bearer ${value}` })),
+    text.map((authorization) => ({ authorization })),
+    text.map((cookie) => ({ cookie })),
+    text.map((value) => ({ cookie: `rejoin=${value}` })),
+  )
+  await fc.assert(
+    fc.asyncProperty(headers, text, async (sent, query) => {
+      const result = await verdict(access, sent, `/events/a?ticket=${query}`)
+      if (result !== null) expect(result).toMatch(/^unauthorized: /)
+    }),
+  )
+})
+
+test('what looks like a ticket in the name of a channel is none', async () => {
+  const open = createAccess({ anonymous: { subscribe: ['*'] } })
+  expect(await verdict(open, {}, '/events/a&ticket=1')).toMatchObject({ subscribe: ['*'] })
 })
 
 test('a channel that exists and one that does not are refused in the same words', async () => {

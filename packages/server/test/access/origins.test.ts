@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { createAccess } from '../../src/access/access.ts'
 import { open, send, until } from '../http.ts'
 import { guarded } from './guarded.ts'
@@ -74,6 +74,26 @@ describe('a publish by cookie without an Origin goes by its Referer', () => {
     const { url } = await guarded({ ...rules, cors: ['https://app.example'] })
     const headers = { ...carriers.cookie, origin: 'null', referer: 'https://app.example/' }
     expect((await send(url, '/publish/a', { method: 'POST', headers, body: 'x' })).status).toBe(403)
+  })
+})
+
+describe('over TLS and HTTP/2, a page of its own comes from the same name by https', () => {
+  test.each([
+    [{ ':authority': 'hub.example' }, 'https://hub.example', true],
+    [{ host: 'hub.example' }, 'https://hub.example', true],
+    [{ host: 'HUB.example:8443' }, 'https://hub.example:8443', true],
+    [{ host: 'hub.example' }, 'http://hub.example', false],
+    [{ host: 'hub.example' }, 'https://hub.example:8443', false],
+    [{ host: 'hub.example' }, 'https://hub.example@evil.example', false],
+    [{ host: 'hub.example' }, 'https://evil.example/hub.example', false],
+    [{}, 'https://undefined', false],
+  ])('%j, %s: %s', (host, origin, isLetIn) => {
+    const request = { method: 'POST', url: '/publish/a', headers: { ...host, ...carriers.cookie, origin } }
+    const response = { setHeader: () => undefined, writeHead: () => undefined, end: () => undefined }
+    const next = vi.fn<() => void>()
+    const { middleware } = createAccess(rules)
+    middleware({ ...request, socket: { encrypted: true } } as never, response as never, next)
+    expect(next).toHaveBeenCalledTimes(isLetIn ? 1 : 0)
   })
 })
 

@@ -98,7 +98,7 @@ describe('looking', () => {
     const { id } = JSON.parse((await publish(url, 'demo', 'x')).text)
     expect(await admin(url, '/admin/window?channel=demo')).toEqual({
       status: 200,
-      body: { channel: 'demo', events: 1, bytes: expect.any(Number), oldest: id, newest: id },
+      body: { channel: 'demo', events: 1, bytes: expect.any(Number), oldest: id, newest: id, ended: false },
     })
   })
 
@@ -145,7 +145,8 @@ describe('looking', () => {
 
   test.each([
     ['/admin/window', 'Say which channel'],
-    ['/admin/window?channel=a*', 'is no channel'],
+    ['/admin/window?channel=a*', 'is no pattern'],
+    ['/admin/window?channel=a//b', 'is no channel'],
     ['/admin/channels?limit=0', 'Give 1 to 1000'],
     ['/admin/channels?limit=1001', 'Give 1 to 1000'],
     ['/admin/connections?after=x', 'whole number'],

@@ -46,6 +46,7 @@ describe('/openapi.json', () => {
         "get /readyz",
         "get /stream",
         "get /stream/{channel}",
+        "post /end/{channel}",
         "post /log",
         "post /publish",
         "post /publish/{channel}",

@@ -7,14 +7,17 @@ const count = { type: 'integer', minimum: 0 }
 const id = { type: ['string', 'null'] }
 const ms = (description: string): Schema => ({ type: 'number', minimum: 0, maximum: 86_400_000, description })
 
-const windowFields = { events: count, bytes: count, oldest: id, newest: id }
+const windowFields = { events: count, bytes: count, oldest: id, newest: id, ended: { type: 'boolean' } }
 
 function query(name: string, description: string, schema: Schema = text): ParameterDoc {
   return { name, in: 'query', description, schema }
 }
 
 const limit = query('limit', 'How many, 100 if left out.', { type: 'integer', minimum: 1, maximum: 1000 })
-const theChannel: ParameterDoc = { ...query('channel', 'The channel that is meant.'), required: true }
+const theChannel: ParameterDoc = {
+  ...query('channel', 'The channel that is meant, or a pattern of channels.'),
+  required: true,
+}
 
 function answers(description: string, properties: Schema, status = 200): OperationDoc['answers'] {
   return { [status]: json(description, { type: 'object', properties }), 400: refusalDoc }
@@ -34,7 +37,7 @@ export const channels: OperationDoc = {
 }
 
 export const window: OperationDoc = {
-  summary: 'What a channel holds for those who come back',
+  summary: 'What a channel, or all channels of a pattern, hold for those who come back',
   parameters: [theChannel],
   answers: answers('Its window.', { channel: text, ...windowFields }),
 }
@@ -68,7 +71,7 @@ export const sseState: OperationDoc = {
   parameters: [theChannel],
   answers: answers('Its state.', {
     ...{ length: count, bytes: count, firstEntry: id, lastEntry: id, oldestIdInWindow: id },
-    activeConnections: { ...count, description: 'Streams that are open on this hub, of all channels.' },
+    activeConnections: { ...count, description: 'Readers of the channel on this hub, by its name or a pattern.' },
   }),
 }
 

@@ -66,11 +66,11 @@ export function adminRoutes(options: AdminOptions): Route[] {
     }),
 
     look('/debug/sse-state', docs.sseState, async (call) => {
-      const { events, bytes, oldest, newest } = await hub.window(channelOf(call))
-      const { live, replaying } = streams.tally()
+      const channel = channelOf(call)
+      const { events, bytes, oldest, newest } = await hub.window(channel)
       return ok({
         ...{ length: events, bytes, firstEntry: oldest, lastEntry: newest, oldestIdInWindow: oldest },
-        activeConnections: live + replaying,
+        activeConnections: hub.readers(channel),
       })
     }),
 

@@ -25,7 +25,8 @@ export function watchChannels(hub: Pick<Hub, 'on'>): ChannelsSeen {
   }
   hub.on('publish', ({ channel }) => see(channel))
   hub.on('connect', ({ channels }) => {
-    for (const channel of channels) see(channel)
+    // Not patterns: they are no channels, and what they hold is dear to ask for.
+    for (const channel of channels) if (!channel.includes('*')) see(channel)
   })
 
   return {

@@ -9,8 +9,10 @@ export function hubPaths(): PathDocs {
   }
   paths['/poll/{channel}'] = { get: { ...poll, parameters: [channelInPath, ...reading, waitMs] } }
   paths['/poll'] = { get: { ...poll, parameters: [...reading, waitMs] } }
-  paths['/publish/{channel}'] = { post: { ...publishText, parameters: [channelInPath, typeOfEvent, idempotencyKey] } }
+  const ofEvent = [channelInPath, ...eventFields, idempotencyKey]
+  paths['/publish/{channel}'] = { post: { ...publishText, parameters: ofEvent } }
   paths['/publish'] = { post: { ...publishEnvelope, parameters: [idempotencyKey] } }
+  paths['/end/{channel}'] = { post: { ...end, parameters: [channelInPath] } }
   return paths
 }
 
@@ -24,7 +26,13 @@ const channelInPath: ParameterDoc = {
   ...{ name: 'channel', in: 'path', required: true, schema: text },
   description: 'The channel; its slashes may stand as they are.',
 }
-const typeOfEvent = query('type', 'The type of the event; left out, `message`.')
+const flag = { type: 'string', description: 'What it is set to means nothing.' }
+const eventFields = [
+  query('type', 'The type of the event; left out, `message`.'),
+  query('key', 'What it is the newest value of, in a channel that retains values.'),
+  query('forget', 'Nothing is retained under its key from then on.', flag),
+  query('live', 'For those who read at this moment only; it is not kept.', flag),
+]
 const idempotencyKey: ParameterDoc = {
   ...{ name: 'Idempotency-Key', in: 'header', schema: { type: 'string', maxLength: 255 } },
   description: 'Publishes at most once under this key.',
@@ -32,9 +40,11 @@ const idempotencyKey: ParameterDoc = {
 const waitMs = query('waitMs', 'How long to wait for something to say.', { type: 'integer', maximum: 60_000 })
 const manyTexts = { type: 'array', items: text }
 const reading: ParameterDoc[] = [
-  query('channel', 'A channel; repeated for several, at most 100.', manyTexts),
+  query('channel', 'A channel, or a pattern such as `orders/*`; repeated for several, at most 100.', manyTexts),
   query('type', 'Lets only events of this type through; repeated for several.', manyTexts),
   query('lastEventId', 'The last id that was seen, or `earliest`; for those who cannot send the header.'),
+  query('added', 'One of the channels that the cursor is not of, because it was added since.', manyTexts),
+  query('show', 'Lets every event say which channel it is of.', { enum: ['channel', 'envelope'] }),
   query('replay', 'Without a cursor: how many of the last events come first.', { type: 'integer' }),
   {
     ...{ name: 'Last-Event-ID', in: 'header', schema: text },
@@ -48,11 +58,16 @@ const streaming: ParameterDoc[] = [
   query('heartbeat', 'With `event`, heartbeats are events that a page can see.', { const: 'event' }),
 ]
 
+const nothingMore = { description: 'Every channel has ended, and the reader has all of it.' }
 const refused: Record<number, AnswerDoc> = { 400: refusalDoc, 401: refusalDoc, 403: refusalDoc, 503: refusalDoc }
 
 const stream: OperationDoc = {
   summary: 'Read a stream of events, from where you were',
-  answers: { 200: { description: 'The stream.', content: { 'text/event-stream': { schema: text } } }, ...refused },
+  answers: {
+    200: { description: 'The stream.', content: { 'text/event-stream': { schema: text } } },
+    204: nothingMore,
+    ...refused,
+  },
 }
 
 const poll: OperationDoc = {
@@ -66,14 +81,14 @@ const poll: OperationDoc = {
           type: 'array',
           items: {
             type: 'object',
-            properties: { id: { type: ['string', 'null'] }, type: text, data: text },
+            properties: { id: { type: ['string', 'null'] }, type: text, data: text, channel: text },
           },
         },
         cursor: { type: ['string', 'null'] },
         retryMs: { type: 'number' },
       },
     }),
-    ...refused,
+    ...{ 204: nothingMore, ...refused },
   },
 }
 
@@ -82,11 +97,11 @@ const published = json('It is in the log, as safe as `durability` says.', {
   properties: {
     id: text,
     events: { type: 'array', items: { type: 'object', properties: { id: text } } },
-    durability: { enum: ['memory', 'os', 'disk', 'replicated'] },
+    durability: { enum: ['none', 'memory', 'os', 'disk', 'replicated'] },
   },
 })
 
-const publishRefused = { ...refused, 413: refusalDoc, 422: refusalDoc, 429: refusalDoc }
+const publishRefused = { ...refused, 409: refusalDoc, 413: refusalDoc, 422: refusalDoc, 429: refusalDoc }
 
 const publishText: OperationDoc = {
   summary: 'Publish one event whose data is the body',
@@ -96,7 +111,10 @@ const publishText: OperationDoc = {
 const envelope = {
   type: 'object',
   required: ['channel'],
-  properties: { channel: text, type: text, data: { description: 'Any JSON value.' }, text },
+  properties: {
+    ...{ channel: text, type: text, data: { description: 'Any JSON value.' }, text },
+    ...{ key: text, forget: { type: 'boolean' }, live: { type: 'boolean' } },
+  },
   description: 'With either `data` or `text`.',
 }
 
@@ -104,4 +122,9 @@ const publishEnvelope: OperationDoc = {
   summary: 'Publish one event, or several of which all or none are taken',
   body: { oneOf: [envelope, { type: 'array', items: envelope, minItems: 1, maxItems: 1000 }] },
   answers: { 201: published, ...publishRefused },
+}
+
+const end: OperationDoc = {
+  summary: 'End a channel: nothing can be published to it any more, and its readers are told when they have all of it',
+  answers: { 200: json('It has ended, at this id.', { type: 'object', properties: { id: text } }), ...refused },
 }

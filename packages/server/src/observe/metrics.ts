@@ -236,7 +236,7 @@ const rejectKinds = [
 
 const attempts = ['1', '2', '3', '4', '5', 'more']
 
-const doors = ['events', 'stream', 'poll', 'publish', 'log', 'ticket', 'admin', 'metrics', 'healthz', 'readyz']
+const doors = ['events', 'stream', 'poll', 'publish', 'end', 'log', 'ticket', 'admin', 'metrics', 'healthz', 'readyz']
 
 /** The first part of the path, when it is one of ours: what stands behind it is up to whoever asks. */
 function doorOf(path: string): string {

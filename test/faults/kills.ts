@@ -14,6 +14,7 @@ export async function runKills(options: KillsOptions): Promise<KillsOutcome> {
   const { seed, cycles, readers, eventsPerSecond, betweenMs, directory, onProgress } = options
   const random = createRandom(seed)
   const clock = createRestartClock()
+  let whileStopping = 0
   const history = watchedHistory(options.history, clock.see)
   history.write({ kind: 'run', name: 'kills', seed, inputs: { cycles, readers, eventsPerSecond, betweenMs } })
   const hub = await openLastingHub({ random, start: (port) => startProgram({ directory, port }) })
@@ -27,8 +28,12 @@ export async function runKills(options: KillsOptions): Promise<KillsOutcome> {
     await crowd.renewed()
     for (let cycle = 1; cycle <= cycles; cycle += 1) {
       await new Promise((resolve) => setTimeout(resolve, betweenMs[0] + random() * (betweenMs[1] - betweenMs[0])))
-      history.write({ kind: 'fault', what: 'kill -9' })
-      await hub.kill()
+      history.write({
+        kind: 'fault',
+        what: options.whileStoppingMs ? 'SIGTERM, and kill -9 while it stops' : 'kill -9',
+      })
+      if (!options.whileStoppingMs) await hub.kill()
+      else if (await hub.killWhileStopping(random() * options.whileStoppingMs)) whileStopping += 1
       clock.restart()
       await hub.start()
       clock.listening()
@@ -40,7 +45,7 @@ export async function runKills(options: KillsOptions): Promise<KillsOutcome> {
   } finally {
     await hub.abandon()
   }
-  return clock.outcome()
+  return { ...clock.outcome(), whileStopping }
 }
 
 export interface KillsOptions
@@ -49,6 +54,11 @@ export interface KillsOptions
   readonly cycles: number
   /** The hub lives for at least the first and at most the second, in ms. */
   readonly betweenMs: readonly [number, number]
+  /**
+   * Asks the hub to end in order first, and kills it at most so many ms later.
+   * @defaultValue 0, it is not asked
+   */
+  readonly whileStoppingMs?: number
   readonly directory: string
   /** Done with the new hub before anybody reads. */
   prepare?(hub: LastingHub): Promise<void>
@@ -65,13 +75,15 @@ export interface KillsOutcome {
   readonly acknowledgedMs: Spread | undefined
   /** Until a reader that had come back had an event. */
   readonly receivedMs: Spread | undefined
+  /** How many of the kills fell into an end in order. */
+  readonly whileStopping: number
 }
 
-// With 500 events/s, a publish may take 20 ms before its channel falls behind.
-export const killChannels = Array.from({ length: 10 }, (_, index) => `orders/${index}`)
+// With 500 events/s, a publish may take 50 ms before its channel falls behind.
+const killChannels = Array.from({ length: 25 }, (_, index) => `orders/${index}`)
 
-/** Each reader has two channels: with all ten, a hundred of them would get more than this machine can check. */
-export function twoOf(channels: readonly string[]): (index: number) => readonly string[] {
+/** Each reader has two channels: with all of them, a hundred would get more than one process can take and write down. */
+function twoOf(channels: readonly string[]): (index: number) => readonly string[] {
   return (index) =>
     [0, 1 + (index % (channels.length - 1))].map((step) => channels[(index + step) % channels.length] as string)
 }
@@ -110,7 +122,7 @@ function createRestartClock() {
         receivedMs.push(sinceStart())
       }
     },
-    outcome: (): KillsOutcome => ({
+    outcome: (): Omit<KillsOutcome, 'whileStopping'> => ({
       acknowledgedPerSecond: from && through ? (1000 * (through.count - from.count)) / (through.at - from.at) : 0,
       listeningMs: spreadOf(listeningMs),
       acknowledgedMs: spreadOf(acknowledgedMs),

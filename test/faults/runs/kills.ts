@@ -1,7 +1,7 @@
 /**
  * `rejoin serve` killed by SIGKILL every 3 to 8 s, 100 times, on the log that lasts: 100 readers, 500 events/s.
  *
- * Publishes that got no answer are sent again under the same key. Each reader has two of ten channels. With --stored, the
+ * Publishes that got no answer are sent again under the same key. Each reader has two of 25 channels. With --stored, the
  * log holds so many events before the first kill, which the hub has to open again each time.
  */
 import { join } from 'node:path'

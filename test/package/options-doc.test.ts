@@ -58,3 +58,10 @@ test('every option of connect has its line in docs/reference/client.md, and no o
   expect(options.length).toBeGreaterThan(12)
   expect(documented('# `connect', 'docs/reference/client.md')).toEqual(options)
 })
+
+test('every option of a rule for tokens has its line in docs/guides/access.md, and no other has', () => {
+  const page = readText('docs/guides/access.md')
+  const section = page.slice(page.indexOf('### Which key?'), page.indexOf('## API keys'))
+  const names = [...section.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name ?? '').sort()
+  expect(names).toEqual(declared(['packages/server/src/access/rules.ts', 'JwtRule']))
+})

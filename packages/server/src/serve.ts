@@ -26,7 +26,8 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   const address = await resolveHost(host)
   const isLoopback = isLoopbackAddress(address)
   const rules = rulesOf(options, isLoopback)
-  const access = rules && (await import('./access/access.ts')).createAccess(rules)
+  const addressOf = (request: IncomingMessage) => peerAddress(request, trustProxy)
+  const access = rules && (await import('./access/access.ts')).createAccess(rules, { addressOf })
   const certificate = options.tls && watchCertificate(options.tls, { onReload: renewCertificate })
 
   const hub = await createHub({ ...options.hub, log, limits: hubLimits(limits) })
@@ -45,7 +46,6 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   if (playground) chain.push(playground.handle)
   const { sinkBudgetBytes = 65_536 } = options
   const authorize = access && onceForPublish(access.authorize)
-  const addressOf = (request: IncomingMessage) => peerAddress(request, trustProxy)
   const toHub = nodeHandler(observation.hub, { trustProxy, sinkBudgetBytes, ...(authorize && { authorize }) })
   const limited = limitRequests(limits, { authorize, addressOf, onReject, now: Date.now }, toHub)
   const tls = certificate && { ...certificate, http2: options.tls?.http2 ?? true }

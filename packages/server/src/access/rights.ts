@@ -1,4 +1,4 @@
-import { checkChannel, RejoinError } from '@rejoin/protocol'
+import { checkName, RejoinError } from '@rejoin/protocol'
 
 /**
  * The patterns, when each is a channel, a prefix such as `orders/*`, or `*`. Throws on anything else: a right that is spelt
@@ -6,15 +6,6 @@ import { checkChannel, RejoinError } from '@rejoin/protocol'
  */
 export function checkPatterns(patterns: unknown): readonly string[] {
   if (patterns === undefined) return []
-  if (!Array.isArray(patterns)) {
-    throw new RejoinError('Rights are a list of channels, such as ["orders/*", "news"].', { code: 'invalid-option' })
-  }
-  return patterns.map(checkPattern)
-}
-
-function checkPattern(pattern: unknown): string {
-  if (pattern === '*') return pattern
-  if (typeof pattern !== 'string' || !pattern.endsWith('/*')) return checkChannel(pattern)
-  checkChannel(pattern.slice(0, -2))
-  return pattern
+  if (Array.isArray(patterns)) return patterns.map(checkName)
+  throw new RejoinError('Rights are a list of channels, such as ["orders/*", "news"].', { code: 'invalid-option' })
 }

@@ -69,6 +69,12 @@ describe('whoever presents something that is not good is not taken for nobody', 
     expect(await verdict(createAccess({ anonymous: {} }), {})).toBeNull()
   })
 
+  test('nobody goes by the address that the program believes, and publishes as everybody', async () => {
+    const open = createAccess({ anonymous: { publish: ['*'] } }, { addressOf: () => '198.51.100.7' })
+    expect(await verdict(open, {})).toMatchObject({ subject: 'anonymous:198.51.100.7' })
+    expect(await verdict(open, {}, '/publish/a', 'POST')).toMatchObject({ subject: 'anonymous' })
+  })
+
   test.each([
     { authorization: '' },
     { authorization: 'Bearer' },

@@ -78,6 +78,11 @@ describe('Request and Response', () => {
     expect(await connected).toMatchObject({ ip: '192.0.2.7' })
   })
 
+  test('a platform that counts the parameters of a handler gives it all that it has, as Deno does', async () => {
+    const hub = await createHub({ log: memoryLog() })
+    expect([fetchHandler(hub).length, subscribe(hub).length]).toEqual([2, 2])
+  })
+
   test('a proxy is believed when the program says so', async () => {
     for (const trustProxy of [true, false]) {
       const { hub, handler } = await openHub({ trustProxy })

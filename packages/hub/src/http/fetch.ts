@@ -35,7 +35,7 @@ export function fetchHandler<Rest extends readonly unknown[] = []>(
 ): FetchHandler<Rest> {
   const exchange = createFetchExchange(hub, options)
   const { basePath = '' } = options
-  return (...call) => exchange(route(hub, { ...headOf(call, options), basePath }) ?? nothingHere, call[0])
+  return withLength((...call) => exchange(route(hub, { ...headOf(call, options), basePath }) ?? nothingHere, call[0]))
 }
 
 /**
@@ -47,7 +47,17 @@ export function subscribe<Rest extends readonly unknown[] = []>(
   options: FetchSubscribeOptions<Rest> = {},
 ): FetchHandler<Rest> {
   const exchange = createFetchExchange(hub, options)
-  return (...call) => exchange(routeStream(hub, headOf(call, options), askedChannels(options, {}, ...call)), call[0])
+  return withLength((...call) =>
+    exchange(routeStream(hub, headOf(call, options), askedChannels(options, {}, ...call)), call[0]),
+  )
+}
+
+/**
+ * Deno gives a handler as many arguments as its `length` says, of a request and what it knows of the connection. Rest
+ * parameters count for none.
+ */
+function withLength<Handler extends (...call: never[]) => unknown>(handler: Handler): Handler {
+  return Object.defineProperty(handler, 'length', { value: 2 })
 }
 
 function headOf<Rest extends readonly unknown[]>(

@@ -4,8 +4,8 @@ import { invalidOption } from './invalid-option.ts'
 export function resolveAddress(url: string | URL): URL {
   const base = globalThis.document?.baseURI ?? globalThis.location?.href
   const address = URL.canParse(url, base) && new URL(url, base)
-  // A name or a password in it would make every fetch fail, which looks like a network that never comes back.
-  if (address && /^https?:/.test(address.href) && !address.username && !address.password) return address
+  // A name or a password before an @ would make every fetch fail, which looks like a network that never comes back.
+  if (address && /^https?:\/\/[^/@]+\//.test(address.href)) return address
   throw invalidOption(`url is ${url}. Give an http(s) URL without credentials.`)
 }
 

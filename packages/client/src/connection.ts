@@ -96,6 +96,8 @@ function answered(next: Draft, moment: Moment, { status, isEventStream, retryAft
     live(next, moment)
   } else if (status === 408 || status === 425 || status === 429 || status >= 500) {
     lose(next, moment, retryAfterMs)
+    // Who says when to come back has turned us away on purpose (§4.12).
+    if (retryAfterMs > 0) next.closeReason ??= 'overloaded'
   } else if (status === 401 && moment.canRefresh && !next.refresh) {
     next.refresh = true
     open(next, moment)

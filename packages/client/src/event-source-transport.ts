@@ -14,7 +14,7 @@ import type { Block, Transport, TransportParts } from './transport.ts'
  * resolved, and it would come back at a place of its own. So its first error ends the connection, and the next one starts
  * where the stream stands.
  */
-export function eventSourceTransport({ address, options, handlers }: TransportParts): Transport {
+export function createTransport({ address, options, handlers }: TransportParts): Transport {
   return ({ clientId, generation: attempt, cursor }, sink, signal) =>
     new Promise((resolve) => {
       if (!globalThis.EventSource) return refuse('does not exist here')

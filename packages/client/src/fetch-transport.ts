@@ -4,7 +4,7 @@ import { readRetryAfter } from './retry-after.ts'
 import type { Block, Sink, Transport, TransportParts } from './transport.ts'
 
 /** Reads a stream through `fetch`, which shows what `EventSource` hides: status, headers, comments. */
-export function fetchTransport({ address, options, clock }: TransportParts): Transport {
+export function createTransport({ address, options, clock }: TransportParts): Transport {
   return async (request, sink, signal) => {
     const response = await sendRequest(address, request, options, signal)
     sink.tell({

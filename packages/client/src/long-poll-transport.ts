@@ -7,7 +7,7 @@ import type { Transport, TransportParts } from './transport.ts'
  * Reads a stream in answers, for where a proxy holds streams back: asks what there is, then again and again what is new
  * (§4.14). One run of polls is one connection to everybody else.
  */
-export function longPollTransport({ address, options, clock }: TransportParts): Transport {
+export function createTransport({ address, options, clock }: TransportParts): Transport {
   return async (request, sink, signal) => {
     let { cursor } = request
     let lastId = ''

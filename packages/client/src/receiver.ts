@@ -109,7 +109,7 @@ export interface ReceiverOptions {
   /** An event of a connection has been handled, and its id, if it named one, is the new place. */
   handled(generation: number, id: string | null): void
   /** The user has been told of a gap, and has dealt with it. */
-  synced(): void
+  synced(): unknown
   handlers: Pick<Handlers, 'event' | 'call'>
 }
 

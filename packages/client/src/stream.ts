@@ -4,7 +4,7 @@ import { maxTimerMs } from './backoff.ts'
 import { systemClock } from './clock.ts'
 import { type Input, newConnection, type Report, shownFields, step } from './connection.ts'
 import type { AnyEvent, EventStream, StreamSnapshot } from './event-stream.ts'
-import { fetchTransport } from './fetch-transport.ts'
+import { createTransport } from './fetch-transport.ts'
 import { callHandler, createHandlerSet, type Handler, type Off } from './handler-set.ts'
 import { createHandlers, duplicateNews, invalidNews, offerNews, syncNews } from './handlers.ts'
 import { invalidOption } from './invalid-option.ts'
@@ -36,7 +36,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   const { from = null, persist, pauseWhenHidden, reports, transports = ['fetch', 'long-poll'] } = options
   const numbers = { retryMs, maxRetryMs, maxRetries, keep }
   for (const [name, value] of Object.entries(numbers)) {
-    if (!(value >= 0)) throw invalidOption(`${name} is ${value}. Give a number from 0 up.`)
+    if (!(value >= 0)) throw invalidOption(`${name} is ${value}. Give 0 or more.`)
   }
   if (from !== null && !isIdText(from)) throw invalidOption(`from is ${JSON.stringify(from)}. Give an id, or nothing.`)
   const address = resolveAddress(url)
@@ -64,6 +64,8 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   const stateHandlers = createHandlerSet<StreamState>()
   const listeners = createHandlerSet<void>()
   const handlers = createHandlers(policy, () => connection.state !== 'closed')
+  // Channels that were new to the cursor have been told of, which the hub would do again for every connection (§3.3).
+  const synced = () => address.searchParams.delete('added')
   const receiverFor = createReceivers({ current: () => connection, dispatch, handled, synced, handlers })
   const parts = { address, options, clock, handlers }
 
@@ -128,11 +130,6 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     if (!pending) queueMicrotask(flush)
     pending = generation
     pendingId = id ?? pendingId
-  }
-
-  function synced(): void {
-    // The hub has told of channels that were new to the cursor, which it would do again for every connection (§3.3).
-    address.searchParams.delete('added')
   }
 
   function flush(): void {
@@ -201,7 +198,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
 
 /** What is a fallback comes when it is needed, so that who never needs it does not pay for it. */
 async function loadTransport(name: TransportName | undefined, parts: TransportParts): Promise<Transport> {
-  if (name === 'event-source') return (await import('./event-source-transport.ts')).eventSourceTransport(parts)
-  if (name === 'long-poll') return (await import('./long-poll-transport.ts')).longPollTransport(parts)
-  return fetchTransport(parts)
+  if (name === 'event-source') return (await import('./event-source-transport.ts')).createTransport(parts)
+  if (name === 'long-poll') return (await import('./long-poll-transport.ts')).createTransport(parts)
+  return createTransport(parts)
 }

@@ -48,6 +48,14 @@ describe('a status', () => {
     expect(is().state).toBe('connecting')
   })
 
+  test('with Retry-After shows as overload while it is waited for', () => {
+    const { is, at, tell } = machine()
+    tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 2000 })
+    expect(is().closeReason).toBe('overloaded')
+    at(is().nextRetryAt!)
+    expect(is().closeReason).toBeNull()
+  })
+
   test('asks for Retry-After once: the next failure waits as any other', () => {
     const { is, tell, at } = machine()
     tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 20_000 })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { eventSourceTransport } from '../src/event-source-transport.ts'
+import { createTransport } from '../src/event-source-transport.ts'
 import { createHandlers, offerNews } from '../src/handlers.ts'
 import type { RequestOptions } from '../src/request.ts'
 import { runTransport } from './transport-run.ts'
@@ -48,7 +48,7 @@ function open(cursor: string | null, types: string[] = ['message'], receive?: ()
 }
 
 function transportWith(options: RequestOptions, handlers = createHandlers({ keep: 0 }, () => true)) {
-  return eventSourceTransport({ address: new URL('http://hub/events/a'), options, clock: { now: () => 0 }, handlers })
+  return createTransport({ address: new URL('http://hub/events/a'), options, clock: { now: () => 0 }, handlers })
 }
 
 describe('the browser’s own EventSource', () => {

@@ -5,13 +5,13 @@ import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createHandlers } from '../src/handlers.ts'
-import { longPollTransport, pollAddress } from '../src/long-poll-transport.ts'
+import { createTransport, pollAddress } from '../src/long-poll-transport.ts'
 import type { RequestOptions } from '../src/request.ts'
 import { scriptedServer, type Visit } from './scripted-server.ts'
 import { runTransport } from './transport-run.ts'
 
 const transportTo = (url: string, options: RequestOptions = {}, now: () => number = Date.now) =>
-  longPollTransport({
+  createTransport({
     address: new URL(url),
     options,
     clock: { now },

@@ -90,14 +90,14 @@ function messageTo(number: number) {
   return { channel: `job/${String(number).padStart(6, '0')}`, text: 'x'.repeat(200) }
 }
 
-/** Time that can be put ahead, and in which waits are short. The sweep ends a round by asking to be called in an hour. */
+/** Time that can be put ahead, and in which nobody waits for long. The sweep ends a round by asking to be called in an hour. */
 function environmentOf(): Environment {
   return {
     ...plainEnvironment,
     now: () => Date.now() + clock.aheadMs,
     after(delayMs, task) {
       if (delayMs === 3_600_000) clock.rounds += 1
-      return plainEnvironment.after(clock.isFast ? Math.min(delayMs / 50, 100) : delayMs, task)
+      return plainEnvironment.after(clock.isFast ? Math.min(delayMs / 50, 100) : Math.min(delayMs, 1000), task)
     },
   }
 }

@@ -84,13 +84,13 @@ function token(claims: { exp: number }): Promise<string> {
 /** The program as it is started from a shell, but for the process it would end. */
 async function started(env: Record<string, string>) {
   const output: string[] = []
-  const listeners = new Map<string, () => void>()
+  const listeners = new Map<string, (cause?: unknown) => void>()
   const host: ProgramHost = {
     stdout: { write: (text) => output.push(text) },
     stderr: { write: (text) => output.push(text) },
     env,
     exitCode: undefined,
-    on: (event: string, listener: () => void) => listeners.set(event, listener),
+    on: (event: string, listener: (cause?: unknown) => void) => listeners.set(event, listener),
     exit: () => undefined,
   }
   await runProgram(['config', '--port', '0', '--log', 'memory'], host)

@@ -25,7 +25,7 @@ const globalSetup = fileURLToPath(new URL('test/fresh-build.ts', import.meta.url
 export default defineConfig({
   test: {
     projects: [
-      { resolve: { alias }, test: { name: 'unit', include: ['packages/*/test/**/*.test.ts'] } },
+      { resolve: { alias }, test: { name: 'unit', include: ['packages/*/test/**/*.test.ts'], testTimeout: 60_000 } },
       {
         resolve: { alias },
         plugins: [mutantPlugin(patchesOf)],

@@ -460,6 +460,8 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
           invalidate: (channel) => ask(() => invalidate(channel)),
           end: (channel) => ask(() => end(channel)),
           retained: (names) => ask(() => retainedOf(names)),
+          channels: ({ prefix }) => ask(() => under(`${prefix}*`).map(windowOf)),
+          probe: () => ask(() => undefined),
           read(names, after, through, limit) {
             reads += 1
             countReads(names, 1)

@@ -203,6 +203,8 @@ function bound(log: Log): Log {
     invalidate: (channel) => log.invalidate(channel),
     end: (channel) => log.end(channel),
     retained: (...given) => log.retained(...given),
+    channels: (...given) => log.channels(...given),
+    probe: () => log.probe(),
     windows: (...given) => log.windows(...given),
     tail: (...given) => log.tail(...given),
     head: () => log.head(),

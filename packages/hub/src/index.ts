@@ -3,8 +3,11 @@ export type { LimitOptions } from './hub/admission.ts'
 export type { StreamFrame } from './hub/frame-reader.ts'
 export type { Grant } from './hub/grant.ts'
 export {
+  type ChannelListOptions,
   type ChannelWindow,
+  type Connection,
   createHub,
+  type DisconnectOptions,
   type DrainOptions,
   type Hub,
   type HubOptions,
@@ -20,14 +23,17 @@ export type { PollAnswer, PollOptions } from './hub/poll.ts'
 export type { Client, Rights } from './hub/presence.ts'
 export type { RetryOptions } from './hub/retry.ts'
 export type { EndOptions, Session } from './hub/session.ts'
+export type { Shape } from './hub/shape.ts'
 export type { SharedBytes, Sink } from './hub/sink.ts'
 export { type Absence, recommendWindow, type SmallWindow, type WindowNeed } from './hub/sizing.ts'
 export type { SnapshotHook, SnapshotOptions } from './hub/snapshot.ts'
 export type { StreamOptions } from './hub/stream.ts'
 export { createSubscription, type Subscription } from './hub/subscription.ts'
+export type { Totals } from './hub/totals.ts'
 export type {
   Appended,
   AppendOptions,
+  ChannelPage,
   Gap,
   Log,
   LogEvent,
@@ -41,3 +47,4 @@ export type {
   Window,
   WindowOptions,
 } from './log/contract.ts'
+export { retainLimits } from './log/contract.ts'

@@ -11,6 +11,8 @@ export interface Hello {
   readonly heartbeatMs: number
   /** Names this connection in the hub's own reports. */
   readonly connection: string
+  /** How long the reader's rights still hold. Left out when they do not expire. */
+  readonly expiresInMs?: number
 }
 
 /** Something after the cursor is gone; the frame's id is where the stream goes on (§4.6). */

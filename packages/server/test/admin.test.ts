@@ -98,7 +98,7 @@ describe('looking', () => {
     const { id } = JSON.parse((await publish(url, 'demo', 'x')).text)
     expect(await admin(url, '/admin/window?channel=demo')).toEqual({
       status: 200,
-      body: { channel: 'demo', events: 1, bytes: expect.any(Number), oldest: id, newest: id, ended: false },
+      body: expect.objectContaining({ channel: 'demo', events: 1, oldest: id, newest: id, ended: false }),
     })
   })
 

@@ -174,7 +174,7 @@ describe('in a pipe', () => {
   })
 
   test('publishes are lines only for those who ask for them', async () => {
-    const published = { channel: 'demo', type: 'message', id: 'X', bytes: 5, subject: 'alice' }
+    const published = { channel: 'demo', type: 'message', id: 'X', bytes: 5, subject: 'alice', repeated: false }
     expect(await inPipe((announcer) => observe(announcer, 'publish', published))).toEqual([])
     expect(await inPipe((announcer) => observe(announcer, 'publish', published), 'debug')).toMatchObject([
       { level: 'debug', event: 'publish', channel: 'demo', type: 'message', id: 'X', bytes: 5, subject: 'alice' },

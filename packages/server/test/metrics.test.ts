@@ -154,7 +154,7 @@ describe('/metrics', () => {
         subject: channel,
       }
       const who = { ...facts, connection: `c_${count}`, channels: [channel] }
-      tell('publish', { channel, type: channel, id: channel, bytes: 1, subject: channel })
+      tell('publish', { channel, type: channel, id: channel, bytes: 1, subject: channel, repeated: false })
       tell('connect', { ...who, requested: channel, resuming: true })
       tell('reject', { ...who, reason: channel })
       tell('close', { ...who, reason: channel, durationMs: 1, cause: undefined })

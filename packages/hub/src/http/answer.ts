@@ -27,7 +27,10 @@ export function refusal(error: unknown): Answer {
       error: { code: 'internal', message: 'The hub failed to answer. Its operator can see why.' },
     })
   }
-  return jsonAnswer(statusOf[error.code] ?? 400, { error: { code: error.code, message: error.message } })
+  const status = statusOf[error.code] ?? 400
+  // RFC 9110, section 15.5.2: a 401 says by what means one can become known.
+  const headers: Record<string, string> = status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {}
+  return jsonAnswer(status, { error: { code: error.code, message: error.message } }, headers)
 }
 
 /** The same words whether the channel exists or not: nobody learns which do. */
@@ -60,6 +63,8 @@ const statusOf: Partial<Record<ErrorCode, number>> = {
   'key-reused': 422,
   'log-unavailable': 503,
   'not-found': 404,
+  overloaded: 503,
   'too-large': 413,
   unauthorized: 401,
+  unreachable: 503,
 }

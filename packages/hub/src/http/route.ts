@@ -79,7 +79,7 @@ export function routeStream(
 /** With an answer in place of a failure. */
 function explained(hub: Hub, plan: Promise<Plan>): Promise<Plan> {
   return plan.catch((error) => {
-    if (!(error instanceof RejoinError)) hub.failed(error)
+    if (!(error instanceof RejoinError) || error.code === 'unreachable') hub.failed(error)
     return answerWith(refusal(error))
   })
 }
@@ -87,7 +87,7 @@ function explained(hub: Hub, plan: Promise<Plan>): Promise<Plan> {
 async function planStream(hub: Hub, channels: Channels, target: Target, request: RequestHead): Promise<Plan> {
   if (request.method === 'HEAD') return answerWith({ status: 200, headers: streamHeaders(false), body: '' })
   if (request.method !== 'GET') return wrongMethod('GET')
-  const subscribe = await readRequest(channels, target, request)
+  const subscribe = await readRequest(hub, channels, target, request)
   const { reader, subscription, rights } = subscribe
   const turnedAway = target.query.get('reject') === 'status' ? hub.refuse(reader, subscription) : undefined
   if (turnedAway) return answerWith(overloaded(turnedAway.retryMs))
@@ -97,23 +97,25 @@ async function planStream(hub: Hub, channels: Channels, target: Target, request:
 
 async function planPoll(hub: Hub, channel: string, target: Target, request: RequestHead): Promise<Plan> {
   if (request.method !== 'GET') return wrongMethod('GET')
-  const subscribe = await readRequest(channel, target, request)
+  const subscribe = await readRequest(hub, channel, target, request)
   if (await hub.hasNothingFor(subscribe)) return answerWith(nothingMore)
   return { kind: 'poll', answer: (signal) => answerPoll(hub, subscribe, target, signal) }
 }
 
 /** What a reader asks for, if it may. */
 async function readRequest(
+  hub: Hub,
   channels: Channels,
   target: Target,
   request: RequestHead,
 ): Promise<SubscribeRequest & { reader: ReaderFacts }> {
   const asked = readSubscription(channels, target, request)
+  const asOf = hub.revocations
   const grant = await grantOf(request)
   if (grant && !maySubscribe(grant, asked.subscription)) throw forbidden()
   const reader = { ip: request.ip, userAgent: request.header('user-agent') ?? null, subject: grant?.subject ?? null }
   const renew = async () => (await request.authorize?.()) ?? null
-  return { ...asked, reader, ...(grant ? { rights: { grant, renew } } : {}) }
+  return { ...asked, reader, ...(grant ? { rights: { grant, renew, asOf } } : {}) }
 }
 
 async function planPublish(hub: Hub, channel: string, target: Target, request: RequestHead): Promise<Plan> {
@@ -121,7 +123,7 @@ async function planPublish(hub: Hub, channel: string, target: Target, request: R
   const grant = await grantOf(request)
   const idempotencyKey = request.header('idempotency-key')
   const options = {
-    ...(grant ? { subject: grant.subject } : {}),
+    ...(grant?.subject ? { subject: grant.subject } : {}),
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   }
   const accept = (body: Uint8Array) => publishBody(hub, channel, target, body, grant, options).catch(refusal)

@@ -3,6 +3,7 @@ import type { Frame } from './frame.ts'
 import { type Shape, shapedParts } from './shape.ts'
 import { type SharedBytes, shareBytes } from './sink.ts'
 import { type Subscription, wants } from './subscription.ts'
+import type { Totals } from './totals.ts'
 
 /** What the live side needs of a session. */
 export interface LiveReader {
@@ -41,7 +42,7 @@ export interface Audiences<Reader extends LiveReader> {
 const maxLagMs = 60_000
 const maxLagEvents = 1000
 
-export function createAudiences<Reader extends LiveReader>(): Audiences<Reader> {
+export function createAudiences<Reader extends LiveReader>(totals: Totals): Audiences<Reader> {
   const audiences = new Map<string, Audience<Reader>>()
   /** By each name that one of them listens to, channel or pattern. */
   const byName = new Map<string, Set<Audience<Reader>>>()
@@ -122,6 +123,7 @@ export function createAudiences<Reader extends LiveReader>(): Audiences<Reader> 
         const run = audience.run as Run
         audience.run = undefined
         run.bytes ??= shareBytes(partsOf(run))
+        totals.deliveries += run.length * audience.readers.size
         write(audience, run.bytes, moment, onFull)
       }
     },
@@ -151,6 +153,8 @@ interface Audience<Reader> {
 interface Run {
   readonly shape: Shape | undefined
   readonly frame: Frame | undefined
+  /** How many frames. */
+  readonly length: number
   readonly before: Run | undefined
   /** By the frame delivered last. No earlier one is asked for again, because frames are handed out one after the other. */
   extended: Run | undefined
@@ -158,12 +162,19 @@ interface Run {
 }
 
 function startRun(shape: Shape | undefined): Run {
-  return { shape, frame: undefined, before: undefined, extended: undefined, bytes: undefined }
+  return { shape, frame: undefined, length: 0, before: undefined, extended: undefined, bytes: undefined }
 }
 
 function extend(run: Run, frame: Frame): Run {
   if (run.extended?.frame !== frame) {
-    run.extended = { shape: run.shape, frame, before: run, extended: undefined, bytes: undefined }
+    run.extended = {
+      shape: run.shape,
+      frame,
+      length: run.length + 1,
+      before: run,
+      extended: undefined,
+      bytes: undefined,
+    }
   }
   return run.extended as Run
 }

@@ -3,8 +3,11 @@ import type { Subscription } from './subscription.ts'
 
 /** What one requester may do, as the program's `authorize` says. */
 export interface Grant {
-  /** Who it is: limits, replaced connections, idempotency keys and revocation go by it. */
-  readonly subject: string
+  /**
+   * Who it is: limits, replaced connections, idempotency keys and revocation go by it. Null for rights that everybody has:
+   * nobody is counted, replaced or revoked under them.
+   */
+  readonly subject: string | null
   /** Channels it may read: names, or prefixes ending in `/*`; `*` is all. */
   readonly subscribe?: readonly string[]
   /** Channels it may publish to, written the same way. */

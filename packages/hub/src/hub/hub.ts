@@ -36,6 +36,7 @@ import { createSnapshots, type SnapshotOptions } from './snapshot.ts'
 import { createStallWatch } from './stall.ts'
 import { createStream, type StreamOptions } from './stream.ts'
 import type { Subscription } from './subscription.ts'
+import type { Totals } from './totals.ts'
 
 export interface HubOptions extends RetryOptions, ReplayLimits, SnapshotOptions {
   /** Where events are kept: `memoryLog()`. The hub opens it and closes it. */
@@ -108,10 +109,25 @@ export interface Hub {
   hasNothingFor(request: SubscribeRequest): Promise<boolean>
   /** How many readers of a channel are connected to this hub, by its name or a pattern. */
   readers(channel: string): number
+  /** Who is connected to this hub now, streams and polls. */
+  connections(): Iterable<Connection>
+  /** Ends one connection with `close`; false when it is not here. */
+  disconnect(connection: string, options?: DisconnectOptions): boolean
+  /** The channels the log knows, by name, some at a time. */
+  channels(options?: ChannelListOptions): Promise<readonly (ChannelWindow & { readonly channel: string })[]>
+  /** What this hub has done since it opened. */
+  readonly totals: Readonly<Totals>
+  /**
+   * Proves that events can be appended and handed out, without an event: the log has written something of its own, and what
+   * it holds has arrived here. Rejects with `log-unavailable`.
+   */
+  probe(): Promise<void>
   /** Declares what a channel holds void. Its readers, here, elsewhere and absent, are told `sync-required`, `forced`. */
   invalidate(channel: string): Promise<void>
   /** Ends every stream of a subject whose rights are gone. Its next request is judged anew. */
   revoke(subject: string): void
+  /** How often that was done; adapters note it before they ask for rights. */
+  readonly revocations: number
   /** Ends all streams, spread over a while so that readers return spread; resolves when the last has ended. */
   drain(options?: DrainOptions): Promise<void>
   /** Told by adapters: the program's own code failed while a request was answered. Goes to those who observe `error`. */
@@ -132,8 +148,47 @@ export interface ChannelWindow {
   /** The id of the oldest event still held, null when there is none; and of the newest. */
   readonly oldest: string | null
   readonly newest: string | null
+  /** When those were published, in milliseconds since 1970; null as well where ids tell no time. */
+  readonly oldestAt: number | null
+  readonly newestAt: number | null
   /** Whether it has ended. */
   readonly ended: boolean
+}
+
+export interface Connection extends ReaderFacts {
+  readonly connection: string
+  readonly channels: readonly string[]
+  readonly mode: 'replaying' | 'live'
+  /** Whether it reads too slowly, and how many bytes wait for it. */
+  readonly full: boolean
+  readonly pending: number
+  /** When it connected, in milliseconds since 1970. */
+  readonly since: number
+}
+
+export interface DisconnectOptions {
+  /** @defaultValue 'admin' */
+  reason?: CloseReason
+  /**
+   * When it should be back, in milliseconds.
+   * @defaultValue what the hub tells everybody now
+   */
+  retryMs?: number
+}
+
+export interface ChannelListOptions {
+  /**
+   * Only channels that start with it.
+   * @defaultValue ''
+   */
+  prefix?: string
+  /** Only channels behind this one: the last of the page before. */
+  after?: string
+  /**
+   * At most so many, up to 1,000.
+   * @defaultValue 100
+   */
+  limit?: number
 }
 
 export interface PublishOptions {
@@ -186,6 +241,7 @@ export interface DrainOptions {
 const checkpointEveryMs = 10_000
 // One batch is one step of the log and one turn of every reader.
 const maxBatch = 1000
+const maxListed = 1000
 
 export async function createHub(options: HubOptions): Promise<Hub> {
   const environment = options.environment ?? systemEnvironment
@@ -197,6 +253,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   if (typeof options.retryMs === 'number') positive('retryMs', options.retryMs)
   if (options.snapshotTimeoutMs !== undefined) positive('snapshotTimeoutMs', options.snapshotTimeoutMs)
 
+  const totals = { events: 0, deliveries: 0, bytes: 0 }
   const retain = (options.retain ?? []).map(checkName)
 
   const log = await options.log.open(environment)
@@ -215,6 +272,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     start,
     hotBytes: hotBytes / 2,
     environment,
+    totals,
     encode: (events, isHeard) => framesOf(events, isHeard, idOf),
     encodeCheckpoint: (position) => shareBytes([Buffer.from(encodeCheckpoint({ id: idOf(position) }))]),
     onInvalidation: blocks.invalidate,
@@ -244,7 +302,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     maxReplayAgeMs: options.maxReplayAgeMs ?? Number.POSITIVE_INFINITY,
   }
   const context = {
-    ...{ log, live, blocks, stalls, retry, environment, observers, heartbeatMs, idOf, ends },
+    ...{ log, live, blocks, stalls, retry, environment, observers, heartbeatMs, idOf, ends, totals },
     retained: (names: readonly string[]) => retainedEvents(log, retain, names, idOf),
     catchUp: createCatchUpQueue(environment),
     snapshots: createSnapshots(options, environment, () => live.head),
@@ -318,14 +376,14 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     const { places, repeated } = await log.append(entries, { token, ...onceOnly(entries, publishing) })
     const last = places.at(-1)
     if (last) await live.reached(last.position)
-    const told = !repeated && observers.has('publish')
+    const told = observers.has('publish')
     return entries.map((entry, index) => {
       const { channel, type, data } = entry
       const { position, at } = places[index] as Place
       const id = idOf(position)
       if (told) {
         const bytes = Buffer.byteLength(data)
-        observers.tell('publish', { channel, type, id, bytes, subject: publishing.subject ?? null })
+        observers.tell('publish', { channel, type, id, bytes, subject: publishing.subject ?? null, repeated })
       }
       return entry.live ? { id, channel, type, data, at, live: true } : { id, channel, type, data, at }
     })
@@ -373,11 +431,32 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     readers: (channel) => readership.of(checkChannel(channel)),
     async window(channel) {
       const [held] = await log.windows([checkName(channel)])
-      const { events, bytes, oldest, newest, ended } = held as Window
-      const ids = { oldest: oldest ? idOf(oldest) : null, newest: newest ? idOf(newest) : null }
-      return { events, bytes, ...ids, ended: ended !== undefined }
+      return shownWindow(held as Window, idOf)
+    },
+    async channels({ prefix = '', after = '', limit = 100 } = {}) {
+      const windows = await log.channels({ prefix, after, limit: Math.min(limit, maxListed) })
+      return windows.map((window) => ({ channel: window.channel, ...shownWindow(window, idOf) }))
+    },
+    *connections() {
+      for (const { connection, reader, subscription, mode, full, pending, since } of sessions) {
+        if (mode !== 'ended')
+          yield { ...reader, connection, channels: subscription.channels, mode, full, pending, since }
+      }
+    },
+    disconnect(connection, { reason = 'admin', retryMs = retry.forGoodbye() } = {}) {
+      const session = [...sessions].find((each) => each.connection === connection)
+      session?.end(reason, { retryMs })
+      return session !== undefined
+    },
+    totals,
+    async probe() {
+      await log.probe()
+      await live.reached(await log.head())
     },
     revoke: presence.revoke,
+    get revocations() {
+      return presence.revocations
+    },
     failed: (cause) => observers.tell('error', { cause }),
     async drain({ withinMs = 5000, reason = 'drain' } = {}) {
       draining = true
@@ -406,6 +485,14 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       await log.close()
     },
   }
+}
+
+function shownWindow(window: Window, idOf: (position: Position) => string): ChannelWindow {
+  const { events, bytes, oldest, newest, ended } = window
+  const ids = { oldest: oldest ? idOf(oldest) : null, newest: newest ? idOf(newest) : null }
+  // A counter clock tells no time.
+  const times = { oldestAt: oldest?.ms || null, newestAt: newest?.ms || null }
+  return { events, bytes, ...ids, ...times, ended: ended !== undefined }
 }
 
 function onceOnly(

@@ -5,6 +5,7 @@ import { type Audiences, createAudiences, type LiveReader } from './audience.ts'
 import type { Frame } from './frame.ts'
 import { createHotWindow, type HotWindow } from './hot-window.ts'
 import type { SharedBytes } from './sink.ts'
+import type { Totals } from './totals.ts'
 
 /** A reader on the live side, and how it is sent back to reading from the log. */
 export interface Follower extends LiveReader {
@@ -54,11 +55,12 @@ export interface LiveOptions {
   onEnd(channel: string, position: Position): void
   /** The tail jumped, maybe to another branch: what was read before may never have been. */
   onLostPlace(): void
+  readonly totals: Totals
 }
 
 export function createLive(options: LiveOptions): Live {
-  const { start, environment, encode, encodeCheckpoint, onInvalidation, onEnd, onLostPlace } = options
-  const audiences: Audiences<Follower> = createAudiences()
+  const { start, environment, encode, encodeCheckpoint, onInvalidation, onEnd, onLostPlace, totals } = options
+  const audiences: Audiences<Follower> = createAudiences(totals)
   const hot = createHotWindow(start, options.hotBytes)
   let head = start
   let turn: Frame[] = []
@@ -120,6 +122,7 @@ export function createLive(options: LiveOptions): Live {
     turn.push(frame)
     head = frame.position
     count += 1
+    totals.events += 1
   }
 
   function wakeWaiting(): void {

@@ -25,7 +25,8 @@ export interface HubObservations {
   reject: ReaderFacts & { channels: readonly string[]; reason: string }
   /** The program's own code, an `authorize` for one, failed while a request was answered. */
   error: { cause: unknown }
-  publish: { channel: string; type: string; id: string; bytes: number; subject: string | null }
+  /** `repeated`: nothing was appended, the publish was answered with the id of an earlier one under the same key. */
+  publish: { channel: string; type: string; id: string; bytes: number; subject: string | null; repeated: boolean }
 }
 
 /** Who reads, as far as the adapter could tell. */

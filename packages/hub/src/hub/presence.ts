@@ -11,12 +11,18 @@ export interface Presence {
   renew(session: Session): Promise<boolean>
   remove(session: Session): void
   revoke(subject: string): void
+  /** How often rights have been revoked so far: to be noted before they are asked for, and given to `add` with them. */
+  readonly revocations: number
+  /** When the rights of a session expire, undefined when they do not. */
+  expiresAt(session: Session): number | undefined
 }
 
 export interface Rights {
   readonly grant: Grant
   /** Asks for the rights again; left out, they hold until they expire or are revoked. */
   readonly renew?: () => Promise<Grant | null>
+  /** `hub.revocations` from before they were asked for. A revocation since then holds for them, too. */
+  readonly asOf?: number
 }
 
 export interface Client {
@@ -24,6 +30,8 @@ export interface Client {
   readonly attempt: number
 }
 
+// Only those count whose rights were asked for and who are not here yet: a moment's worth.
+const maxRevoked = 1000
 // Timers are set for at most a day and then looked at again: a delay of 2^31 ms or more would fire at once.
 const lookAgainMs = 24 * 3_600_000
 // Rights that shrank are noticed within this time by a reader that catches up.
@@ -33,6 +41,9 @@ const renewTimeoutMs = 10_000
 export function createPresence(environment: Environment): Presence {
   const present = new Map<Session, Entry>()
   const bySubject = new Map<string, Set<Session>>()
+  /** The latest revocation of a subject. */
+  const revoked = new Map<string, number>()
+  let revocations = 0
 
   function expireAt(session: Session, at: number): void {
     const left = at - environment.now()
@@ -44,7 +55,7 @@ export function createPresence(environment: Environment): Presence {
   }
 
   /** Only its own older connection, and only by a higher attempt: a late duplicate must not end its successor. */
-  function replaceOlder(session: Session, { subject }: Grant, client: Client): void {
+  function replaceOlder(session: Session, subject: string, client: Client): void {
     for (const other of bySubject.get(subject) ?? []) {
       const older = present.get(other)?.client
       if (other !== session && older?.id === client.id && older.attempt < client.attempt) other.end('replaced')
@@ -52,10 +63,14 @@ export function createPresence(environment: Environment): Presence {
   }
 
   return {
-    add(session, { grant, renew }, client) {
+    add(session, { grant, renew, asOf = revocations }, client) {
+      const { subject } = grant
       present.set(session, { cancel: () => undefined, grant, renew, client, judgedAt: environment.now() })
-      bySubject.set(grant.subject, (bySubject.get(grant.subject) ?? new Set()).add(session))
-      if (client) replaceOlder(session, grant, client)
+      if (subject !== null) {
+        bySubject.set(subject, (bySubject.get(subject) ?? new Set()).add(session))
+        if (client) replaceOlder(session, subject, client)
+        if ((revoked.get(subject) ?? 0) > asOf) session.end('token-expired')
+      }
       if (grant.expiresAt !== undefined) expireAt(session, grant.expiresAt)
     },
     isStale(session) {
@@ -82,11 +97,24 @@ export function createPresence(environment: Environment): Presence {
       if (!entry) return
       entry.cancel()
       present.delete(session)
-      const others = bySubject.get(entry.grant.subject)
+      const { subject } = entry.grant
+      if (subject === null) return
+      const others = bySubject.get(subject)
       others?.delete(session)
-      if (others?.size === 0) bySubject.delete(entry.grant.subject)
+      if (others?.size === 0) bySubject.delete(subject)
     },
+    get revocations() {
+      return revocations
+    },
+    expiresAt: (session) => present.get(session)?.grant.expiresAt,
     revoke(subject) {
+      revocations += 1
+      revoked.delete(subject)
+      revoked.set(subject, revocations)
+      for (const oldest of revoked.keys()) {
+        if (revoked.size <= maxRevoked) break
+        revoked.delete(oldest)
+      }
       for (const session of [...(bySubject.get(subject) ?? [])]) session.end('token-expired')
     },
   }

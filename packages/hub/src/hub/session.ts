@@ -30,6 +30,7 @@ import { type SharedBytes, type Sink, shareBytes } from './sink.ts'
 import type { Snapshots } from './snapshot.ts'
 import type { Stalled, StallWatch } from './stall.ts'
 import { type Subscription, wants } from './subscription.ts'
+import type { Totals } from './totals.ts'
 
 /** One connected reader: a subscription, a place in the log, and a sink. */
 export interface Session extends Follower {
@@ -39,6 +40,10 @@ export interface Session extends Follower {
   readonly mode: 'replaying' | 'live' | 'ended'
   /** Whether a write would only wait. */
   readonly full: boolean
+  /** Bytes that wait for the reader. */
+  readonly pending: number
+  /** When it connected, in milliseconds since 1970. */
+  readonly since: number
   start(): void
   /** Told by the adapter: the sink was full and has emptied. */
   drained(): void
@@ -69,9 +74,10 @@ export interface SessionContext {
   readonly environment: Environment
   readonly observers: Observers
   readonly heartbeatMs: number
+  readonly totals: Totals
   idOf(position: Position): string
   findOpening(subscription: Subscription, start: Start): Promise<Opening>
-  readonly presence: Pick<Presence, 'isStale' | 'renew'>
+  readonly presence: Pick<Presence, 'isStale' | 'renew' | 'expiresAt'>
   onEnd(session: Session): void
 }
 
@@ -109,7 +115,7 @@ class ReaderSession implements Session, Stalled {
   readonly #context: SessionContext
   readonly #start: Start
   readonly #sink: Sink
-  readonly #startedAt: number
+  readonly since: number
   #busy = false
   #started = false
   #greeted = false
@@ -132,7 +138,7 @@ class ReaderSession implements Session, Stalled {
     this.#context = context
     this.#start = start
     this.#sink = sink
-    this.#startedAt = context.environment.now()
+    this.since = context.environment.now()
   }
 
   get #requested(): string | null {
@@ -329,6 +335,7 @@ class ReaderSession implements Session, Stalled {
     const parts = this.#greeted ? [] : this.#greeting()
     for (const frame of wanted) parts.push(...shapedParts(frame, this.subscription.shape))
     this.#cursor = through
+    this.#context.totals.deliveries += wanted.length
     if (this.#replayed !== undefined) this.#countReplayed(wanted)
     this.#unmarked = wanted.length > 0 ? 0 : this.#unmarked + frames.length
     if (this.#unmarked > maxUnmarked) parts.push(this.#checkpoint())
@@ -397,7 +404,7 @@ class ReaderSession implements Session, Stalled {
   #reportReplay(): void {
     if (this.#replayed === undefined || this.#shown === null) return
     const { observers, environment } = this.#context
-    const elapsedMs = environment.now() - this.#startedAt
+    const elapsedMs = environment.now() - this.since
     const [requested, replayed, absenceMs] = [this.#shown, this.#replayed, this.#absenceMs]
     observers.tell('replay', { ...this.#facts, requested, replayed, elapsedMs, absenceMs })
     this.#replayed = undefined
@@ -407,12 +414,23 @@ class ReaderSession implements Session, Stalled {
     this.#greeted = true
     this.#stopJudging()
     const { heartbeatMs, retry } = this.#context
-    const greeting = { resumed, requested: this.#shown, heartbeatMs, connection: this.connection }
+    const greeting = {
+      ...{ resumed, requested: this.#shown, heartbeatMs, connection: this.connection },
+      ...this.#expiry(),
+    }
     return Buffer.from(encodeHello(greeting, { retryMs: retry.forOne(), ...(id ? { id } : {}) }))
+  }
+
+  /** In advance, so that a client can be back with new rights before these end it. */
+  #expiry(): { expiresInMs?: number } {
+    const { presence, environment } = this.#context
+    const at = presence.expiresAt(this)
+    return at === undefined ? {} : { expiresInMs: Math.max(0, Math.floor(at - environment.now())) }
   }
 
   push(bytes: SharedBytes): boolean {
     if (this.mode === 'ended') return true
+    this.#context.totals.bytes += bytes.plain.length
     try {
       if (this.#sink.write(bytes)) return !this.full
     } catch (cause) {
@@ -432,7 +450,7 @@ class ReaderSession implements Session, Stalled {
     if (this.mode === 'live') live.leave(this)
     this.mode = 'ended'
     this.#stopJudging()
-    const durationMs = environment.now() - this.#startedAt
+    const durationMs = environment.now() - this.since
     // One that was turned away at the door was never here.
     if (this.#started) observers.tell('close', { ...this.#facts, reason, durationMs, cause })
     onEnd(this)

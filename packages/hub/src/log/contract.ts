@@ -87,6 +87,15 @@ export interface Log {
    */
   tail(after: Position, onBatch: (batch: TailBatch) => void): Promise<Tail>
 
+  /** The channels it knows, those that have ended or hold nothing any more included, in the order of their names. */
+  channels(page: ChannelPage): Promise<readonly Window[]>
+
+  /**
+   * Writes something of its own, as durably as an event: resolves only when an append would have succeeded, and rejects
+   * with `log-unavailable` otherwise. Asked every few seconds by those who decide whether to send readers here.
+   */
+  probe(): Promise<void>
+
   /** The newest position. Equals the first position of the newest branch until something is appended to it. */
   head(): Promise<Position>
 
@@ -165,6 +174,14 @@ export interface Page {
   readonly completeThrough: Position
   /** Set when something after `after` is gone; `events` is then empty. */
   readonly gap?: Gap
+}
+
+export interface ChannelPage {
+  /** What their names start with. */
+  readonly prefix: string
+  /** Names behind this one only; '' for all. */
+  readonly after: string
+  readonly limit: number
 }
 
 export interface Gap {

@@ -21,6 +21,7 @@ import { byteCost, ChannelRing } from './channel-ring.ts'
 import type {
   Appended,
   AppendOptions,
+  ChannelPage,
   Gap,
   Log,
   LogEvent,
@@ -171,6 +172,16 @@ class MemoryLog implements Log {
   async retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined> {
     this.#assertOpen()
     return inOnePiece(names.flatMap((name) => this.#ringsOf(name).flatMap(([, ring]) => [...ring.retained()])))
+  }
+
+  async channels({ prefix, after, limit }: ChannelPage): Promise<readonly Window[]> {
+    this.#assertOpen()
+    const names = [...this.#channels.keys()].filter((name) => name.startsWith(prefix) && name > after)
+    return this.windows(names.sort().slice(0, limit))
+  }
+
+  async probe(): Promise<void> {
+    this.#assertOpen()
   }
 
   async tail(after: Position, onBatch: (batch: TailBatch) => void): Promise<Tail> {

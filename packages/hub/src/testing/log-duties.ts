@@ -369,6 +369,28 @@ export const logDuties: Duties = {
     assert.deepEqual(verdict, { ok: false, reason: 'epoch' })
   },
 
+  async 'its channels are listed by name, page by page, those that hold nothing included'({ open }) {
+    const log = await open()
+    await appendAll(log, ['b', 'a/2', 'a/1', 'a', 'c'])
+    await log.end('a/3')
+    await log.invalidate('c')
+    const list = async (page: { prefix: string; after: string; limit: number }) =>
+      (await log.channels(page)).map(({ channel, events }) => `${channel} ${events}`)
+    assert.deepEqual(await list({ prefix: '', after: '', limit: 9 }), ['a 1', 'a/1 1', 'a/2 1', 'a/3 0', 'b 1', 'c 0'])
+    assert.deepEqual(await list({ prefix: 'a/', after: '', limit: 2 }), ['a/1 1', 'a/2 1'])
+    assert.deepEqual(await list({ prefix: 'a/', after: 'a/2', limit: 2 }), ['a/3 0'])
+    assert.deepEqual(await list({ prefix: 'x', after: '', limit: 2 }), [])
+  },
+
+  async 'a probe appends nothing, and fails on a closed log'({ open }) {
+    const log = await open()
+    const head = await log.head()
+    await log.probe()
+    assert.deepEqual(await log.head(), head)
+    await log.close()
+    await assert.rejects(log.probe(), { code: 'closed' })
+  },
+
   async 'an empty append is no event'({ open }) {
     const log = await open()
     const head = await log.head()

@@ -19,6 +19,7 @@ import type { Cancel, Environment } from '../../environment.ts'
 import type {
   Appended,
   AppendOptions,
+  ChannelPage,
   Gap,
   Log,
   LogEvent,
@@ -313,6 +314,25 @@ class LmdbLog implements Log {
     const read = readChannel(this.#opened.store, channel, state, first)
     const oldest = 'events' in read ? read.events[0]?.position : read.wholeAfter
     return { channel, events, bytes, trimmedThrough, newest, ...(oldest ? { oldest } : {}), ...ended }
+  }
+
+  async channels({ prefix, after, limit }: ChannelPage): Promise<readonly Window[]> {
+    this.#assertOpen()
+    const { store } = this.#opened
+    return store.reading(() => {
+      const windows: Window[] = []
+      for (const { channel } of channelsUnder(store, prefix, channelKey(after > prefix ? after : prefix))) {
+        if (windows.length === limit) break
+        if (channel !== after) windows.push(this.#windowOf(channel))
+      }
+      return windows
+    })
+  }
+
+  async probe(): Promise<void> {
+    this.#assertOpen()
+    // A commit without a change writes the log's state all the same.
+    await this.#commits.submit({ size: 1, apply: () => undefined })
   }
 
   async tail(after: Position, onBatch: (batch: TailBatch) => void): Promise<Tail> {

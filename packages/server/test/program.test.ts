@@ -87,6 +87,16 @@ describe('events are kept in a folder', () => {
   })
 })
 
+test('channels of a pattern retain their newest values when that is set', async () => {
+  const env = { REJOIN_CHANNELS: '{"prices/*":{"retain":true}}' }
+  const { url, signal } = await started(['--port', '0', '--log', 'memory'], env)
+  const publish = (channel: string) =>
+    send(url, '/publish', { method: 'POST', body: JSON.stringify({ channel, key: 'EUR', data: 1 }) })
+  expect((await publish('prices/now')).status).toBe(201)
+  expect((await publish('other')).status).toBe(400)
+  signal('SIGTERM')
+})
+
 test('the first signal lets readers go, and nothing answers any more', async () => {
   const { url, signal, exits } = await started(['serve', '--port', '0', '--log', 'memory'])
   const stream = await open(url, '/events/demo')
@@ -143,8 +153,8 @@ async function run(args: string[], env: Record<string, string> = {}) {
 }
 
 /** The program with a server that listens, to be ended by a signal. */
-async function started(args: string[]) {
-  const { host, stdout, exits, emit } = createHost({})
+async function started(args: string[], env: Record<string, string> = {}) {
+  const { host, stdout, exits, emit } = createHost(env)
   await runProgram(args, host)
   const { url } = JSON.parse(stdout[0] ?? '') as { url: string }
   const signal = (name: 'SIGINT' | 'SIGTERM') => emit(name)

@@ -58,11 +58,15 @@ function serveOptions(config: Config): ServeOptions {
     ...(admin === undefined ? {} : { admin }),
     ...(cert !== undefined && key !== undefined ? { tls: { cert, key, http2 } } : {}),
     hub: {
-      ...{ heartbeatMs, retryMs, stallTimeoutMs, hotBytes },
+      ...{ heartbeatMs, retryMs, stallTimeoutMs, hotBytes, retain: retaining(config) },
       ...(maxReplayEvents === undefined ? {} : { maxReplayEvents }),
       ...(maxReplayAgeMs === undefined ? {} : { maxReplayAgeMs }),
     },
   }
+}
+
+function retaining({ channels = {} }: Config): string[] {
+  return Object.entries(channels).flatMap(([pattern, { retain }]) => (retain ? [pattern] : []))
 }
 
 /** Loaded only where it is used: lmdb is a library of its own, and costs a start some milliseconds. */

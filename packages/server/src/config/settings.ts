@@ -1,4 +1,5 @@
 import { apiKeys, jwtRules } from './access-schema.ts'
+import { channelSettings } from './channel-schema.ts'
 import type { Config } from './config.ts'
 import { choice, json, type Kind, listOf, numberOr, wholeNumber, words, yesOrNo } from './kind.ts'
 
@@ -111,6 +112,14 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       kind: positive,
       defaultByLog: { lmdb: 67_108_864, memory: 16_777_216 },
       help: 'bytes of data that each channel keeps',
+    },
+  ],
+  Channels: [
+    {
+      key: 'channels',
+      kind: json(channelSettings, 'an object, such as {"prices/*": {"retain": true}}'),
+      otherwise: 'all are alike',
+      help: 'what holds for channels of a pattern',
     },
   ],
   Streams: [

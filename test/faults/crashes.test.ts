@@ -32,6 +32,16 @@ test('rejoin serve, killed five times by SIGKILL, keeps every event it acknowled
   expect(outcome.receivedMs).toBeDefined()
 })
 
+test('rejoin serve, killed while it lets its readers go, keeps every event it acknowledged', async () => {
+  const { field, verdict } = prepare({ readers: 12, eventsPerSecond: 150 })
+  // Twelve readers are let go within 60 ms, and the log is closed soon after.
+  const outcome = await runKills({ ...field, cycles: 5, betweenMs: [300, 600], whileStoppingMs: 60 })
+  expect(outcome.whileStopping).toBeGreaterThan(0)
+  const { tally } = verdict()
+  expect(tally.gaps).toBe(0)
+  expect(tally.unanswered).toBe(0)
+})
+
 test('a hub that stands still for one and for three seconds loses nothing', async () => {
   const { field, verdict } = prepare({ readers: 8, eventsPerSecond: 100 })
   await runPauses({ ...field, channels, pauses: [1, 3], betweenMs: 300 })

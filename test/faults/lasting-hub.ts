@@ -39,6 +39,12 @@ export async function openLastingHub<Started extends ServerProcess, Changes>(
     async kill() {
       await taken().kill()
     },
+    async killWhileStopping(afterMs) {
+      const hub = taken()
+      void hub.stop()
+      await new Promise((resolve) => setTimeout(resolve, afterMs))
+      return (await hub.kill()).signal === 'SIGKILL'
+    },
     async stop() {
       const { code, signal, said } = await taken().stop()
       if (code !== 0) throw new Error(`The hub did not end in order, but with ${signal ?? code}. ${said}`)
@@ -65,6 +71,8 @@ export interface LastingHub<Started = ServerProcess, Changes = unknown> {
   start(changes?: Changes): Promise<void>
   /** By SIGKILL. */
   kill(): Promise<void>
+  /** Asks it to end in order and kills it so many ms later. False when it had ended by then. */
+  killWhileStopping(afterMs: number): Promise<boolean>
   /** In order; throws when that fails. */
   stop(): Promise<void>
   /** For the end of a test, whatever state it is in. */

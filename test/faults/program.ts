@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { ServerDidNotStart, type ServerProcess, serverProcess } from './server-process.ts'
 
 /** `rejoin serve` as users run it, with nothing set but where it listens and where it keeps its events. */
-export async function startProgram({ directory, port, env }: ProgramOptions): Promise<ServerProcess> {
+export async function startProgram({ directory, port, env, onLine }: ProgramOptions): Promise<ServerProcess> {
   const args = [program, 'serve', '--data', directory, '--port', `${port}`]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
   // A run that fails must not leave it behind: unlike a hub process, it does not know whose it is.
@@ -16,6 +16,7 @@ export async function startProgram({ directory, port, env }: ProgramOptions): Pr
     // Read to the end: it tells of every reader, and would have to stop if nobody listened.
     createInterface({ input: child.stdout }).on('line', (line) => {
       if (line.includes('"server_ready"')) resolve()
+      onLine?.(line)
     })
     void server.ended.then((end) => reject(new ServerDidNotStart(end)))
   })
@@ -30,6 +31,8 @@ export interface ProgramOptions {
    * @defaultValue none
    */
   readonly env?: Readonly<Record<string, string>>
+  /** Told every line it prints. */
+  onLine?(line: string): void
 }
 
 /** What its log keeps, which it has no flags for. */

@@ -26,6 +26,9 @@ function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> 
       else reject(new RejoinError(`The body is over ${maxBytes} bytes. Send less.`, { code: 'too-large' }))
     })
     request.once('end', () => resolve(Buffer.concat(parts)))
-    request.once('error', reject)
+    // Whoever leaves in the middle is not told, but is no failure of ours either.
+    request.once('error', (cause) => {
+      reject(new RejoinError('The body broke off. Send it as a whole.', { code: 'invalid-data', cause }))
+    })
   })
 }

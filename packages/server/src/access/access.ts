@@ -69,6 +69,7 @@ export function createAccess(rules: AccessRules, context: AccessContext = {}): A
       identity = (token.length >= minKeyLength && keyOwner(digest)) || (await checkJwt(token))
       verified.add(digest, identity)
     }
+    // Without tolerance: a stream of an expired token would be closed in the moment it opens.
     if (identity.grant.expiresAt !== undefined && identity.grant.expiresAt <= now()) throw notGood(expired)
     if (revocations.has(identity)) throw notGood('These rights were taken back. Get a new token.')
     return identity
@@ -111,7 +112,7 @@ export function createAccess(rules: AccessRules, context: AccessContext = {}): A
     const token = tokenOf(request)
     if (token === undefined) throw notGood('A ticket is given for a token. Send "Authorization: Bearer <token>".')
     const { subject, expiresAt = Number.POSITIVE_INFINITY } = (await identify(token)).grant
-    return tickets.issue(token, subject, expiresAt)
+    return tickets.issue(token, subject ?? '', expiresAt)
   }
 }
 

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -42,7 +43,11 @@ export interface Guarded {
 }
 
 /** A token as an honest issuer makes it, good at noon. */
-export function token(claims: JWTPayload = {}, key: string | CryptoKey = secret, header = {}): Promise<string> {
+export function token(
+  claims: JWTPayload = {},
+  key: string | CryptoKey | KeyObject = secret,
+  header = {},
+): Promise<string> {
   const { alg = 'HS256', ...rest } = header as { alg?: string }
   return new SignJWT({ sub: 'alice', exp: inAnHour, rejoin: { subscribe: ['orders/*'] }, ...claims })
     .setProtectedHeader({ alg, ...rest })

@@ -1,4 +1,4 @@
-import { createHmac, generateKeyPairSync } from 'node:crypto'
+import { createHmac, generateKeyPairSync, type KeyObject, type KeyPairKeyObjectResult } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -14,6 +14,9 @@ import { inAnHour, judged, noon, secret, token, verdict } from './guarded.ts'
 const unknown = 'unauthorized: The token or key is not one that this hub knows. Check its key, algorithm and spelling.'
 const expired = 'unauthorized: The token has expired. Get a new one.'
 const alice = { subject: 'alice', subscribe: ['orders/*'], publish: [], expiresAt: inAnHour * 1000 }
+
+// Made once, before the tests: an RSA key takes as long as chance wants.
+const [rsa, otherRsa] = [1, 2].map(() => generateKeyPairSync('rsa', { modulusLength: 2048 })) as [KeyPair, KeyPair]
 
 const byRule = (rule: JwtRule, text: string) => judged({ jwt: [rule] }, text)
 
@@ -34,10 +37,9 @@ test('the claim can have the name that an issuer allows', async () => {
 
 describe('a token of each algorithm is good by its own key, and by no other', () => {
   test.each(['RS256', 'PS256', 'ES256', 'ES384', 'ES512', 'EdDSA'] as const)('%s', async (alg) => {
-    const { publicKey, privateKey } = await generateKeyPair(alg)
-    const other = await generateKeyPair(alg)
-    const rule: JwtRule = { publicKey: await exportSPKI(publicKey), algorithms: [alg] }
-    expect(await byRule(rule, await token({}, privateKey, { alg }))).toEqual(alice)
+    const [own, other] = alg === 'RS256' || alg === 'PS256' ? [rsa, otherRsa] : [pairFor(alg), pairFor(alg)]
+    const rule: JwtRule = { publicKey: pem(own.publicKey), algorithms: [alg] }
+    expect(await byRule(rule, await token({}, own.privateKey, { alg }))).toEqual(alice)
     expect(await byRule(rule, await token({}, other.privateKey, { alg }))).toBe(unknown)
   })
 
@@ -62,19 +64,18 @@ describe('algorithms (RFC 8725 §2.1, §3.1)', () => {
   )
 
   test('a public key is never used as a shared secret, however a token asks for it', async () => {
-    const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
-    const pem = publicKey.export({ type: 'spki', format: 'pem' }) as string
+    const { publicKey } = rsa
+    const text = pem(publicKey)
     const der = publicKey.export({ type: 'spki', format: 'der' })
-    const rule: JwtRule = { publicKey: pem }
-    for (const key of [pem, pem.trim(), der, JSON.stringify(publicKey.export({ format: 'jwk' }))]) {
+    const rule: JwtRule = { publicKey: text }
+    for (const key of [text, text.trim(), der, JSON.stringify(publicKey.export({ format: 'jwk' }))]) {
       expect(await byRule(rule, forged({ alg: 'HS256' }, honest, key))).toBe(unknown)
     }
   })
 
   test('an algorithm that fits the key but is not allowed is refused', async () => {
-    const { publicKey, privateKey } = await generateKeyPair('PS256')
-    const rule: JwtRule = { publicKey: await exportSPKI(publicKey), algorithms: ['RS256'] }
-    expect(await byRule(rule, await token({}, privateKey, { alg: 'PS256' }))).toBe(unknown)
+    const rule: JwtRule = { publicKey: pem(rsa.publicKey), algorithms: ['RS256'] }
+    expect(await byRule(rule, await token({}, rsa.privateKey, { alg: 'PS256' }))).toBe(unknown)
   })
 
   test('a token that says its algorithm twice is judged by one of them everywhere', async () => {
@@ -149,20 +150,18 @@ describe('weak keys are refused at the start (§2.3, §3.5)', () => {
   })
 
   test('an RSA key of 1,024 bits, a curve that JWTs do not know, a private key', () => {
-    const rsa = generateKeyPairSync('rsa', { modulusLength: 1024 })
-    const ec = generateKeyPairSync('ec', { namedCurve: 'secp256k1' })
-    const pem = (key: typeof rsa.publicKey) => key.export({ type: 'spki', format: 'pem' }) as string
-    expect(starting({ publicKey: pem(rsa.publicKey) })).toThrow('2,048')
-    expect(starting({ publicKey: pem(ec.publicKey) })).toThrow('P-256')
-    const secretPem = ec.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
+    const short = generateKeyPairSync('rsa', { modulusLength: 1024 })
+    const odd = generateKeyPairSync('ec', { namedCurve: 'secp256k1' })
+    expect(starting({ publicKey: pem(short.publicKey) })).toThrow('2,048')
+    expect(starting({ publicKey: pem(odd.publicKey) })).toThrow('P-256')
+    const secretPem = odd.privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
     expect(starting({ publicKey: secretPem })).toThrow('private key')
   })
 
   test('an algorithm that does not fit the public key', () => {
-    const { publicKey } = generateKeyPairSync('ed25519')
-    const pem = publicKey.export({ type: 'spki', format: 'pem' }) as string
-    expect(starting({ publicKey: pem, algorithms: ['ES256'] })).toThrow('Use EdDSA')
-    expect(starting({ publicKey: pem, algorithms: ['HS256'] })).toThrow('Use EdDSA')
+    const publicKey = pem(pairFor('EdDSA').publicKey)
+    expect(starting({ publicKey, algorithms: ['ES256'] })).toThrow('Use EdDSA')
+    expect(starting({ publicKey, algorithms: ['HS256'] })).toThrow('Use EdDSA')
   })
 
   test('no message repeats the secret', () => {
@@ -400,14 +399,13 @@ describe('key sets (§2.9, §2.10, §3.10)', () => {
 
   test('a key is used with its own algorithm and for signatures only', async () => {
     const key = await namedKey('a')
-    const { publicKey, privateKey } = await generateKeyPair('RS256', { extractable: true })
-    const rsa = { ...(await exportJWK(publicKey)), kid: 'r' }
-    const { url: honestUrl } = await issuerWith([rsa])
-    const text = await token(claims, privateKey, { alg: 'RS256', kid: 'r' })
+    const plain = { ...(await exportJWK(rsa.publicKey)), kid: 'r' }
+    const { url: honestUrl } = await issuerWith([plain])
+    const text = await token(claims, rsa.privateKey, { alg: 'RS256', kid: 'r' })
     expect(await judged({ jwt: [{ jwks: honestUrl, ...bound }] }, text)).toEqual(alice)
     const refused: [JWK, string][] = [
-      [{ ...rsa, alg: 'RS512' }, text],
-      [{ ...rsa, use: 'enc' }, text],
+      [{ ...plain, alg: 'RS512' }, text],
+      [{ ...plain, use: 'enc' }, text],
       [{ ...key.jwk, key_ops: ['deriveBits'] }, await key.sign(claims)],
       [
         { kty: 'oct', kid: 'a', k: Buffer.from(secret).toString('base64url') },
@@ -491,6 +489,17 @@ describe('key sets (§2.9, §2.10, §3.10)', () => {
 })
 
 const honest = { sub: 'alice', exp: inAnHour, rejoin: { subscribe: ['orders/*'] } }
+
+type KeyPair = KeyPairKeyObjectResult
+
+function pairFor(alg: 'ES256' | 'ES384' | 'ES512' | 'EdDSA'): KeyPair {
+  if (alg === 'EdDSA') return generateKeyPairSync('ed25519')
+  return generateKeyPairSync('ec', { namedCurve: { ES256: 'P-256', ES384: 'P-384', ES512: 'P-521' }[alg] })
+}
+
+function pem(key: KeyObject): string {
+  return key.export({ type: 'spki', format: 'pem' }) as string
+}
 
 function encoded(value: unknown): string {
   return Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')

@@ -26,8 +26,7 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   const address = await resolveHost(host)
   const isLoopback = isLoopbackAddress(address)
   const rules = rulesOf(options, isLoopback)
-  const addressOf = (request: IncomingMessage) => peerAddress(request, trustProxy)
-  const access = rules && (await import('./access/access.ts')).createAccess(rules, { addressOf })
+  const access = rules && (await import('./access/access.ts')).createAccess(rules)
   const certificate = options.tls && watchCertificate(options.tls, { onReload: renewCertificate })
 
   const hub = await createHub({ ...options.hub, log, limits: hubLimits(limits) })
@@ -46,6 +45,7 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   if (playground) chain.push(playground.handle)
   const { sinkBudgetBytes = 65_536 } = options
   const authorize = access && onceForPublish(access.authorize)
+  const addressOf = (request: IncomingMessage) => peerAddress(request, trustProxy)
   const toHub = nodeHandler(observation.hub, { trustProxy, sinkBudgetBytes, ...(authorize && { authorize }) })
   const limited = limitRequests(limits, { authorize, addressOf, onReject, now: Date.now }, toHub)
   const tls = certificate && { ...certificate, http2: options.tls?.http2 ?? true }
@@ -73,10 +73,11 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
     const openPort = await listen(http.server, { address, port })
     const url = `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${openPort}`
     const adminPort = adminHttp && (await listen(adminHttp.server, { address: '127.0.0.1', port: admin?.port ?? 0 }))
-    announcer?.ready({ version, url, log: hub.log, loopbackOnly: isLoopback, access: access !== undefined })
+    const admins = adminPort ? { adminUrl: `http://127.0.0.1:${adminPort}` } : {}
+    const open = { loopbackOnly: isLoopback, access: access !== undefined }
+    announcer?.ready({ version, url, ...admins, log: hub.log, ...open })
     return {
-      ...{ url, hub },
-      ...(adminPort && { adminUrl: `http://127.0.0.1:${adminPort}` }),
+      ...{ url, hub, ...admins },
       ...(certificate && { reloadCertificate: certificate.reload }),
       close: ({ withinMs = drainMs } = {}) => close(withinMs),
     }

@@ -56,6 +56,12 @@ describe('at a terminal', () => {
     expect(text).not.toContain('WARNING')
   })
 
+  test('it says where its admin port is', () => {
+    const adminUrl = 'http://127.0.0.1:4748'
+    const text = onTerminal((announcer) => announcer.ready({ ...ready, adminUrl }))
+    expect(text).toContain('admin     http://127.0.0.1:4748/openapi.json\n')
+  })
+
   test('each reader that comes back is a line', () => {
     expect(onTerminal((announcer) => observe(announcer, 'replay', replay))).toBe(
       '12:04:31 rejoined demo c_8f2a, 11 replayed in 3 ms\n',

@@ -22,6 +22,8 @@ export interface Readiness {
   version: string
   /** Without a slash at the end. */
   url: string
+  /** Where the admin API is, when it has a port of its own. */
+  adminUrl?: string
   log: { name: string; window: WindowOptions }
   /** Where the log keeps its files, when it has any. */
   folder?: string

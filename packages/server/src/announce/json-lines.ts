@@ -18,12 +18,13 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
   )
 
   return {
-    ready({ version, url, log, folder, loopbackOnly, access }) {
+    ready({ version, url, adminUrl, log, folder, loopbackOnly, access }) {
       const { maxEvents, maxAgeMs, maxBytes } = log.window
       logger.info({
         event: 'server_ready',
         version,
         url,
+        ...(adminUrl === undefined ? {} : { admin_url: adminUrl }),
         log: log.name,
         ...(folder === undefined ? {} : { folder }),
         max_events: maxEvents,

@@ -7,13 +7,14 @@ import { windowWords } from './window-words.ts'
 /** Announces to a person: how to begin, then a line for every reader that came back. */
 export function terminal({ write, colour, now }: Terminal): Announcer {
   return {
-    ready({ version, url, log, folder, loopbackOnly, access }) {
+    ready({ version, url, adminUrl, log, folder, loopbackOnly, access }) {
       const lines = [
         '',
         `  ${style('bold', `Rejoin ${version}`)}  ${style('cyan', url)}`,
         '',
         row('log', [folder ? `${log.name} in ${folder}` : log.name, windowWords(log.window)].join(', ')),
         row('open to', openTo(loopbackOnly, access)),
+        ...(adminUrl === undefined ? [] : [row('admin', `${adminUrl}/openapi.json`)]),
         '',
         row('look', `${url}/`),
         row('watch', `curl -N ${url}/events/demo`),

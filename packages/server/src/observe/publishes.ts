@@ -15,7 +15,7 @@ export interface Publishes {
 /** Or why it failed; `failed` is a failure that is not explained by a code. */
 export type PublishResult = 'ok' | 'failed' | ErrorCode
 
-// A publish waits for a flush of the disk and for the tail. One that takes this long is not slow, it is stuck.
+// A publish waits for a flush of the disk and for the tail. When none comes to an end for this long, they are stuck.
 const stuckMs = 10_000
 // For so long a log that refused an event is believed to refuse the next. Then one has to try: whoever is sent away from a
 // hub that is not ready would never find out that it is again.
@@ -23,35 +23,43 @@ const refusedMs = 10_000
 
 export function watchPublishes(hub: Hub, now: () => number = () => performance.now()): Publishes {
   const tellers: ((result: PublishResult, seconds: number) => void)[] = []
-  // In the order in which they began.
-  const underWay = new Set<{ readonly since: number }>()
+  let underWay = 0
+  // When one came to its end, or began with none before it.
+  let movedAt = 0
   let refusedAt = Number.NEGATIVE_INFINITY
 
-  async function timed<Value>(publishing: Promise<Value>): Promise<Value> {
-    const begun = { since: now() }
-    underWay.add(begun)
-    let result: PublishResult = 'ok'
-    try {
-      return await publishing
-    } catch (error) {
-      result = error instanceof RejoinError ? error.code : 'failed'
-      throw error
-    } finally {
-      underWay.delete(begun)
-      const at = now()
-      if (result === 'ok') refusedAt = Number.NEGATIVE_INFINITY
-      else if (result === 'log-unavailable' || result === 'failed') refusedAt = at
-      for (const tell of tellers) tell(result, (at - begun.since) / 1000)
-    }
+  /** Not an async function, which would add two more promises to every publish. */
+  function timed<Value>(begin: () => Promise<Value>): Promise<Value> {
+    const since = now()
+    if (underWay === 0) movedAt = since
+    underWay += 1
+    return begin().then(
+      (value) => {
+        refusedAt = Number.NEGATIVE_INFINITY
+        over('ok', since)
+        return value
+      },
+      (error) => {
+        const result = error instanceof RejoinError ? error.code : 'failed'
+        if (result === 'log-unavailable' || result === 'failed') refusedAt = now()
+        over(result, since)
+        throw error
+      },
+    )
+  }
+
+  function over(result: PublishResult, since: number): void {
+    underWay -= 1
+    movedAt = now()
+    for (const tell of tellers) tell(result, (movedAt - since) / 1000)
   }
 
   return {
-    publish: (channel, message, options) => timed(hub.publish(channel, message, options)),
-    publishBatch: (messages, options) => timed(hub.publishBatch(messages, options)),
+    publish: (channel, message, options) => timed(() => hub.publish(channel, message, options)),
+    publishBatch: (messages, options) => timed(() => hub.publishBatch(messages, options)),
     onResult: (tell) => void tellers.push(tell),
     trouble() {
-      const [oldest] = underWay
-      if (oldest && now() - oldest.since > stuckMs) return 'a publish has been under way for more than 10 s'
+      if (underWay > 0 && now() - movedAt > stuckMs) return 'no publish has come to its end for more than 10 s'
       if (now() - refusedAt < refusedMs) return 'the log has just refused an event'
       return undefined
     },

@@ -34,8 +34,11 @@ describe('publishing too fast', () => {
     expect((await Promise.all([wrong(), wrong(), wrong()])).map(({ status }) => status).sort()).toEqual([401, 401, 429])
   })
 
-  test('goes by the address that a proxy names, if there is one to be believed', async () => {
-    const { url } = await serving({ limits, trustProxy: true })
+  test.each([
+    ['without rules', {}],
+    ['by anonymous rights', { access: { anonymous: { publish: ['*'] } } }],
+  ])('goes by the address that a proxy names, if there is one to be believed, %s', async (_how, options) => {
+    const { url } = await serving({ limits, trustProxy: true, ...options })
     const from = (address: string) => publish(url, { 'x-forwarded-for': `10.0.0.1, ${address}` })
     for (const address of ['192.0.2.1', '192.0.2.1', '192.0.2.2', '192.0.2.2']) {
       expect((await from(address)).status).toBe(201)

@@ -34,15 +34,8 @@ export interface Access {
 const maxTokenLength = 8192
 const minKeyLength = 32
 
-export interface AccessContext {
-  now?: () => number
-  /** The address of a reader, as seen through proxies that are believed. Left out, that of the connection. */
-  addressOf?: (request: IncomingMessage) => string | null | undefined
-}
-
 /** Throws `invalid-option` when a rule is wrong or a key is weak. */
-export function createAccess(rules: AccessRules, context: AccessContext = {}): Access {
-  const { now = Date.now, addressOf = ({ socket }) => socket?.remoteAddress } = context
+export function createAccess(rules: AccessRules, { now = Date.now }: { now?: () => number } = {}): Access {
   const { jwt = [], keys = [], anonymous, cookie, ticketMs = 30_000 } = rules
   if (cookie !== undefined && !/^[\w!#$%&'*+.^`|~-]+$/.test(cookie)) {
     throw badRule(`${JSON.stringify(cookie)} is no name of a cookie. Use letters, digits and - _`)
@@ -56,7 +49,11 @@ export function createAccess(rules: AccessRules, context: AccessContext = {}): A
   const tickets = createTickets(ticketMs, now)
   const keyOwner = createApiKeys(keys)
   const checkJwt = createJwtCheck(jwt, { now, changed: verified.clear, signal: closing.signal })
-  const nobody = { subscribe: checkPatterns(anonymous?.subscribe), publish: checkPatterns(anonymous?.publish) }
+  const nobody = {
+    subject: null,
+    subscribe: checkPatterns(anonymous?.subscribe),
+    publish: checkPatterns(anonymous?.publish),
+  }
   const guard = guardOrigins(rules)
   // A stream that is opened by a ticket is asked about again later, when the ticket is long used up.
   const redeemed = new WeakMap<IncomingMessage, string>()
@@ -95,8 +92,7 @@ export function createAccess(rules: AccessRules, context: AccessContext = {}): A
     async authorize(request) {
       const token = tokenOf(request)
       if (token !== undefined) return (await identify(token)).grant
-      if (nobody.subscribe.length + nobody.publish.length === 0) return null
-      return { subject: anonymousSubject(request, addressOf(request) ?? ''), ...nobody }
+      return nobody.subscribe.length + nobody.publish.length === 0 ? null : nobody
     },
     middleware(request, response, next) {
       guard(request, response, () => {
@@ -112,14 +108,6 @@ export function createAccess(rules: AccessRules, context: AccessContext = {}): A
     const token = tokenOf(request)
     if (token === undefined) throw notGood('A ticket is given for a token. Send "Authorization: Bearer <token>".')
     const { subject, expiresAt = Number.POSITIVE_INFINITY } = (await identify(token)).grant
-    return tickets.issue(token, subject ?? '', expiresAt)
+    return tickets.issue(token, subject, expiresAt)
   }
-}
-
-/**
- * Readers of one address share a name, because who shares one can end the other's connection (§4.13). Publishers share it
- * with all, because an idempotency key must hold when a phone changes its network.
- */
-function anonymousSubject({ method }: IncomingMessage, address: string): string {
-  return method === 'POST' ? 'anonymous' : `anonymous:${address}`
 }

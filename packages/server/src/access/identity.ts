@@ -3,7 +3,7 @@ import { RejoinError } from '@rejoin/protocol'
 
 /** Whom a token or a key speaks for, and by what it can be revoked. */
 export interface Identity {
-  readonly grant: Grant
+  readonly grant: Grant & { readonly subject: string }
   /** Milliseconds since 1970 at which the token was made, as far as it says. A key does not. */
   readonly issuedAt?: number
   /** The token's own name, as far as it has one. */

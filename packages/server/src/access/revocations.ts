@@ -47,8 +47,8 @@ export function createRevocations(now: () => number): Revocations {
     },
     has({ grant: { subject }, issuedAt, jti }) {
       if (revoked.size === 0) return false
-      if (jti !== undefined && isInForce(revoked.get(keyOf(subject ?? '', jti)))) return true
-      const all = revoked.get(keyOf(subject ?? ''))
+      if (jti !== undefined && isInForce(revoked.get(keyOf(subject, jti)))) return true
+      const all = revoked.get(keyOf(subject))
       // `iat` counts seconds: a token of the second in which its subject was revoked may be from before that.
       return all !== undefined && isInForce(all) && (issuedAt === undefined || issuedAt <= all.at)
     },

@@ -77,19 +77,18 @@ async function publisherOf(request: IncomingMessage, { authorize, addressOf }: L
   const address = `address ${addressOf(request)}`
   try {
     const grant = await authorize?.(request)
-    return grant && grant.subject !== anonymous ? `subject ${grant.subject}` : address
+    // Those who present nothing have no subject, and would all share one bucket.
+    return typeof grant?.subject === 'string' ? `subject ${grant.subject}` : address
   } catch {
     // What is wrong with it is for the hub to say, which asks again.
     return address
   }
 }
 
-/** The subject of those who present nothing: all of them together would share one bucket. */
-const anonymous = 'anonymous'
-
+/** To end a channel is to publish its last event. */
 function isPublish(request: IncomingMessage): boolean {
   const { path } = requestTarget(request)
-  return path === '/publish' || path.startsWith('/publish/')
+  return path === '/publish' || path.startsWith('/publish/') || path.startsWith('/end/')
 }
 
 function hasLength(request: IncomingMessage): boolean {

@@ -60,7 +60,7 @@ export async function judged(rules: AccessRules, text: string): Promise<Grant | 
 }
 
 export async function verdict(access: Access, headers: object, url = '/events/orders/1', method = 'GET') {
-  const request = { method, url, headers, socket: { remoteAddress: '192.0.2.1' } } as unknown as IncomingMessage
+  const request = { method, url, headers } as IncomingMessage
   return access.authorize(request).catch((error: unknown) => {
     if (error instanceof RejoinError) return `${error.code}: ${error.message}`
     throw error

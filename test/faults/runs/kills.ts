@@ -1,5 +1,5 @@
 /**
- * `rejoin serve` killed by SIGKILL every 3 to 8 s, 100 times, on the log that lasts: 100 readers, 500 events/s.
+ * `rejoin serve` killed by SIGKILL every 3 to 8 s, 100 times, on the log that lasts: 100 readers, 500 events/s offered.
  *
  * Publishes that got no answer are sent again under the same key. Each reader has two of 25 channels. With --stored, the
  * log holds so many events before the first kill, which the hub has to open again each time.
@@ -22,7 +22,7 @@ await longRun({
       betweenMs: [lives['min-life'], lives['max-life']],
       directory: join(folder, 'log'),
       // A reader that comes back too early waits longer before its next try, at most 5 s here. Streams that are cut this often
-      // look as if they did not get through; but with fifty readers that poll, the publisher could not keep its pace.
+      // look as if they did not get through, and our client would go on by polls; it is streams that are to be cut here.
       patience: {
         client: { maxRetryMs: 5000, transports: ['fetch'] },
         strict: { silenceMs: 2 * heartbeatMs + 5000 },

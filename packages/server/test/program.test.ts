@@ -87,12 +87,12 @@ describe('events are kept in a folder', () => {
   })
 })
 
-test('channels of a pattern retain their newest values when that is set', async () => {
-  const env = { REJOIN_CHANNELS: '{"prices/*":{"retain":true}}' }
-  const { url, signal } = await started(['--port', '0', '--log', 'memory'], env)
+test('channels retain their newest values when that is set', async () => {
+  const { url, signal } = await started(['--port', '0', '--log', 'memory', '--retain', 'prices/*', '--retain', 'rates'])
   const publish = (channel: string) =>
     send(url, '/publish', { method: 'POST', body: JSON.stringify({ channel, key: 'EUR', data: 1 }) })
   expect((await publish('prices/now')).status).toBe(201)
+  expect((await publish('rates')).status).toBe(201)
   expect((await publish('other')).status).toBe(400)
   signal('SIGTERM')
 })
@@ -153,8 +153,8 @@ async function run(args: string[], env: Record<string, string> = {}) {
 }
 
 /** The program with a server that listens, to be ended by a signal. */
-async function started(args: string[], env: Record<string, string> = {}) {
-  const { host, stdout, exits, emit } = createHost(env)
+async function started(args: string[]) {
+  const { host, stdout, exits, emit } = createHost({})
   await runProgram(args, host)
   const { url } = JSON.parse(stdout[0] ?? '') as { url: string }
   const signal = (name: 'SIGINT' | 'SIGTERM') => emit(name)

@@ -50,7 +50,7 @@ function refuseUseless({ config, values }: LoadedConfig): void {
 function serveOptions(config: Config): ServeOptions {
   const { port, host, insecure, trustProxy, playground, drainMs, limits, access, admin, metrics, sinkBudgetBytes } =
     config
-  const { heartbeatMs, retryMs, stallTimeoutMs, hotBytes, maxReplayEvents, maxReplayAgeMs } = config
+  const { heartbeatMs, retryMs, stallTimeoutMs, hotBytes, retain = [], maxReplayEvents, maxReplayAgeMs } = config
   const { cert, key, http2 } = config.tls
   return {
     ...{ port, host, insecure, trustProxy, drainMs, limits, access, metrics, sinkBudgetBytes },
@@ -58,15 +58,11 @@ function serveOptions(config: Config): ServeOptions {
     ...(admin === undefined ? {} : { admin }),
     ...(cert !== undefined && key !== undefined ? { tls: { cert, key, http2 } } : {}),
     hub: {
-      ...{ heartbeatMs, retryMs, stallTimeoutMs, hotBytes, retain: retaining(config) },
+      ...{ heartbeatMs, retryMs, stallTimeoutMs, hotBytes, retain },
       ...(maxReplayEvents === undefined ? {} : { maxReplayEvents }),
       ...(maxReplayAgeMs === undefined ? {} : { maxReplayAgeMs }),
     },
   }
-}
-
-function retaining({ channels = {} }: Config): string[] {
-  return Object.entries(channels).flatMap(([pattern, { retain }]) => (retain ? [pattern] : []))
 }
 
 /** Loaded only where it is used: lmdb is a library of its own, and costs a start some milliseconds. */

@@ -2,7 +2,6 @@ import type { LimitOptions, ReplayLimits, WindowOptions } from '@rejoin/hub'
 import type { AccessRules } from '../access/rules.ts'
 import type { RequestLimits } from '../limits/options.ts'
 import type { TlsFiles } from '../tls/certificate.ts'
-import type { ChannelSettings } from './channel-schema.ts'
 
 /** What the program was told, and for the rest what holds then. `docs/reference/config.md` has a line for each key. */
 export interface Config extends ReplayLimits {
@@ -17,7 +16,7 @@ export interface Config extends ReplayLimits {
   data: string
   durability: 'disk' | 'os'
   window: Required<WindowOptions>
-  channels?: Readonly<Record<string, ChannelSettings>>
+  retain?: readonly string[]
   heartbeatMs: number
   retryMs: number | 'adaptive'
   stallTimeoutMs: number

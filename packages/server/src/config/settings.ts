@@ -1,5 +1,4 @@
 import { apiKeys, jwtRules } from './access-schema.ts'
-import { channelSettings } from './channel-schema.ts'
 import type { Config } from './config.ts'
 import { choice, json, type Kind, listOf, numberOr, wholeNumber, words, yesOrNo } from './kind.ts'
 
@@ -113,13 +112,11 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       defaultByLog: { lmdb: 67_108_864, memory: 16_777_216 },
       help: 'bytes of data that each channel keeps',
     },
-  ],
-  Channels: [
     {
-      key: 'channels',
-      kind: json(channelSettings, 'an object, such as {"prices/*": {"retain": true}}'),
-      otherwise: 'all are alike',
-      help: 'what holds for channels of a pattern',
+      key: 'retain',
+      kind: listOf('pattern', patterns),
+      otherwise: 'none',
+      help: 'channels that keep their newest value, whatever their window lets go of',
     },
   ],
   Streams: [

@@ -8,6 +8,8 @@ export interface PublishRun {
   /** Events per request; one is a plain body, more are a JSON batch. */
   readonly batch: number
   readonly eventBytes: number
+  /** Sent as a bearer token. */
+  readonly token?: string
   readonly warmUpMs: number
   readonly ms: number
 }
@@ -47,12 +49,15 @@ export type PublisherCommands = typeof commands
 
 answerCalls(commands)
 
-function requestOf({ batch, eventBytes }: PublishRun): Buffer {
+function requestOf({ batch, eventBytes, token }: PublishRun): Buffer {
   const text = 'x'.repeat(eventBytes)
   const event = { channel: 'bench', type: 'tick', text }
   const [path, body] =
     batch === 1 ? ['/publish/bench?type=tick', text] : ['/publish', JSON.stringify(Array(batch).fill(event))]
-  const head = `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\nContent-Length: ${body.length}\r\n\r\n`
+  const authorization = token === undefined ? '' : `Authorization: Bearer ${token}\r\n`
+  const head =
+    `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${authorization}` +
+    `Content-Type: text/plain\r\nContent-Length: ${body.length}\r\n\r\n`
   return Buffer.from(head + body)
 }
 

@@ -6,7 +6,10 @@ import { stampedEvent } from '../traffic/event.ts'
 import { keepPace, type Pace } from '../traffic/pace.ts'
 
 export interface Served {
-  readonly handler: RequestListener
+  /** What answers requests. Left out for a server that listens by itself. */
+  readonly handler?: RequestListener
+  /** Starts that server, and gives its port. */
+  listen?(): Promise<number>
   /** Sends one event to all readers of a channel. Servers without channels send everything to everybody. */
   publish(channel: string, data: { readonly t: string }): void
 }
@@ -31,12 +34,13 @@ export interface Certificate {
   readonly cert: string
 }
 
-function serverCommands({ handler, publish }: Served) {
+function serverCommands({ handler, publish, listen }: Served) {
   const sockets = new Set<Socket>()
   let pace: Pace | undefined
 
   return {
     listen({ certificate }: { certificate?: Certificate | undefined }): Promise<number> {
+      if (listen) return listen()
       const server = certificate ? createHttps(certificate, handler) : createHttp(handler)
       server.on('connection', (socket: Socket) => {
         sockets.add(socket)

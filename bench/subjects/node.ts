@@ -6,7 +6,7 @@ import type { Subject } from './subject.ts'
 /** The hub behind each of its adapters; `rejoin` is the one for Node's own server. */
 export const adapters = ['rejoin', 'rejoin, express', 'rejoin, fastify', 'rejoin, hono', 'rejoin, fetch'] as const
 
-export type NodeSubjectName = (typeof adapters)[number] | 'better-sse' | 'plain res.write'
+export type NodeSubjectName = (typeof adapters)[number] | 'rejoin, program' | 'better-sse' | 'plain res.write'
 
 type NodeSubject = Subject & { readonly server: Remote<ServerCommands> }
 
@@ -16,6 +16,7 @@ const programs: Record<NodeSubjectName, string> = {
   'rejoin, fastify': 'rejoin-fastify.js',
   'rejoin, hono': 'rejoin-hono.js',
   'rejoin, fetch': 'rejoin-fetch.js',
+  'rejoin, program': 'rejoin-program.js',
   'better-sse': 'better-sse.js',
   'plain res.write': 'plain.js',
 }

@@ -35,6 +35,12 @@ export const services = [
     packages: ['gcc', 'libc6-dev'],
     tests: ['test/services/io-errors'],
   },
+  {
+    name: 'Python',
+    binaries: ['python3'],
+    packages: ['python3'],
+    tests: ['test/services/third-party-python'],
+  },
 ]
 
 /** @param {Service} service */

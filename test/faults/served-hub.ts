@@ -31,7 +31,8 @@ export async function serveHub(options: ServedHubOptions = {}): Promise<ServedHu
   }
 }
 
-export interface ServedHubOptions extends Pick<HubOptions, 'heartbeatMs' | 'retryMs' | 'hotBytes' | 'environment'> {
+export interface ServedHubOptions
+  extends Pick<HubOptions, 'heartbeatMs' | 'retryMs' | 'hotBytes' | 'limits' | 'environment'> {
   readonly window?: WindowOptions
   /** Where the log is kept. Left out, it is in memory. */
   readonly directory?: string

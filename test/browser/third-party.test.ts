@@ -1,0 +1,131 @@
+import type { EventSourceMessage } from '@microsoft/fetch-event-source'
+import type { Browser, BrowserContext } from 'playwright-core'
+import { type OutputChunk, rolldown } from 'rolldown'
+import { afterAll, beforeAll, describe } from 'vitest'
+import { listenedTypes, type ThirdPartyClient, type Told } from '../services/third-party-client.ts'
+import { thirdPartyContract } from '../services/third-party-contract.ts'
+import { launchChromium } from './chromium.ts'
+
+// Clients of others that live in a browser, on the same runs as those of test/services.
+
+let browser: Browser
+let tabs: BrowserContext
+let fetchEventSourceScript: string
+
+beforeAll(async () => {
+  fetchEventSourceScript = await bundle('@microsoft/fetch-event-source')
+  browser = await launchChromium()
+  tabs = await browser.newContext()
+}, 60_000)
+
+afterAll(() => browser.close())
+
+describe.concurrent("Chromium's EventSource", () => {
+  const client = inPage('EventSource', (url, types) => {
+    const source = new EventSource(url)
+    for (const type of types) source.addEventListener(type, ({ data }) => tell({ type, data }))
+    source.onerror = () => {
+      if (source.readyState === EventSource.CLOSED) stop()
+    }
+  })
+  thirdPartyContract(client, {
+    returnsAfterEnd: true,
+    countsCutIds: false,
+    at204: 'stops',
+    at503: 'stops',
+    unaskedMs: 3000,
+    comments: 'hidden',
+  })
+})
+
+describe.concurrent('@microsoft/fetch-event-source, as its README begins', () => {
+  const client = inPage('fetch-event-source', (url) => {
+    const { fetchEventSource } = thirdParty
+    const onmessage = ({ event, data }: EventSourceMessage) => tell({ type: event || 'message', data })
+    void fetchEventSource(url, { onmessage }).finally(stop)
+  })
+  thirdPartyContract(client, {
+    returnsAfterEnd: false,
+    countsCutIds: true,
+    at204: 'returns',
+    at503: 'returns',
+    unaskedMs: 1000,
+    comments: 'as empty messages',
+  })
+})
+
+// The code of docs/reference/clients.md.
+describe.concurrent('@microsoft/fetch-event-source, as we advise', () => {
+  const client = inPage('fetch-event-source', (url) => {
+    const { fetchEventSource } = thirdParty
+    let cursor = ''
+    const finished = new AbortController()
+    void fetchEventSource(url, {
+      signal: finished.signal,
+      fetch: (input, init) => {
+        const headers = new Headers(init?.headers)
+        headers.delete('Last-Event-ID')
+        if (cursor !== '') headers.set('Last-Event-ID', cursor)
+        return fetch(input, { ...init, headers })
+      },
+      async onopen({ status, statusText }) {
+        if (status === 204) finished.abort()
+        else if (status !== 200) throw new Error(statusText)
+      },
+      onmessage({ id, event, data }) {
+        if (id !== '') cursor = id
+        if (data !== '') tell({ type: event || 'message', data })
+      },
+      onclose() {
+        throw new Error('The hub ended this stream, and we come back.')
+      },
+    }).finally(stop)
+  })
+  thirdPartyContract(client, {
+    returnsAfterEnd: true,
+    countsCutIds: false,
+    at204: 'stops',
+    at503: 'returns',
+    unaskedMs: 1000,
+    comments: 'hidden',
+  })
+})
+
+declare global {
+  const thirdParty: typeof import('@microsoft/fetch-event-source')
+  function tell(told: Told): void
+  function stop(): void
+}
+
+/** A client that is opened in a page of the server's own origin, for which an answer of 404 does as well as any. */
+function inPage(name: string, read: (url: string, types: readonly string[]) => void): ThirdPartyClient {
+  return {
+    name,
+    async open(url) {
+      const told: Told[] = []
+      let stopped = false
+      const page = await tabs.newPage()
+      await page.exposeFunction('tell', (one: Told) => void told.push(one))
+      await page.exposeFunction('stop', () => {
+        stopped = true
+      })
+      await page.goto(new URL('/page', url).href)
+      await page.evaluate(fetchEventSourceScript)
+      await page.evaluate(`(${read})(${JSON.stringify(url)}, ${JSON.stringify(listenedTypes)})`)
+      return {
+        told,
+        get stopped() {
+          return stopped
+        },
+        close: () => page.close(),
+      }
+    },
+  }
+}
+
+async function bundle(name: string): Promise<string> {
+  const build = await rolldown({ input: name, platform: 'browser', logLevel: 'warn' })
+  const { output } = await build.generate({ format: 'iife', name: 'thirdParty' })
+  await build.close()
+  return (output[0] as OutputChunk).code
+}

@@ -1,13 +1,9 @@
-import type { Hub } from '@rejoin/hub'
-import { RejoinError } from '@rejoin/protocol'
-import { describe, expect, test } from 'vitest'
-import { createMaintenance } from '../src/observe/maintenance.ts'
-import { watchPublishes } from '../src/observe/publishes.ts'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createReadiness } from '../src/observe/readiness.ts'
 import { send } from './http.ts'
 import { admin, observed, publish } from './observed.ts'
 
-const allWell = { append: 'ok', read: 'ok', stopping: 'ok', maintenance: 'ok' }
+const allWell = { log: 'ok', stopping: 'ok', maintenance: 'ok' }
 
 describe('/healthz', () => {
   test('says that the program runs, whatever else is wrong', async () => {
@@ -45,68 +41,51 @@ describe('/readyz', () => {
     expect((await send(url, '/readyz')).status).toBe(200)
   })
 
-  test('answers 503 when the log cannot be read', async () => {
+  test('answers 503 when the log takes nothing', async () => {
     const { url, inner } = await observed()
     await inner.close()
     const { status, text } = await send(url, '/readyz')
-    expect([status, JSON.parse(text).checks.read]).toEqual([503, 'the log cannot be read'])
+    expect([status, JSON.parse(text).checks.log]).toEqual([503, 'it cannot take events and hand them out'])
   })
 
-  test('turns once the log refuses an event, and back when it takes one', async () => {
-    const { check, publishes, fail, succeed } = publishing()
-    await expect(Promise.all([publishes.publish('demo', { data: 1 }), fail()])).rejects.toThrow('full')
-    expect((await check()).checks.append).toBe('the log has just refused an event')
-    await Promise.all([publishes.publish('demo', { data: 1 }), succeed()])
+  test('asks the log once a second at most, however many ask', async () => {
+    let [now, probes] = [0, 0]
+    const probe = async () => {
+      probes += 1
+    }
+    const { check } = createReadiness({ hub: { probe }, maintenance: { isOn: false }, now: () => now })
+    await Promise.all(Array.from({ length: 100 }, check))
+    now = 999
     expect(await check()).toEqual({ ready: true, checks: allWell })
+    expect(probes).toBe(1)
+    now = 1000
+    await check()
+    expect(probes).toBe(2)
   })
 
-  test('gives a log that refused an event another chance after ten seconds', async () => {
-    const { check, publishes, fail, passTime } = publishing()
-    await expect(Promise.all([publishes.publish('demo', { data: 1 }), fail()])).rejects.toThrow('full')
-    passTime(9999)
-    expect((await check()).ready).toBe(false)
-    passTime(1)
-    expect((await check()).ready).toBe(true)
+  test('turns with the log, and back', async () => {
+    let [now, isWell] = [0, true]
+    const probe = async () => {
+      if (!isWell) throw new Error('The disk is full.')
+    }
+    const { check } = createReadiness({ hub: { probe }, maintenance: { isOn: false }, now: () => now })
+    const readyAt = async (ms: number) => {
+      now = ms
+      return (await check()).ready
+    }
+    expect(await readyAt(0)).toBe(true)
+    isWell = false
+    expect(await readyAt(5000)).toBe(false)
+    isWell = true
+    expect(await readyAt(10_000)).toBe(true)
   })
 
-  test('turns when publishes are stuck', async () => {
-    const { check, publishes, succeed, passTime } = publishing()
-    const stuck = publishes.publish('demo', { data: 1 })
-    passTime(10_001)
-    expect((await check()).checks.append).toBe('no publish has come to its end for more than 10 s')
-    succeed()
-    await stuck
-    expect((await check()).ready).toBe(true)
-  })
-
-  test('does not turn because a publisher made a mistake', async () => {
-    const { check, publishes, fail } = publishing()
-    const mistake = new RejoinError('no channel', { code: 'invalid-channel' })
-    await expect(Promise.all([publishes.publish('*', { data: 1 }), fail(mistake)])).rejects.toThrow(mistake)
-    expect((await check()).ready).toBe(true)
+  test('does not wait for a log that does not answer', async () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const hub = { probe: () => new Promise<void>(() => undefined) }
+    const report = createReadiness({ hub, maintenance: { isOn: false } }).check()
+    await vi.advanceTimersByTimeAsync(2000)
+    expect((await report).checks.log).toBe('it has not answered within 2000 ms')
   })
 })
-
-/** Readiness over a hub whose publishes end when the test says so. */
-function publishing() {
-  let now = 0
-  let settle: (error?: Error) => void = () => undefined
-  const hub = {
-    publish: () =>
-      new Promise<void>((resolve, reject) => {
-        settle = (error) => (error ? reject(error) : resolve())
-      }),
-    window: async () => ({}),
-  } as unknown as Hub
-  const publishes = watchPublishes(hub, () => now)
-  const { check } = createReadiness({ hub, publishes, maintenance: createMaintenance(() => undefined) })
-  return {
-    check,
-    publishes,
-    passTime(ms: number) {
-      now += ms
-    },
-    succeed: () => settle(),
-    fail: (error = new RejoinError('The disk is full.', { code: 'log-unavailable' })) => settle(error),
-  }
-}

@@ -3,7 +3,6 @@ import { createHub } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { errorCodes } from '@rejoin/protocol'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { watchChannels } from '../src/observe/channels-seen.ts'
 import { createMetrics, type Metrics } from '../src/observe/metrics.ts'
 import { createObservation } from '../src/observe/observe.ts'
 
@@ -19,11 +18,8 @@ let known: Metric[]
 
 beforeAll(async () => {
   const hub = await createHub({ log: memoryLog() })
-  const nothing = { live: 0, replaying: 0, full: 0, pendingBytes: 0 }
   metrics = await createMetrics({
-    ...{ hub, version: '1.2.3', channels: watchChannels(hub) },
-    streams: { tally: () => nothing },
-    publishes: { onResult: () => undefined },
+    ...{ hub, version: '1.2.3' },
     readiness: { check: async () => ({ ready: true, checks: {} as never }) },
   })
   const listed = metrics.registry.getMetricsAsArray() as unknown as (Metric & { labelNames: string[] })[]

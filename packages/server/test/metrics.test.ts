@@ -2,10 +2,9 @@ import { once } from 'node:events'
 import type { HubObservations } from '@rejoin/hub'
 import { createHub } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { createBusiestAddress } from '../src/observe/busiest-address.ts'
-import { watchChannels } from '../src/observe/channels-seen.ts'
-import { windowAge } from '../src/observe/window-age.ts'
+import { watchWindowAge } from '../src/observe/window-age.ts'
 import { open, send, until } from './http.ts'
 import { admin, asAdmin, observed, publish } from './observed.ts'
 
@@ -29,7 +28,6 @@ describe('/metrics', () => {
       'rejoin_publishes_total{result="invalid-type"}': 1,
       rejoin_publish_seconds_count: 3,
       rejoin_events_total: 3,
-      rejoin_event_bytes_total: 7,
       'rejoin_http_responses_total{path="/publish",status="201"}': 2,
       'rejoin_http_responses_total{path="/publish",status="400"}': 1,
     })
@@ -51,7 +49,7 @@ describe('/metrics', () => {
       .poll(() => scrape(url))
       .toMatchObject({
         rejoin_connections: 3,
-        'rejoin_streams{mode="live"}': 3,
+        'rejoin_readers{mode="live"}': 3,
         'rejoin_connects_total{resuming="true"}': 2,
         'rejoin_connects_total{resuming="false"}': 1,
         'rejoin_resumes_total{outcome="replayed"}': 1,
@@ -61,6 +59,7 @@ describe('/metrics', () => {
         rejoin_replay_seconds_count: 1,
         rejoin_absence_seconds_count: 1,
         rejoin_busiest_address_connects: 3,
+        rejoin_deliveries_total: 3,
       })
     first.destroy()
     await expect
@@ -115,7 +114,7 @@ describe('/metrics', () => {
       .poll(
         async () => {
           await publish(url, 'demo', data)
-          return (await scrape(url)).rejoin_slow_streams
+          return (await scrape(url)).rejoin_slow_readers
         },
         { timeout: 20_000, interval: 1 },
       )
@@ -177,44 +176,68 @@ describe('/metrics', () => {
 
 describe('the age of windows', () => {
   test('is what the log promises while no window is full', async () => {
-    const hub = await createHub({ log: memoryLog({ window: { maxEvents: 3, maxAgeMs: 60_000 } }) })
-    const channels = watchChannels(hub)
-    await hub.publish('demo', { data: 1 })
-    expect(await windowAge(hub, channels)).toBe(60_000)
-    await hub.close()
+    const { age, publish } = await windowOfThree()
+    await publish(1)
+    expect(await age()).toBe(60_000)
   })
 
   test('is the age of the oldest event where one is full', async () => {
-    const hub = await createHub({ log: memoryLog({ window: { maxEvents: 3, maxAgeMs: 60_000 } }) })
-    const channels = watchChannels(hub)
-    const [first] = await hub.publishBatch([1, 2, 3].map((data) => ({ channel: 'demo', data })))
-    expect(await windowAge(hub, channels, () => (first?.at ?? 0) + 5000)).toBe(5000)
-    await hub.close()
+    const { age, publish, returnTo } = await windowOfThree()
+    const at = await publish(3)
+    returnTo('demo')
+    expect(await age(at + 5000)).toBe(5000)
+    // With the next scrapes, too, until somebody returns to others.
+    expect(await age(at + 6000)).toBe(6000)
   })
 
   test('is not a number while the log cannot be read', async () => {
-    const hub = await createHub({ log: memoryLog() })
-    const channels = watchChannels(hub)
-    await hub.publish('demo', { data: 1 })
+    const { age, publish, returnTo, hub } = await windowOfThree()
+    await publish(1)
+    returnTo('demo')
     await hub.close()
-    expect(await windowAge(hub, channels)).toBeNaN()
+    expect(await age()).toBeNaN()
+  })
+
+  test('is asked for of a hundred channels at most, and of no pattern', async () => {
+    const { age, returnTo, hub } = await windowOfThree()
+    for (let count = 0; count < 1000; count += 1) returnTo(`channel/${count}`, `pattern/${count}/*`)
+    await age()
+    expect(hub.asked).toHaveLength(100)
+    expect(hub.asked.filter((name) => name.includes('*'))).toEqual([])
   })
 })
 
-test('of the channels seen, the latest ten thousand and not many more are remembered', () => {
-  const tellers: ((observation: never) => void)[] = []
-  const channels = watchChannels({ on: (kind, tell) => void (kind === 'publish' && tellers.push(tell)) as never })
-  for (let count = 0; count < 45_000; count += 1) {
-    for (const tell of tellers) tell({ channel: `c/${count}` } as never)
+async function windowOfThree() {
+  const inner = await createHub({ log: memoryLog({ window: { maxEvents: 3, maxAgeMs: 60_000 } }) })
+  onTestFinished(() => inner.close())
+  const observers: ((observation: never) => void)[] = []
+  const hub = {
+    asked: [] as string[],
+    log: inner.log,
+    close: inner.close,
+    on: (_kind: string, observe: (observation: never) => void) => void observers.push(observe) as never,
+    window(name: string) {
+      hub.asked.push(name)
+      return inner.window(name)
+    },
   }
-  const remembered = channels.list({ prefix: '', after: '', limit: 100_000 })
-  expect(remembered.length).toBeLessThanOrEqual(20_000)
-  expect(remembered).toContain('c/35000')
-  expect(remembered).toContain('c/44999')
-  expect(channels.list({ prefix: 'c/9', after: '', limit: 10 })).toEqual([])
-  expect(channels.sample(2)).toEqual(['c/44998', 'c/44999'])
-  expect(channels.sample(6000)).toHaveLength(6000)
-})
+  let now = Date.now()
+  const read = watchWindowAge(hub, () => now)
+  return {
+    hub,
+    async publish(count: number) {
+      const [first] = await inner.publishBatch(Array.from({ length: count }, (_, data) => ({ channel: 'demo', data })))
+      return first?.at ?? 0
+    },
+    returnTo(...channels: string[]) {
+      for (const observe of observers) observe({ channels } as never)
+    },
+    age(at = now) {
+      now = at
+      return read()
+    },
+  }
+}
 
 test('the busiest address is that of the last minute', () => {
   let now = 0
@@ -249,7 +272,7 @@ async function told() {
     observers.set(kind, [...(observers.get(kind) ?? []), observe])
     return () => undefined
   }
-  const { url } = await observed({ hub: { ...hub, on } })
+  const { url } = await observed({ hub: Object.assign(Object.create(hub), { on }) })
   return {
     tell<Kind extends keyof HubObservations>(kind: Kind, observation: HubObservations[Kind]) {
       for (const observe of observers.get(kind) ?? []) observe(observation as never)

@@ -5,9 +5,18 @@ import { json, type OperationDoc, type ParameterDoc, refusalDoc, type Schema } f
 const text = { type: 'string' }
 const count = { type: 'integer', minimum: 0 }
 const id = { type: ['string', 'null'] }
+const time = { type: ['integer', 'null'], description: 'ms since 1970' }
 const ms = (description: string): Schema => ({ type: 'number', minimum: 0, maximum: 86_400_000, description })
 
-const windowFields = { events: count, bytes: count, oldest: id, newest: id, ended: { type: 'boolean' } }
+const windowFields = {
+  events: count,
+  bytes: count,
+  oldest: id,
+  newest: id,
+  oldestAt: time,
+  newestAt: time,
+  ended: { type: 'boolean' },
+}
 
 function query(name: string, description: string, schema: Schema = text): ParameterDoc {
   return { name, in: 'query', description, schema }
@@ -28,7 +37,7 @@ function body(properties: Schema, ...required: string[]): Schema {
 }
 
 export const channels: OperationDoc = {
-  summary: 'Channels that were published to or read from since the start, by name; at least the latest 10,000',
+  summary: 'The channels that the log knows, by name',
   parameters: [query('prefix', 'How the names begin.'), query('after', 'The `next` of the page before.'), limit],
   answers: answers('A page, with what each channel holds.', {
     channels: { type: 'array', items: { type: 'object', properties: { channel: text, ...windowFields } } },
@@ -43,11 +52,11 @@ export const window: OperationDoc = {
 }
 
 export const connections: OperationDoc = {
-  summary: 'The streams that are open, oldest first',
+  summary: 'Who is connected, by stream or poll, oldest first',
   parameters: [
     query('subject', 'Only those of this subject.'),
-    query('channel', 'Only those that read this channel.'),
-    query('after', 'The `next` of the page before.', count),
+    query('channel', 'Only those that asked for this channel, or for this pattern.'),
+    query('after', 'The `next` of the page before.'),
     limit,
   ],
   answers: answers('A page.', {
@@ -56,13 +65,13 @@ export const connections: OperationDoc = {
       items: {
         type: 'object',
         properties: {
-          ...{ number: count, connection: text, channels: { type: 'array', items: text } },
-          ...{ ip: id, userAgent: id, subject: id, mode: { enum: ['replaying', 'live', 'ended'] } },
-          ...{ full: { type: 'boolean' }, pendingBytes: count, since: count },
+          ...{ connection: text, channels: { type: 'array', items: text } },
+          ...{ ip: id, userAgent: id, subject: id, mode: { enum: ['replaying', 'live'] } },
+          ...{ full: { type: 'boolean' }, pending: count, since: count },
         },
       },
     },
-    next: { type: ['integer', 'null'] },
+    next: id,
   }),
 }
 
@@ -76,7 +85,7 @@ export const sseState: OperationDoc = {
 }
 
 export const disconnect: OperationDoc = {
-  summary: 'End streams with `close`, reason `admin`; their readers come back unless their rights are gone',
+  summary: 'End connections with `close`, reason `admin`; their readers come back unless their rights are gone',
   body: body({ connection: text, subject: text }),
   answers: answers('How many it were.', { disconnected: count }),
 }

@@ -2,16 +2,13 @@ import type { Hub } from '@rejoin/hub'
 import { RejoinError } from '@rejoin/protocol'
 import type { AdminAction } from '../announce/announcer.ts'
 import * as docs from './admin-docs.ts'
-import type { ChannelsSeen } from './channels-seen.ts'
+import { endConnections, listConnections } from './connections.ts'
 import type { Maintenance } from './maintenance.ts'
 import type { Readiness } from './readiness.ts'
 import type { Call, Result, Route } from './routes.ts'
-import type { Streams } from './streams.ts'
 
 export interface AdminOptions {
   readonly hub: Hub
-  readonly streams: Streams
-  readonly channels: ChannelsSeen
   readonly maintenance: Maintenance
   readonly readiness: Pick<Readiness, 'stopping'>
   /** Makes what a subject holds worthless, before its streams are ended. */
@@ -25,7 +22,7 @@ export type Revoke = (subject: string, options: { jti?: string; until?: number }
 
 /** What an operator can look at and do. */
 export function adminRoutes(options: AdminOptions): Route[] {
-  const { hub, streams, channels, maintenance, readiness, revoke, administered } = options
+  const { hub, maintenance, readiness, revoke, administered } = options
 
   const look = (path: string, doc: Route['doc'], handle: Route['handle']): Route => ({
     ...{ method: 'GET', path, open: 'to-admins', doc, handle },
@@ -44,9 +41,9 @@ export function adminRoutes(options: AdminOptions): Route[] {
   return [
     look('/admin/channels', docs.channels, async ({ query }) => {
       const limit = limitOf(query)
-      const names = channels.list({ prefix: query.get('prefix') ?? '', after: query.get('after') ?? '', limit })
-      const page = await Promise.all(names.map(async (channel) => ({ channel, ...(await hub.window(channel)) })))
-      return ok({ channels: page, next: names.length === limit ? (names.at(-1) ?? null) : null })
+      const [prefix, after] = [query.get('prefix') ?? '', query.get('after') ?? '']
+      const channels = await hub.channels({ prefix, after, limit })
+      return ok({ channels, next: channels.length === limit ? (channels.at(-1)?.channel ?? null) : null })
     }),
 
     look('/admin/window', docs.window, async (call) => {
@@ -57,12 +54,12 @@ export function adminRoutes(options: AdminOptions): Route[] {
     look('/admin/connections', docs.connections, ({ query }) => {
       const limit = limitOf(query)
       const [subject, channel] = [query.get('subject'), query.get('channel')]
-      const page = streams.list({
-        ...{ after: wholeNumber('after', query.get('after') ?? '0'), limit },
+      const page = listConnections(hub, {
+        ...{ after: query.get('after') ?? '', limit },
         ...(subject === null ? {} : { subject }),
         ...(channel === null ? {} : { channel }),
       })
-      return ok({ connections: page, next: page.length === limit ? (page.at(-1)?.number ?? null) : null })
+      return ok(page)
     }),
 
     look('/debug/sse-state', docs.sseState, async (call) => {
@@ -79,10 +76,9 @@ export function adminRoutes(options: AdminOptions): Route[] {
       if ((connection === undefined) === (subject === undefined)) {
         throw invalid('Name either a "connection" or a "subject".')
       }
-      const disconnected = streams.end(
-        (stream) => (subject === undefined ? stream.connection === connection : stream.subject === subject),
-        { reason: 'admin' },
-      )
+      const ofSubject = () => [...hub.connections()].filter((each) => each.subject === subject)
+      const names = connection === undefined ? ofSubject().map((each) => each.connection) : [connection]
+      const disconnected = names.filter((name) => hub.disconnect(name)).length
       return { ...ok({ disconnected }), target: (connection ?? subject) as string }
     }),
 
@@ -102,8 +98,6 @@ export function adminRoutes(options: AdminOptions): Route[] {
         ...(until === undefined ? {} : { until: until as number }),
       })
       hub.revoke(subject)
-      // A stream whose rights were read just before is added within this turn.
-      setImmediate(() => hub.revoke(subject))
       return { ...ok({ revoked: subject }), target: subject }
     }),
 
@@ -122,7 +116,7 @@ export function adminRoutes(options: AdminOptions): Route[] {
       const withinMs = optionalMs(body, 'withinMs', 5000)
       if (body.on) {
         maintenance.begin(retryMs)
-        streams.end(() => true, { reason: 'maintenance', withinMs, retryMs })
+        endConnections(hub, { reason: 'maintenance', withinMs, retryMs })
       } else {
         maintenance.end()
       }

@@ -39,8 +39,7 @@ const readyAnswer = {
       type: 'object',
       description: 'By what was looked at: `ok`, or what is wrong with it.',
       properties: {
-        append: { type: 'string' },
-        read: { type: 'string' },
+        log: { type: 'string' },
         stopping: { type: 'string' },
         maintenance: { type: 'string' },
       },

@@ -3,11 +3,10 @@ import { closeReasons, errorCodes, gapReasons } from '@rejoin/protocol'
 import type { Registry } from 'prom-client'
 import type { ReconnectReport } from '../announce/announcer.ts'
 import { createBusiestAddress } from './busiest-address.ts'
-import type { ChannelsSeen } from './channels-seen.ts'
-import type { Publishes } from './publishes.ts'
+import { tallyConnections } from './connections.ts'
+import type { PublishResult } from './publishes.ts'
 import type { Readiness } from './readiness.ts'
-import type { Streams } from './streams.ts'
-import { windowAge } from './window-age.ts'
+import { watchWindowAge } from './window-age.ts'
 
 /** What the program counts, in the format of Prometheus. docs/reference/metrics.md has a line for each. */
 export interface Metrics {
@@ -16,15 +15,14 @@ export interface Metrics {
   rejected(kind: string): void
   /** A client told of a reconnect. */
   reconnected(report: ReconnectReport): void
+  /** A publish is over; a batch is one. */
+  published(result: PublishResult, seconds: number): void
   /** A request was answered. */
   answered(path: string, status: number): void
 }
 
 export interface MetricsOptions {
   readonly hub: Hub
-  readonly streams: Pick<Streams, 'tally'>
-  readonly publishes: Pick<Publishes, 'onResult'>
-  readonly channels: ChannelsSeen
   readonly readiness: Pick<Readiness, 'check'>
   readonly version: string
 }
@@ -34,7 +32,7 @@ export interface MetricsOptions {
  * no client can make more of them. Above all there is no label with channels, of which there may be any number.
  */
 export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
-  const { hub, streams, publishes, channels, readiness, version } = options
+  const { hub, readiness, version } = options
   // Loaded only where it is used: it costs a start some 30 ms.
   const { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } = await import('prom-client')
   const registry = new Registry()
@@ -44,6 +42,17 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
   function counter(name: string, help: string): () => void {
     const made = new Counter({ name, help, registers })
     return () => made.inc()
+  }
+
+  /** One that the hub keeps. */
+  function total(name: string, help: string, read: () => number): void {
+    new Counter({
+      ...{ name, help, registers },
+      collect() {
+        this.reset()
+        this.inc(read())
+      },
+    })
   }
 
   /**
@@ -96,19 +105,20 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
     busiest.connects,
   )
   const modes = new Gauge({
-    ...{ name: 'rejoin_streams', help: 'Open streams by what they do.', registers, labelNames: ['mode'] },
+    ...{ name: 'rejoin_readers', help: 'Readers that are being served, by how.', registers, labelNames: ['mode'] },
     collect() {
-      const { live, replaying } = streams.tally()
+      const { live, replaying } = tallyConnections(hub)
       modes.set({ mode: 'live' }, live)
       modes.set({ mode: 'replaying' }, replaying)
     },
   })
-  gauge('rejoin_slow_streams', 'Streams for which more waits than may wait for one reader.', () => streams.tally().full)
-  gauge('rejoin_backlog_bytes', 'Bytes that wait for readers of streams.', () => streams.tally().pendingBytes)
+  gauge('rejoin_slow_readers', 'Readers for whom more waits than may wait for one.', () => tallyConnections(hub).slow)
+  gauge('rejoin_backlog_bytes', 'Bytes that wait for readers.', () => tallyConnections(hub).pendingBytes)
+  const windowAge = watchWindowAge(hub)
   gauge(
     'rejoin_window_age_seconds',
-    'The shortest absence that is bridged for certain, of the 100 channels seen last.',
-    async () => (await windowAge(hub, channels)) / 1000,
+    'The shortest absence that is bridged for certain, of 100 channels that readers returned to.',
+    async () => (await windowAge()) / 1000,
   )
 
   const connected = counterBy(
@@ -149,10 +159,17 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
     ...[1, 10, 60, 300, 1800, 7200, 28_800, 86_400],
   ])
 
-  const events = counter('rejoin_events_total', 'Events published through this hub.')
-  const eventBytes = new Counter({
-    ...{ name: 'rejoin_event_bytes_total', help: 'Bytes of data published through this hub.', registers },
-  })
+  total(
+    'rejoin_events_total',
+    'Events that this hub has heard from the log, whoever published them.',
+    () => hub.totals.events,
+  )
+  total(
+    'rejoin_deliveries_total',
+    'Events handed to readers: one that goes to a hundred counts a hundred.',
+    () => hub.totals.deliveries,
+  )
+  total('rejoin_delivered_bytes_total', 'Bytes handed to readers, all frames and heartbeats.', () => hub.totals.bytes)
   const published = counterBy('rejoin_publishes_total', 'Publishes by result; a batch is one.', 'result', [
     ...['ok', ...errorCodes, 'failed'],
   ])
@@ -206,18 +223,14 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
   hub.on('window', smallWindow)
   hub.on('error', requestFailed)
   hub.on('reject', ({ reason }) => turnedAway(reason))
-  hub.on('publish', ({ bytes }) => {
-    events()
-    eventBytes.inc(bytes)
-  })
-  publishes.onResult((result, seconds) => {
-    published(result)
-    publishSeconds(seconds)
-  })
 
   return {
     registry,
     rejected: turnedAway,
+    published(result, seconds) {
+      published(result)
+      publishSeconds(seconds)
+    },
     reconnected({ attempt, delayMs }) {
       reported(String(attempt))
       reportedDelay(delayMs / 1000)

@@ -7,7 +7,6 @@ import { requestTarget } from '../request-target.ts'
 import { adminGuard } from './admin-guard.ts'
 import { adminRoutes, type Revoke } from './admin-routes.ts'
 import { adminTokenCheck } from './admin-token.ts'
-import { watchChannels } from './channels-seen.ts'
 import { healthRoutes } from './health-routes.ts'
 import { hubPaths } from './hub-paths.ts'
 import { createMaintenance } from './maintenance.ts'
@@ -18,7 +17,6 @@ import { watchPublishes } from './publishes.ts'
 import { createReadiness } from './readiness.ts'
 import { reconnectReportRoute } from './reconnect-reports.ts'
 import { type Route, serveRoutes } from './routes.ts'
-import { watchStreams } from './streams.ts'
 
 export interface ObservationOptions {
   readonly hub: Hub
@@ -41,7 +39,7 @@ export interface ObservationOptions {
 
 /** What shows the hub to those who run it. */
 export interface Observation {
-  /** The hub, watched. Adapters are to be given this one. */
+  /** The hub, with its publishes timed where there are metrics. Adapters are to be given this one. */
   readonly hub: Hub
   /** Answers what everybody may ask, and what admins may who show their token; turns readers away during maintenance. */
   readonly middleware: Middleware
@@ -58,14 +56,8 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
   let metrics: Metrics | undefined
   const rejected = (kind: string) => metrics?.rejected(kind)
 
-  const streams = watchStreams(hub)
-  const publishes = watchPublishes(hub)
   const maintenance = createMaintenance(() => rejected('maintenance'))
-  const readiness = createReadiness({ hub, publishes, maintenance })
-  const watched: Hub = {
-    ...hub,
-    ...{ subscribe: streams.subscribe, publish: publishes.publish, publishBatch: publishes.publishBatch },
-  }
+  const readiness = createReadiness({ hub, maintenance })
 
   const routes: Route[] = [
     ...healthRoutes(readiness, version),
@@ -75,14 +67,13 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
     }),
   ]
   if (admin) {
-    const channels = watchChannels(hub)
     if (options.metrics !== false) {
-      metrics = await createMetrics({ hub, streams, publishes, channels, readiness, version })
+      metrics = await createMetrics({ hub, readiness, version })
       routes.push(metricsRoute(metrics))
     }
     const administered: Announcer['administered'] = (action) => announcer?.administered(action)
     const revoke: Revoke = (subject, which) => options.revoke?.(subject, which)
-    routes.push(...adminRoutes({ hub, streams, channels, maintenance, readiness, revoke, administered }))
+    routes.push(...adminRoutes({ hub, maintenance, readiness, revoke, administered }))
   }
   routes.push(openApiRoute(routes, { ...hubPaths(), ...options.paths }, version))
 
@@ -99,7 +90,7 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
   }
 
   return {
-    hub: watched,
+    hub: metrics ? watchPublishes(hub, metrics.published) : hub,
     middleware(request, response, next) {
       count(request, response)
       onPublicPort(request, response, () => maintenance.middleware(request, response, next))

@@ -1,10 +1,9 @@
 import type { Hub } from '@rejoin/hub'
 import type { Maintenance } from './maintenance.ts'
-import type { Publishes } from './publishes.ts'
 
 /** Whether this hub should be sent readers and events now. */
 export interface Readiness {
-  /** Asks the log, and looks at what is known. Never rejects. */
+  /** Asks the log, unless it has just been asked. Never rejects. */
   check(): Promise<ReadinessReport>
   /** From now on it is not ready: it lets its readers go and will end. */
   stopping(): void
@@ -13,27 +12,32 @@ export interface Readiness {
 export interface ReadinessReport {
   readonly ready: boolean
   /** By what was looked at: `ok`, or what is wrong with it. */
-  readonly checks: Readonly<Record<ReadinessCheck, string>>
+  readonly checks: Readonly<Record<'log' | 'stopping' | 'maintenance', string>>
 }
 
-export type ReadinessCheck = 'append' | 'read' | 'stopping' | 'maintenance'
-
 // Load balancers ask every few seconds and wait for about as long.
-const readTimeoutMs = 2000
+const timeoutMs = 2000
+// The proof is a write to the disk, and everybody may ask for it.
+const believedMs = 1000
 
-/**
- * Nothing is written to find out whether the log takes events: an event of ours would be in the user's log, and a hub that
- * was asked every second would fill it. The publishes themselves are the evidence, each of which waits until it is durable
- * and has come back through the tail; the read of a window shows that the log answers at all. There is nothing to warm up:
- * a hub listens once its tail is open, and what is not in its memory is read from the log.
- */
-export function createReadiness({ hub, publishes, maintenance }: ReadinessOptions): Readiness {
+/** There is nothing to warm up: a hub listens once its tail is open, and what is not in its memory is read from the log. */
+export function createReadiness({ hub, maintenance, now = () => performance.now() }: ReadinessOptions): Readiness {
   let stopping = false
+  let probed: Promise<string> | undefined
+  let probedAt = 0
+
+  function logCheck(): Promise<string> {
+    if (!probed || now() - probedAt >= believedMs) {
+      probedAt = now()
+      probed = probe(hub)
+    }
+    return probed
+  }
+
   return {
     async check() {
       const checks = {
-        append: publishes.trouble() ?? 'ok',
-        read: await readTrouble(hub),
+        log: await logCheck(),
         stopping: stopping ? 'its readers are being let go' : 'ok',
         maintenance: maintenance.isOn ? 'readers are turned away' : 'ok',
       }
@@ -46,22 +50,21 @@ export function createReadiness({ hub, publishes, maintenance }: ReadinessOption
 }
 
 export interface ReadinessOptions {
-  readonly hub: Pick<Hub, 'window'>
-  readonly publishes: Pick<Publishes, 'trouble'>
+  readonly hub: Pick<Hub, 'probe'>
   readonly maintenance: Pick<Maintenance, 'isOn'>
+  /** Milliseconds on a clock that only goes forward. */
+  now?(): number
 }
 
-/** The window of a channel that nobody uses: asked for as any other, and empty. */
-const probed = 'rejoin/readiness'
-
-function readTrouble(hub: Pick<Hub, 'window'>): Promise<string> {
+/** Why is for the operator's lines, which say it to each publisher and reader; here it would be told to everybody. */
+function probe(hub: Pick<Hub, 'probe'>): Promise<string> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(`the log has not answered within ${readTimeoutMs} ms`), readTimeoutMs)
+    const timer = setTimeout(() => resolve(`it has not answered within ${timeoutMs} ms`), timeoutMs)
     void hub
-      .window(probed)
+      .probe()
       .then(
         () => resolve('ok'),
-        () => resolve('the log cannot be read'),
+        () => resolve('it cannot take events and hand them out'),
       )
       .finally(() => clearTimeout(timer))
   })

@@ -1,25 +1,35 @@
 import type { ChannelWindow, Hub } from '@rejoin/hub'
-import { ulid, uuidv7 } from '@rejoin/protocol'
-import type { ChannelsSeen } from './channels-seen.ts'
 
 /**
- * The shortest absence, of the channels seen last, that is still bridged for certain, in milliseconds: the age of the oldest
- * event where the window is full, and what the window promises where it is not. Compared with how long readers are away, it
- * shows a window that gets small before anybody is told of a gap. NaN when the log cannot be read.
+ * The shortest absence that is still bridged for certain, in milliseconds, of some channels that readers returned to: the age
+ * of the oldest event where the window is full, and what the window promises where it is not. Compared with how long readers
+ * are away, it shows a window that gets small before anybody is told of a gap. NaN when the log cannot be read.
  */
-export async function windowAge(
-  hub: Pick<Hub, 'window' | 'log'>,
-  channels: ChannelsSeen,
-  now: () => number = Date.now,
-): Promise<number> {
-  const { maxAgeMs = Number.POSITIVE_INFINITY } = hub.log.window
-  try {
-    const windows = await Promise.all(channels.sample(sampleSize).map((channel) => hub.window(channel)))
-    const ages = windows.filter((window) => isFull(window, hub.log.window)).map((window) => ageOf(window, now()))
-    return Math.min(maxAgeMs, ...ages)
-  } catch {
-    // Whoever asks for readiness learns of it; a metric can only be missing.
-    return Number.NaN
+export function watchWindowAge(hub: Pick<Hub, 'on' | 'window' | 'log'>, now: () => number = Date.now) {
+  // Those since the last scrape, and those before it, in case there are none.
+  let latest = new Set<string>()
+  let before = new Set<string>()
+
+  function returned({ channels }: { readonly channels: readonly string[] }): void {
+    // Patterns are left out: what they hold is dear to ask for, and says nothing of one channel.
+    for (const channel of channels) if (latest.size < sampleSize && !channel.includes('*')) latest.add(channel)
+  }
+  hub.on('replay', returned)
+  hub.on('gap', returned)
+
+  return async (): Promise<number> => {
+    const names = [...new Set([...latest, ...before])].slice(0, sampleSize)
+    if (latest.size > 0) before = latest
+    latest = new Set()
+    const { maxAgeMs } = hub.log.window
+    try {
+      const windows = await Promise.all(names.map((name) => hub.window(name)))
+      const ages = windows.filter((window) => isFull(window, hub.log.window)).map((window) => ageOf(window, now()))
+      return Math.min(maxAgeMs, ...ages)
+    } catch {
+      // Whoever asks for readiness learns of it; a metric can only be missing.
+      return Number.NaN
+    }
   }
 }
 
@@ -28,12 +38,10 @@ const sampleSize = 100
 // A window of bytes is never filled to the last one.
 const nearlyFull = 0.9
 
-function isFull({ events, bytes }: ChannelWindow, bounds: Hub['log']['window']): boolean {
-  return events >= bounds.maxEvents || bytes >= nearlyFull * bounds.maxBytes
+function isFull({ events, bytes }: ChannelWindow, { maxEvents, maxBytes }: Hub['log']['window']): boolean {
+  return events >= maxEvents || bytes >= nearlyFull * maxBytes
 }
 
-/** By the time that the oldest id tells, which those of the other codecs do not, or not without their settings. */
-function ageOf({ oldest }: ChannelWindow, now: number): number {
-  const place = oldest === null ? undefined : (ulid().decode(oldest) ?? uuidv7().decode(oldest))
-  return place ? Math.max(0, now - place.position.ms) : Number.POSITIVE_INFINITY
+function ageOf({ oldestAt }: ChannelWindow, now: number): number {
+  return oldestAt === null ? Number.POSITIVE_INFINITY : Math.max(0, now - oldestAt)
 }

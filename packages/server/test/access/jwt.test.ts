@@ -464,7 +464,7 @@ describe('key sets (§2.9, §2.10, §3.10)', () => {
     expect(target.asked).toBe(0)
   })
 
-  test('a file of keys is read again', async () => {
+  test('a file of keys is read again, and a token found good before is judged anew', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'rejoin-keys-'))
     onTestFinished(() => rm(folder, { recursive: true }))
     const jwks = join(folder, 'keys.json')
@@ -472,12 +472,13 @@ describe('key sets (§2.9, §2.10, §3.10)', () => {
     await writeFile(jwks, JSON.stringify({ keys: [old.jwk] }))
     let time = noon
     const access = createAccess({ jwt: [{ jwks, ...bound }] }, { now: () => time })
-    const judge = async ({ sign }: typeof old) => verdict(access, { authorization: `Bearer ${await sign(claims)}` })
-    expect(await judge(old)).toEqual(alice)
+    const [oldToken, youngToken] = [await old.sign(claims), await young.sign(claims)]
+    const judge = (text: string) => verdict(access, { authorization: `Bearer ${text}` })
+    expect(await judge(oldToken)).toEqual(alice)
     await writeFile(jwks, JSON.stringify({ keys: [young.jwk] }))
     time += 5000
-    expect(await judge(young)).toEqual(alice)
-    expect(await judge(old)).toBe(unknown)
+    expect(await judge(youngToken)).toEqual(alice)
+    expect(await judge(oldToken)).toBe(unknown)
   })
 
   test.each(['http://id.example/keys', '/nowhere/keys.json', 'https://'])('%s is refused at the start', (jwks) => {

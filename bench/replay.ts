@@ -18,9 +18,10 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createHub, createSubscription, type Hub, type Log, type LogSource, type Start } from '@rejoin/hub'
+import { createHub, createSubscription, type Log, type LogSource } from '@rejoin/hub'
 import { lmdbLog } from '@rejoin/hub/lmdb'
 import { type Position, renderId } from '@rejoin/protocol'
+import { readWithoutSocket } from './load/socketless.ts'
 import { median } from './measure.ts'
 import { numbersFrom } from './options.ts'
 import { plainEnvironment } from './processes/environment.ts'
@@ -87,7 +88,7 @@ async function openingMs(): Promise<number> {
 async function replayRate(): Promise<number> {
   const hub = await createHub({ log: source })
   const started = performance.now()
-  const reader = read(hub, { from: 'earliest' })
+  const reader = readWithoutSocket(hub, subscription, { from: 'earliest' })
   await reader.live
   const rate = events / ((performance.now() - started) / 1000)
   if (reader.bytes() < events * eventBytes) throw new Error(`only ${reader.bytes()} bytes were replayed`)
@@ -118,7 +119,7 @@ async function rushOn(): Promise<{ reads: number; ms: number }> {
   const hub = await createHub({ log: counting })
   const started = performance.now()
   const all = Array.from({ length: readers }, (_, index) =>
-    read(hub, { from: 'cursor', cursor: lastIds[index % lastIds.length]! }),
+    readWithoutSocket(hub, subscription, { from: 'cursor', cursor: lastIds[index % lastIds.length]! }),
   )
   await Promise.all(all.map((reader) => reader.live))
   const ms = performance.now() - started
@@ -140,23 +141,4 @@ async function fillCalmly(log: LogSource): Promise<string[]> {
   const ids = places.slice(-behind).map((position) => renderId(position, opened))
   await opened.close()
   return ids
-}
-
-/** A reader that takes everything at once and says when it has caught up. */
-function read(hub: Hub, start: Start): { live: Promise<void>; bytes(): number } {
-  let bytes = 0
-  const live = new Promise<void>((resolve) => {
-    const sink = {
-      write({ plain }: { plain: Uint8Array }) {
-        bytes += plain.length
-        return true
-      },
-      pending: 0,
-      end() {},
-      destroy() {},
-      caughtUp: resolve,
-    }
-    hub.subscribe({ subscription, start }, sink)
-  })
-  return { live, bytes: () => bytes }
 }

@@ -1,9 +1,10 @@
 /**
  * A reader of a pattern that comes back: how long until it has what it missed, with many channels that have no news.
  *
- * Method: a log with 100,000 channels below `orders/`, each with an event, and as many below `stock/`. A reader of
- * `orders/*` has everything; then 1,000 events come to 1,000 of its channels, and to as many of the others, each in a commit
- * of its own. A hub that has just been opened, so that nothing is in its memory. Timed from `hub.subscribe` until the reader
+ * Method: a log with 100,000 channels below `orders/`, each with an event, and as many below `stock/`, at 10,000 events a
+ * second. A reader of
+ * `orders/*` has everything; an hour later 1,000 events come to 1,000 of its channels, and to as many of the others, two in
+ * a millisecond, each in a commit of its own. A hub that has just been opened, so that nothing is in its memory. Timed from `hub.subscribe` until the reader
  * is live. Median of the runs, each with a hub of its own, on the embedded log and on the one in memory.
  *
  * Beside it the same return to one channel with 1,000 events, which is what it would cost without a pattern; and
@@ -56,13 +57,17 @@ report({
 
 /** Fills it, then publishes what a reader misses. */
 async function fill(source: LogSource): Promise<{ beforeNews: string }> {
-  const log = await source.open(plainEnvironment)
+  let now = Date.now() - 3_600_000
+  const log = await source.open({ ...plainEnvironment, now: () => now })
   for (let from = 0; from < channels; from += 500) {
     const names = Array.from({ length: Math.min(500, channels - from) }, (_, index) => from + index)
+    now += 100
     await append(log, [...names.map((n) => `orders/${n}`), ...names.map((n) => `stock/${n}`)])
   }
   const beforeNews = renderId(await log.head(), log)
+  now = Date.now() - 60_000
   for (let event = 0; event < missed; event += 1) {
+    now += 1
     const n = Math.floor((event * channels) / missed)
     await append(log, [`orders/${n}`])
     await append(log, [`stock/${n}`])
@@ -110,6 +115,7 @@ async function timedReturn(hub: Awaited<ReturnType<typeof createHub>>, name: str
 /** With a hot window of one byte, so that the log is asked. */
 async function inMemoryMs(): Promise<number[]> {
   let log: Log | undefined
+  let now = Date.now() - 200_000
   const source: LogSource = {
     name: 'memory',
     async open(environment) {
@@ -117,11 +123,15 @@ async function inMemoryMs(): Promise<number[]> {
       return log
     },
   }
-  const hub = await createHub({ log: source, hotBytes: 1 })
+  const hub = await createHub({ log: source, hotBytes: 1, environment: { ...plainEnvironment, now: () => now } })
   const opened = log as unknown as Log
   for (let n = 0; n < channels; n += 1) await append(opened, [`orders/${n}`, `stock/${n}`])
   const cursor = renderId(await opened.head(), opened)
-  for (let event = 0; event < missed; event += 1) await append(opened, [`orders/${event}`, `stock/${event}`])
+  now += 60_000
+  for (let event = 0; event < missed; event += 1) {
+    now += 1
+    await append(opened, [`orders/${event}`, `stock/${event}`])
+  }
   const times: number[] = []
   for (let run = 0; run < runs; run += 1) times.push(await timedReturn(hub, 'orders/*', cursor))
   await hub.close()

@@ -1,4 +1,4 @@
-import { covers, isAfter, latest, type Position } from '@rejoin/protocol'
+import { covers, isAfter, isPattern, latest, type Position } from '@rejoin/protocol'
 import type { Gap, Log, LogEvent } from '../log/contract.ts'
 import { indexAfter, type Stretch } from '../log/in-order.ts'
 import { costOf, type Frame } from './frame.ts'
@@ -38,6 +38,8 @@ const blockBytes = 256 * 1024
 // Blocks start at multiples of this, so that cursors a few seconds apart fall into the same one. Larger shares more in a
 // rush; smaller reads less that nobody needs: at 5,000 events/s this is 20 blocks.
 const alignMs = 4096
+// Those of patterns, which may be all that the hub is sent.
+const patternAlignMs = 64
 // How many reads the log has to answer at once; more would only queue there, in front of the tail.
 const maxReads = 4
 // Those of one round place and a few before it, in one busy channel; and the megabyte that all may cost.
@@ -90,6 +92,9 @@ export function createBlocks({ log, maxBytes, encode }: BlocksOptions): Blocks {
   }
 
   async function load(name: string, after: Position, through: Position): Promise<Block | Gap> {
+    // What was read while this waited for its turn may lead on from here.
+    const found = find(name, after)
+    if (found) return found
     const before = invalidations
     const block = await loadAt(name, after, through)
     // Read before an invalidation and kept after it, a block would serve what is void.
@@ -175,7 +180,7 @@ function createBorders(): Borders {
   return {
     before(channel, cursor) {
       const places = known.get(channel) ?? []
-      return places.reduce((best, place) => (isAfter(place, cursor) ? best : latest(best, place)), align(cursor))
+      return places.reduce((best, place) => (isAfter(place, cursor) ? best : latest(best, place)), align(channel, cursor))
     },
     add(channel, place) {
       const places = known.get(channel) ?? []
@@ -203,9 +208,10 @@ interface Borders {
   clear(): void
 }
 
-function align({ ms, seq }: Position): Position {
+function align(name: string, { ms, seq }: Position): Position {
+  const roundMs = isPattern(name) ? patternAlignMs : alignMs
   // A counter clock leaves ms at 0, and its places are counted in blocks instead.
-  return ms === 0 ? { ms, seq: seq - (seq % blockEvents) } : { ms: ms - (ms % alignMs), seq: 0 }
+  return ms === 0 ? { ms, seq: seq - (seq % blockEvents) } : { ms: ms - (ms % roundMs), seq: 0 }
 }
 
 function addCost(sum: number, frame: Frame): number {

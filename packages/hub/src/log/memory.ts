@@ -2,6 +2,7 @@ import {
   type Branch,
   type Clock,
   comparePositions,
+  covers,
   createClock,
   createEpoch,
   createIdFormats,
@@ -12,7 +13,6 @@ import {
   openBranch,
   origin,
   type Position,
-  prefixOf,
   RejoinError,
   ulid,
 } from '@rejoin/protocol'
@@ -146,12 +146,12 @@ class MemoryLog implements Log {
   async read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
     this.#assertOpen()
     const now = this.#environment.now()
-    const gap = this.#gapAfter(names, after, now)
+    const rings = names.map((name) => this.#changedIn(name, after))
+    for (const ring of rings.flat()) ring.trim(this.window, now)
+    const gap = this.#gapAfter(names, rings, after)
     if (gap) return { events: [], completeThrough: after, gap }
 
-    const found = names.flatMap((name) =>
-      this.#ringsOf(name).flatMap(([, ring]) => (isAfter(ring.newest, after) ? ring.between(after, through) : [])),
-    )
+    const found = rings.flat().map((ring) => ring.between(after, through))
     const { events, cut } = takePage(mergeInOrder(found), limit)
     return { events, completeThrough: cut ? (events.at(-1) as LogEvent).position : through }
   }
@@ -161,7 +161,7 @@ class MemoryLog implements Log {
     const now = this.#environment.now()
     return names.map((name) => {
       const unknown = { channel: name, events: 0, bytes: 0, trimmedThrough: this.#forgottenThrough }
-      const windows = this.#ringsOf(name).map(([channel, ring]) => {
+      const windows = this.#under(name).map(([channel, ring]) => {
         ring.trim(this.window, now)
         return { channel, trimmedThrough: ring.trimmedThrough, ...ring.held() }
       })
@@ -171,7 +171,7 @@ class MemoryLog implements Log {
 
   async retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined> {
     this.#assertOpen()
-    return inOnePiece(names.flatMap((name) => this.#ringsOf(name).flatMap(([, ring]) => [...ring.retained()])))
+    return inOnePiece(names.flatMap((name) => this.#under(name).flatMap(([, ring]) => [...ring.retained()])))
   }
 
   async channels({ prefix, after, limit }: ChannelPage): Promise<readonly Window[]> {
@@ -233,9 +233,22 @@ class MemoryLog implements Log {
     return { kind: 'live', ...entry, position, at, previous: this.#channels.get(entry.channel)?.newest ?? origin }
   }
 
-  /** A look at every channel there is, for a pattern: a million take 50 ms, and a log in memory has not so many. */
-  #ringsOf(name: string): [channel: string, ring: ChannelRing][] {
-    if (isPattern(name)) return [...this.#channels].filter(([channel]) => channel.startsWith(prefixOf(name)))
+  /** Those with news after a place: one without has lost nothing either. */
+  #changedIn(name: string, after: Position): ChannelRing[] {
+    const changed: ChannelRing[] = []
+    for (const [channel, ring] of this.#ringsOf(name)) {
+      if (isAfter(ring.newest, after) && covers(name, channel)) changed.push(ring)
+    }
+    return changed
+  }
+
+  #under(name: string): [channel: string, ring: ChannelRing][] {
+    return [...this.#ringsOf(name)].filter(([channel]) => covers(name, channel))
+  }
+
+  /** Of a pattern all there are: a million take some 50 ms to look at, and a log in memory has not so many. */
+  #ringsOf(name: string): Iterable<[channel: string, ring: ChannelRing]> {
+    if (isPattern(name)) return this.#channels
     const ring = this.#channels.get(name)
     return ring ? [[name, ring]] : []
   }
@@ -250,25 +263,15 @@ class MemoryLog implements Log {
     return ring
   }
 
-  #gapAfter(names: readonly string[], after: Position, now: number): Gap | undefined {
-    const places = names.map((name) => this.#trimmedThrough(name, after, now))
+  #gapAfter(names: readonly string[], rings: readonly ChannelRing[][], after: Position): Gap | undefined {
+    const places = names.map((name, index) => {
+      const unknown = isPattern(name) || !this.#channels.has(name) ? this.#forgottenThrough : origin
+      return (rings[index] ?? []).reduce((place, ring) => latest(place, ring.trimmedThrough), unknown)
+    })
     const lost = names.filter((_, index) => isAfter(places[index] as Position, after))
     if (lost.length === 0) return undefined
-    const forced = lost.some((name) =>
-      this.#ringsOf(name).some(([, { invalidatedThrough }]) => isAfter(invalidatedThrough, after)),
-    )
+    const forced = rings.flat().some(({ invalidatedThrough }) => isAfter(invalidatedThrough, after))
     return { channels: lost, reason: forced ? 'forced' : 'expired', wholeAfter: places.reduce(latest) }
-  }
-
-  /** Of what matters to a reader at `after`: a channel without news since has lost nothing either. */
-  #trimmedThrough(name: string, after: Position, now: number): Position {
-    const rings = this.#ringsOf(name)
-    const unknown = rings.length === 0 || isPattern(name) ? this.#forgottenThrough : origin
-    return rings.reduce((place, [, ring]) => {
-      if (!isAfter(ring.newest, after)) return place
-      ring.trim(this.window, now)
-      return latest(place, ring.trimmedThrough)
-    }, unknown)
   }
 
   /** A tail opened in the past: whatever is still held, behind the newest place where something is missing. */

@@ -1,4 +1,4 @@
-import { comparePositions, latest, type Position, RejoinError } from '@rejoin/protocol'
+import { isAfter, latest, RejoinError } from '@rejoin/protocol'
 import type { Window, WindowOptions } from './contract.ts'
 
 /** The window a log works with: the caller's bounds over the log's own defaults, each checked. */
@@ -17,17 +17,16 @@ export function windowOf(
   return window
 }
 
-/** The window of a pattern, from those of its channels. */
-export function sumWindows(unknown: Window, windows: Iterable<Window>): Window {
-  let { events, bytes, trimmedThrough } = unknown
-  let oldest: Position | undefined
-  let newest: Position | undefined
+/** The window of a pattern, from those of its channels; `sum` is what was summed up so far. */
+export function sumWindows(sum: Window, windows: Iterable<Window>): Window {
+  let { events, bytes, trimmedThrough, oldest, newest } = sum
   for (const window of windows) {
     events += window.events
     bytes += window.bytes
     trimmedThrough = latest(trimmedThrough, window.trimmedThrough)
-    if (window.oldest && (!oldest || comparePositions(window.oldest, oldest) < 0)) oldest = window.oldest
+    if (window.oldest && (!oldest || isAfter(oldest, window.oldest))) oldest = window.oldest
     if (window.newest) newest = latest(newest ?? window.newest, window.newest)
   }
-  return { channel: unknown.channel, events, bytes, trimmedThrough, ...(oldest && newest ? { oldest, newest } : {}) }
+  const bounds = { ...(oldest ? { oldest } : {}), ...(newest ? { newest } : {}) }
+  return { channel: sum.channel, events, bytes, trimmedThrough, ...bounds }
 }

@@ -38,9 +38,8 @@ export function createDraft(store: Store, stored: LogState, trimming: Trimming):
   const events: LogEvent[] = []
   const channels = new Map<string, ChannelDraft>()
   const removals: Buffer[] = []
-  /** Channels that readers of patterns have to be told of, with the number of their events. */
-  const touched = new Map<string, number>()
-  let firstTouched: Position | undefined
+  /** Channels that readers of patterns have to be told of. */
+  const touched = new Map<string, { first: Position; events: number }>()
 
   /** What is known of a channel, which this does not make. */
   function known(name: string): ChannelState | undefined {
@@ -110,9 +109,10 @@ export function createDraft(store: Store, stored: LogState, trimming: Trimming):
     channel.voided = true
   }
 
-  function touch(name: string, position: Position): void {
-    touched.set(name, (touched.get(name) ?? 0) + 1)
-    firstTouched ??= position
+  function touch(name: string, first: Position, events: number): void {
+    const before = touched.get(name)
+    if (before && events > 0 && before.events > 0) before.events += events
+    else touched.set(name, { first, events })
   }
 
   function push(entry: NewEvent, { position, at }: Place): void {
@@ -130,17 +130,19 @@ export function createDraft(store: Store, stored: LogState, trimming: Trimming):
     channel.state.newest = position
     channel.fresh.push(event)
     if (key !== undefined) retain(channel, key, entry.forget ? undefined : { ...event, key })
-    touch(name, position)
+    touch(name, position, 1)
     record(event)
   }
 
   /** What this commit touched, and in exchange the oldest entry, when there are too many. */
   function feedChanges(puts: Entry[]): void {
-    if (!firstTouched) return
-    const key = feedKey(firstTouched)
-    const entry = { at: trimming.now, previous: state.feedLast, last: state.last, channels: touched }
+    const named = [...touched].map(([name, place]) => ({ name, number: channelNamed(name).state.number, ...place }))
+    const first = events.find(({ kind }) => kind === 'event' || kind === 'invalidation')?.position
+    if (!first) return
+    const key = feedKey(first)
+    const entry = { first, last: state.last, at: trimming.now, previous: state.feedLast, channels: named }
     puts.push({ key, value: sealFeedEntry(key, entry) })
-    state.feedLast = firstTouched
+    state.feedLast = first
     state.feedEntries += 1
     if (state.feedEntries > maxFeedEntries) dropFeed(staleEntries(store, state, Number.NEGATIVE_INFINITY, 2))
   }
@@ -167,7 +169,7 @@ export function createDraft(store: Store, stored: LogState, trimming: Trimming):
       Object.assign(channel.state, { events: 0, bytes: 0, emptySince: at })
       Object.assign(channel.state, { newest: position, trimmedThrough: position, invalidatedThrough: position })
       if (channel.state.retained) forgetRetained(channel)
-      touch(name, position)
+      touch(name, position, 0)
       return record({ kind: 'invalidation', channel: name, type: '', data: '', position, at, previous })
     },
     end(name, { position, at }) {

@@ -9,69 +9,63 @@ import type { Entry, Store } from './store.ts'
  * says where to look; where it does not reach back, or is damaged, all channels are looked at instead.
  */
 export interface FeedEntry {
+  /** Where the commit begins. */
+  readonly first: Position
+  /** The last place of the commit. */
+  readonly last: Position
   /** When it was made. */
   readonly at: number
   /** Where the entry before this one stands, `origin` for the first. One that is missing shows by it. */
   readonly previous: Position
-  /** The last place of the commit. */
-  readonly last: Position
-  /** How many events each channel got. */
-  readonly channels: ReadonlyMap<string, number>
+  readonly channels: readonly Touched[]
 }
 
-export function sealFeedEntry(key: Uint8Array, { at, previous, last, channels }: FeedEntry): Buffer {
+/** A channel, and where its events of the commit begin; how many there are, none for an invalidation. */
+export interface Touched {
+  readonly name: string
+  readonly number: number
+  readonly first: Position
+  readonly events: number
+}
+
+export function sealFeedEntry(key: Uint8Array, { first, last, at, previous, channels }: FeedEntry): Buffer {
   writer.number(at)
   writer.position(previous)
   writer.position(last)
-  writer.number(channels.size)
-  for (const [name, events] of channels) {
-    writer.text(name)
-    writer.number(events)
+  writer.number(channels.length)
+  for (const touched of channels) {
+    writer.text(touched.name)
+    writer.number(touched.number)
+    writer.number(touched.first.ms - first.ms)
+    writer.number(touched.first.seq)
+    writer.number(touched.events)
   }
   return writer.seal(key)
 }
 
 const writer = new ByteWriter()
 
-export interface News {
-  /** The channels with something after `after`, up to `through`. */
-  readonly channels: readonly string[]
-  /** How far the search went. */
-  readonly through: Position
-}
-
 /**
- * Which channels that start with `prefix` have something after `after`, up to as many events as a page takes. Undefined
- * when the feed cannot tell.
+ * The entries with anything after a place, in order, up to the newest. Ends with `broken` where one of them is missing or
+ * damaged, or the first of them is not there any more.
  */
-export function findNews(
-  store: Store,
-  { feedLast }: LogState,
-  { prefix, after, through, events }: { prefix: string; after: Position; through: Position; events: number },
-): News | undefined {
-  const channels = new Set<string>()
+export function* feedAfter(store: Store, { feedLast }: LogState, after: Position): Generator<FeedEntry | 'broken'> {
   let before: Position | undefined
-  let found = 0
-  let looked = 0
   for (const { key, value } of entriesFrom(store, after)) {
-    const at = positionOf(key)
     const entry = openFeedEntry(key, value)
-    const follows =
-      entry && (before ? isSame(entry.previous, before) : !isAfter(at, after) || !isAfter(entry.previous, after))
-    if (!entry || !follows) return undefined
-    before = at
-    if (isAfter(at, through)) return { channels: [...channels], through }
-    if (!isAfter(entry.last, after)) continue
-    for (const [name, count] of entry.channels) {
-      if (!name.startsWith(prefix)) continue
-      channels.add(name)
-      found += count
+    if (!entry || !(before ? isSame(entry.previous, before) : reachesBack(entry, after))) {
+      yield 'broken'
+      return
     }
-    looked += 1
-    if (found >= events || looked >= lookedAtATime) return { channels: [...channels], through: entry.last }
+    before = entry.first
+    if (isAfter(entry.last, after)) yield entry
   }
   const isWhole = before ? isSame(before, feedLast) : !isAfter(feedLast, after)
-  return isWhole ? { channels: [...channels], through } : undefined
+  if (!isWhole) yield 'broken'
+}
+
+function reachesBack({ first, previous }: FeedEntry, after: Position): boolean {
+  return !isAfter(first, after) || !isAfter(previous, after)
 }
 
 /** The oldest entries, as far as they are to go: those made before a time, and those that are too many. */
@@ -98,8 +92,6 @@ export function hasStaleEntry(store: Store, madeBefore: number): boolean {
 
 // Some 20 MB. A reader of a pattern that was away for more commits than this costs a look at every channel.
 export const maxFeedEntries = 200_000
-// A page must not take longer than some milliseconds, also when all the news is of others.
-const lookedAtATime = 2048
 
 /** From the entry in whose commit a place lies, or from the first after it. */
 function entriesFrom(store: Store, after: Position): Iterable<Entry> {
@@ -110,10 +102,14 @@ function entriesFrom(store: Store, after: Position): Iterable<Entry> {
 function openFeedEntry(key: Uint8Array, sealed: Buffer): FeedEntry | undefined {
   const reader = unseal(key, sealed)
   if (!reader) return undefined
+  const first = positionOf(key)
   const at = reader.number()
   const previous = reader.position()
   const last = reader.position()
-  const channels = new Map<string, number>()
-  for (let left = reader.number(); left > 0; left -= 1) channels.set(reader.text(), reader.number())
-  return { at, previous, last, channels }
+  const channels = Array.from({ length: reader.number() }, () => {
+    const name = reader.text()
+    const number = reader.number()
+    return { name, number, first: { ms: first.ms + reader.number(), seq: reader.number() }, events: reader.number() }
+  })
+  return { first, last, at, previous, channels }
 }

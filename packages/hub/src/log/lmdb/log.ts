@@ -20,7 +20,6 @@ import type {
   Appended,
   AppendOptions,
   ChannelPage,
-  Gap,
   Log,
   LogEvent,
   LogSource,
@@ -42,9 +41,9 @@ import { createDraft, type Draft } from './draft.ts'
 import { afterChannels, channelKey, channelOf, retainedRange, stateKey } from './keys.ts'
 import { createStoredOnce, type StoredOnce } from './once.ts'
 import { type OpenedLog, openLog } from './opening.ts'
-import { mergePages } from './page.ts'
-import { channelsUnder, findChannels } from './patterns.ts'
-import { type ChannelEvents, type ChannelRead, readChannel } from './read.ts'
+import { mergePages, readPage } from './page.ts'
+import { channelsUnder } from './patterns.ts'
+import { type ChannelEvents, readChannel } from './read.ts'
 import { openRetained } from './retained.ts'
 import { type ChannelState, type LogState, openChannelState, sealLogState } from './state.ts'
 import type { Store } from './store.ts'
@@ -216,29 +215,9 @@ class LmdbLog implements Log {
 
   #page(names: readonly string[], after: Position, through: Position, limit: PageLimit): Page {
     const now = this.#now()
-    const { store } = this.#opened
-    const announced = isAfter(through, this.#announced) ? this.#announced : through
-    const range = { after, through: announced, events: limit.events }
-    const { channels, through: end } = findChannels(store, this.#state, names, range)
-    const reads = channels.map(({ name, channel }): AskedRead => {
-      const state = this.#stateOf(channel, now)
-      if (isAfter(state.trimmedThrough, after)) return { name, state, read: { wholeAfter: state.trimmedThrough } }
-      return { name, state, read: readChannel(store, channel, state, { after, through: end, limit }) }
-    })
-    const gap = gapOf(reads, after) ?? this.#forgottenGap(names, after)
-    if (gap) return { events: [], completeThrough: after, gap }
-    return mergePages(
-      reads.map(({ read }) => read as ChannelEvents),
-      end,
-      limit,
-    )
-  }
-
-  /** A channel that was forgotten may have been any of a pattern's. */
-  #forgottenGap(names: readonly string[], after: Position): Gap | undefined {
-    const { forgottenThrough } = this.#state
-    const lost = isAfter(forgottenThrough, after) ? names.filter(isPattern) : []
-    return lost.length > 0 ? { channels: lost, reason: 'expired', wholeAfter: forgottenThrough } : undefined
+    const end = isAfter(through, this.#announced) ? this.#announced : through
+    const stateOf = (channel: string) => this.#stateOf(channel, now)
+    return readPage({ store: this.#opened.store, log: this.#state, stateOf }, names, { after, through: end, limit })
   }
 
   async windows(names: readonly string[]): Promise<readonly Window[]> {
@@ -255,17 +234,21 @@ class LmdbLog implements Log {
     const { store } = this.#opened
     const prefix = prefixOf(pattern)
     let sum: Window = { channel: pattern, events: 0, bytes: 0, trimmedThrough: this.#state.forgottenThrough }
+    let oldest: { channel: string; at: number } | undefined
     let from: Buffer | undefined
     do {
       const start = from
       from = await store.reading(() => {
         const windows: Window[] = []
-        for (const { key, channel } of channelsUnder(store, prefix, start)) {
+        for (const { key, channel, state } of channelsUnder(store, prefix, start)) {
           if (windows.length === channelsAtATime) {
             sum = sumWindows(sum, windows)
             return key
           }
-          windows.push(this.#windowOf(channel))
+          const window = this.#windowOf(channel, state)
+          windows.push(window)
+          const isOlder = !oldest || (state && state.oldestAt < oldest.at)
+          if (state && window.events > 0 && !window.oldest && isOlder) oldest = { channel, at: state.oldestAt }
         }
         sum = sumWindows(sum, windows)
         return undefined
@@ -273,7 +256,8 @@ class LmdbLog implements Log {
       await new Promise((resolve) => setImmediate(resolve))
       this.#assertOpen()
     } while (from)
-    return sum
+    const first = oldest ? await this.windows([oldest.channel]) : []
+    return { ...sum, ...pickOldest([sum, ...first]) }
   }
 
   async retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined> {
@@ -305,11 +289,15 @@ class LmdbLog implements Log {
     return retaining
   }
 
-  #windowOf(channel: string): Window {
-    const state = this.#stateOf(channel, this.#now())
+  /** @param quick - the state as it is stored, when the oldest event need not be looked up. */
+  #windowOf(channel: string, quick?: ChannelState): Window {
+    const now = this.#now()
+    const isQuick = quick !== undefined && (quick.events === 0 || quick.oldestAt >= now - this.window.maxAgeMs)
+    const state = isQuick ? quick : this.#stateOf(channel, now)
     const { events, bytes, trimmedThrough, newest } = state
     const ended = state.ended ? { ended: state.ended } : {}
     if (events === 0) return { channel, events, bytes, trimmedThrough, ...ended }
+    if (isQuick) return { channel, events, bytes, trimmedThrough, newest, ...ended }
     const first = { after: trimmedThrough, through: newest, limit: { events: 1, bytes: 1 } }
     const read = readChannel(this.#opened.store, channel, state, first)
     const oldest = 'events' in read ? read.events[0]?.position : read.wholeAfter
@@ -440,7 +428,8 @@ class LmdbLog implements Log {
         return read.cut ? (read.events.at(-1) as LogEvent).position : []
       })
       if (holes.length === 0) {
-        const { events } = mergePages(reads as ChannelEvents[], this.#announced, everything)
+        const whole = reads.map((read) => ({ events: (read as ChannelEvents).events, through: this.#announced }))
+        const { events } = mergePages(whole, range)
         const later = ends.filter((end) => isAfter(end.position, from))
         return { after: from, events: [...events, ...later].sort((a, b) => comparePositions(a.position, b.position)) }
       }
@@ -483,28 +472,15 @@ function appendOf(entries: readonly NewEvent[], places: readonly Place[], once: 
   }
 }
 
-/** What was read of a channel, for the name that asked for it. */
-interface AskedRead {
-  readonly name: string
-  readonly state: ChannelState
-  readonly read: ChannelRead
-}
-
-function gapOf(reads: readonly AskedRead[], after: Position): Gap | undefined {
-  const lost = reads.filter(({ read }) => 'wholeAfter' in read)
-  if (lost.length === 0) return undefined
-  const forced = reads.some(({ state }) => isAfter(state.invalidatedThrough, after))
-  const wholeAfter = reads.reduce(
-    (place, { read, state }) => latest(place, 'wholeAfter' in read ? read.wholeAfter : state.trimmedThrough),
-    origin,
-  )
-  return { channels: [...new Set(lost.map(({ name }) => name))], reason: forced ? 'forced' : 'expired', wholeAfter }
-}
-
 /** As it went through the tail, but for the time, which is not kept. */
 function endOf(channel: string, { ended, newest }: ChannelState): LogEvent {
   const position = ended as Position
   return { kind: 'end', channel, type: '', data: '', position, at: position.ms, previous: newest }
+}
+
+function pickOldest(windows: readonly Window[]): Pick<Window, 'oldest'> {
+  const oldest = windows.flatMap((window) => window.oldest ?? []).sort(comparePositions)[0]
+  return oldest ? { oldest } : {}
 }
 
 function known(store: Store, channel: string): ChannelState | undefined {

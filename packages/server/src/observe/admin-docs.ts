@@ -24,7 +24,7 @@ function query(name: string, description: string, schema: Schema = text): Parame
 
 const limit = query('limit', 'How many, 100 if left out.', { type: 'integer', minimum: 1, maximum: 1000 })
 const theChannel: ParameterDoc = {
-  ...query('channel', 'The channel that is meant, or a pattern of channels.'),
+  ...query('channel', 'The channel that is meant.'),
   required: true,
 }
 
@@ -47,7 +47,7 @@ export const channels: OperationDoc = {
 
 export const window: OperationDoc = {
   summary: 'What a channel, or all channels of a pattern, hold for those who come back',
-  parameters: [theChannel],
+  parameters: [{ ...theChannel, description: 'The channel that is meant, or a pattern of channels.' }],
   answers: answers('Its window.', { channel: text, ...windowFields }),
 }
 

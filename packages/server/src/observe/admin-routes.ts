@@ -112,11 +112,11 @@ export function adminRoutes(options: AdminOptions): Route[] {
 
     act('maintenance', docs.maintenance, (body) => {
       if (typeof body.on !== 'boolean') throw invalid('"on" has to be true or false.')
-      const retryMs = optionalMs(body, 'retryAfterMs', 60_000)
+      const retryAfterMs = optionalMs(body, 'retryAfterMs', 60_000)
       const withinMs = optionalMs(body, 'withinMs', 5000)
       if (body.on) {
-        maintenance.begin(retryMs)
-        endConnections(hub, { reason: 'maintenance', withinMs, retryMs })
+        maintenance.begin(retryAfterMs)
+        endConnections(hub, { reason: 'maintenance', withinMs, retryMs: maintenance.retryMs })
       } else {
         maintenance.end()
       }

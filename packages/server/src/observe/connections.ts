@@ -38,7 +38,7 @@ export function endConnections(hub: Pick<Hub, 'connections' | 'disconnect'>, opt
   const { reason, retryMs, withinMs } = options
   const names = [...hub.connections()].map(({ connection }) => connection)
   for (const [index, name] of names.entries()) {
-    const end = () => hub.disconnect(name, { reason, retryMs })
+    const end = () => hub.disconnect(name, { reason, retryMs: retryMs() })
     if (withinMs === 0) end()
     else setTimeout(end, (withinMs * index) / names.length).unref()
   }
@@ -46,7 +46,8 @@ export function endConnections(hub: Pick<Hub, 'connections' | 'disconnect'>, opt
 
 export interface EndConnections {
   readonly reason: CloseReason
-  readonly retryMs: number
+  /** When one of them should be back. */
+  retryMs(): number
   readonly withinMs: number
 }
 

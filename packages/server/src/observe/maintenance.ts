@@ -8,6 +8,8 @@ import { requestTarget } from '../request-target.ts'
 export interface Maintenance {
   readonly isOn: boolean
   readonly retryAfterMs: number
+  /** What to tell one reader: up to a fifth on top at random, as everywhere (§4.11), or all would be back at once. */
+  retryMs(): number
   begin(retryAfterMs: number): void
   end(): void
   /** Turns readers away while it is on. */
@@ -19,7 +21,6 @@ export function createMaintenance(onReject: () => void, random: () => number = M
   let isOn = false
   let retryAfterMs = 0
 
-  // Up to a fifth on top at random, as everywhere (§4.11): they must not all be back in the same second.
   const retryMs = () => Math.round(retryAfterMs * (1 + random() / 5))
 
   return {
@@ -29,6 +30,7 @@ export function createMaintenance(onReject: () => void, random: () => number = M
     get retryAfterMs() {
       return retryAfterMs
     },
+    retryMs,
     begin(ms) {
       isOn = true
       retryAfterMs = ms

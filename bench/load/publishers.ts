@@ -16,6 +16,8 @@ export interface PublishRun {
 
 export interface Published {
   readonly eventsPerSecond: number
+  /** Those of the warm-up included. */
+  readonly events: number
   readonly p50Ms: number
   readonly p99Ms: number
 }
@@ -25,8 +27,10 @@ const commands = {
     const request = requestOf(run)
     const took: number[] = []
     let measuring = false
+    let requests = 0
     const sockets = Array.from({ length: run.connections }, () => publishAgainAndAgain(run.port, request, record))
     function record(ms: number): void {
+      requests += 1
       if (measuring) took.push(ms)
     }
 
@@ -39,6 +43,7 @@ const commands = {
     took.sort((a, b) => a - b)
     return {
       eventsPerSecond: (took.length * run.batch) / seconds,
+      events: requests * run.batch,
       p50Ms: took[Math.floor(took.length / 2)]!,
       p99Ms: took[Math.floor(took.length * 0.99)]!,
     }

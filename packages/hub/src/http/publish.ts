@@ -1,6 +1,6 @@
 import { RejoinError } from '@rejoin/protocol'
 import { type Grant, mayPublish } from '../hub/grant.ts'
-import type { Hub, PublishOptions } from '../hub/hub.ts'
+import type { Hub, PublishedEvent, PublishOptions } from '../hub/hub.ts'
 import type { Message } from '../hub/message.ts'
 import { type Answer, forbidden, jsonAnswer, jsonTextAnswer } from './answer.ts'
 import type { Target } from './target.ts'
@@ -22,19 +22,16 @@ export async function publishBody(
   const assertAllowed = (name: string) => {
     if (grant && !mayPublish(grant, name)) throw forbidden()
   }
-  const durabilityOf = (event: { readonly live?: boolean } | undefined) => (event?.live ? 'none' : hub.log.durability)
   const text = decodeUtf8(body)
   if (channel !== '') {
     assertAllowed(channel)
-    const event = await hub.publish(channel, { text, ...readQuery(query) }, options)
-    return jsonAnswer(201, { id: event.id, durability: durabilityOf(event) })
+    return answerOne(hub, await hub.publish(channel, { text, ...readQuery(query) }, options))
   }
   const value = parseJson(text)
   if (!Array.isArray(value)) {
     const envelope = readEnvelope(value)
     assertAllowed(envelope.channel)
-    const event = await hub.publish(envelope.channel, envelope, options)
-    return jsonAnswer(201, { id: event.id, durability: durabilityOf(event) })
+    return answerOne(hub, await hub.publish(envelope.channel, envelope, options))
   }
   if (value.length === 0) {
     throw new RejoinError('The batch is empty. Send at least one event.', { code: 'invalid-event' })
@@ -45,8 +42,17 @@ export async function publishBody(
   // Nothing that may stand in an id (§2.6) has to be escaped in JSON.
   const ids = events.map(({ id }) => id).join('"},{"id":"')
   // Of several, what all of them have at least.
-  const durability = durabilityOf(events.find((event) => event.live))
-  return jsonTextAnswer(201, `{"events":[{"id":"${ids}"}],"durability":"${durability}"}`)
+  const [least = events[0]] = events.filter((event) => event.live)
+  const durability = durabilityOf(hub, least)
+  return jsonTextAnswer(least?.local ? 202 : 201, `{"events":[{"id":"${ids}"}],"durability":"${durability}"}`)
+}
+
+function answerOne(hub: Hub, event: PublishedEvent): Answer {
+  return jsonAnswer(event.local ? 202 : 201, { id: event.id, durability: durabilityOf(hub, event) })
+}
+
+function durabilityOf({ log }: Hub, event: PublishedEvent | undefined): string {
+  return event?.live || event?.local ? 'none' : log.durability
 }
 
 /** What stands in the query of an event whose body is its text. */

@@ -180,7 +180,10 @@ function createBorders(): Borders {
   return {
     before(channel, cursor) {
       const places = known.get(channel) ?? []
-      return places.reduce((best, place) => (isAfter(place, cursor) ? best : latest(best, place)), align(channel, cursor))
+      return places.reduce(
+        (best, place) => (isAfter(place, cursor) ? best : latest(best, place)),
+        align(channel, cursor),
+      )
     },
     add(channel, place) {
       const places = known.get(channel) ?? []

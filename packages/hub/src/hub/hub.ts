@@ -14,12 +14,14 @@ import type { AppendOptions, Log, LogSource, NewEvent, Place, Window } from '../
 import { createAdmission, type LimitOptions } from './admission.ts'
 import { createBlocks } from './blocks.ts'
 import { createCatchUpQueue } from './catch-up.ts'
+import { watchContact } from './contact.ts'
 import { createEnds } from './ends.ts'
 import { isFinishedFor } from './finished.ts'
 import { encodeFrames, framesOf } from './frame.ts'
 import type { StreamFrame } from './frame-reader.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createLive } from './live.ts'
+import { createLocalService, type LocalEvent } from './local-service.ts'
 import { type Message, toNewEvent } from './message.ts'
 import { createObservers, type Observers, type ReaderFacts } from './observation.ts'
 import { findOpening, type ReplayLimits, type Start } from './opening.ts'
@@ -61,6 +63,19 @@ export interface HubOptions extends RetryOptions, ReplayLimits, SnapshotOptions 
   stallTimeoutMs?: number
   /** How many readers may be here, in all and each. */
   limits?: LimitOptions
+  /**
+   * For how long the hub may hear nothing from a log that it reaches over a network, in milliseconds. After that its readers
+   * are sent away with `log-unavailable`, spread over five seconds: another node may hear it. `Infinity` keeps them.
+   * @defaultValue 10000
+   */
+  maxTailSilenceMs?: number
+  /**
+   * What becomes of publishes while the log is away. `refuse` rejects them with `log-unavailable`. `local` hands them to the
+   * readers of this hub and keeps them nowhere; when the log is back, all readers of those channels are told `sync-required`,
+   * `forced`, because what they have is not what others have.
+   * @defaultValue 'refuse'
+   */
+  whenDown?: 'refuse' | 'local'
   /**
    * Channels and patterns (`prices/*`) that retain their newest event, or their newest event per `key`, whatever their
    * window lets go of. A reader that has lost its place gets them with `sync-required`. At most 1,000 keys and 1 MiB in a
@@ -201,6 +216,8 @@ export interface PublishOptions {
 export interface PublishedEvent extends NewEvent {
   readonly id: string
   readonly at: number
+  /** The log was away, and the event went to this hub's readers alone. */
+  readonly local?: boolean
 }
 
 export interface SubscribeRequest {
@@ -242,6 +259,8 @@ const checkpointEveryMs = 10_000
 // One batch is one step of the log and one turn of every reader.
 const maxBatch = 1000
 const maxListed = 1000
+// Over how long readers are sent away when the log is silent.
+const leaveWithinMs = 5000
 
 export async function createHub(options: HubOptions): Promise<Hub> {
   const environment = options.environment ?? systemEnvironment
@@ -287,6 +306,17 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const stalls = createStallWatch(stallTimeoutMs, environment)
   const stopCheckpoints = every(checkpointEveryMs, live.checkpoint, environment)
   const stopWatchingWindow = watchWindow({ log, observers, environment })
+  const contact = watchContact({
+    ...{ log, environment, maxSilenceMs: options.maxTailSilenceMs ?? 10_000 },
+    onLost() {
+      observers.tell('silence', { silentMs: log.tailSilenceMs?.() ?? 0 })
+      void endAll('log-unavailable', leaveWithinMs)
+    },
+  })
+  const local = createLocalService({
+    ...{ log, live, environment },
+    onHealed: (channels) => observers.tell('healed', { channels }),
+  })
   // Tells this hub's appends from those of every other hub on the same log.
   const hubName = createEpoch(environment.random)
   let appends = 0
@@ -347,7 +377,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     const session = createSession(context, { connection: nameConnection(), subscription, start: from, reader }, sink)
     // Judged and counted in one step, so that readers who come together cannot all take the last place.
     admission.knock(reader, environment.now())
-    const turnedAway = closed || draining ? 'drain' : refusal(reader, subscription) && 'overloaded'
+    const turnedAway = closed || draining ? 'drain' : refusalReason(request, reader)
     admission.enter(reader)
     if (turnedAway) {
       session.end(turnedAway, { retryMs: retry.forGoodbye() })
@@ -356,6 +386,28 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     heartbeat.add(session, request.heartbeat === 'event')
     begin(session, request)
     return session
+  }
+
+  /** A reader with a cursor is let in while the log is away: it waits for a while, and is sent on with its place. */
+  function refusalReason(
+    { subscription, start: from }: SubscribeRequest,
+    reader: ReaderFacts,
+  ): CloseReason | undefined {
+    if (contact.isLost && from.from !== 'cursor') return 'log-unavailable'
+    return refusal(reader, subscription) === undefined ? undefined : 'overloaded'
+  }
+
+  function endAll(reason: CloseReason, withinMs: number): Promise<unknown> {
+    const ends = [...sessions].map(
+      (session) =>
+        new Promise<void>((resolve) => {
+          environment.after(environment.random() * withinMs, () => {
+            session.end(reason, { retryMs: retry.forGoodbye() })
+            resolve()
+          })
+        }),
+    )
+    return Promise.all(ends)
   }
 
   function forget(session: Session): void {
@@ -371,9 +423,12 @@ export async function createHub(options: HubOptions): Promise<Hub> {
         code: 'too-large',
       })
     }
+    if (local.isOpen) return publishLocally(entries, publishing)
     appends += 1
     const token = `${hubName}-${appends}`
-    const { places, repeated } = await log.append(entries, { token, ...onceOnly(entries, publishing) })
+    const appended = await log.append(entries, { token, ...onceOnly(entries, publishing) }).catch(whenDown)
+    if (!appended) return publishLocally(entries, publishing)
+    const { places, repeated } = appended
     const last = places.at(-1)
     if (last) await live.reached(last.position)
     const told = observers.has('publish')
@@ -386,6 +441,25 @@ export async function createHub(options: HubOptions): Promise<Hub> {
         observers.tell('publish', { channel, type, id, bytes, subject: publishing.subject ?? null, repeated })
       }
       return entry.live ? { id, channel, type, data, at, live: true } : { id, channel, type, data, at }
+    })
+  }
+
+  /** Nothing, when events may be published without the log now; else the same error. */
+  function whenDown(error: unknown): undefined {
+    const isAway = error instanceof RejoinError && error.code === 'log-unavailable'
+    if (options.whenDown !== 'local' || !isAway) throw error
+    local.open()
+  }
+
+  function publishLocally(
+    entries: readonly NewEvent[],
+    { subject = null }: { subject?: string | null },
+  ): PublishedEvent[] {
+    const places = local.publish(entries)
+    return entries.map(({ channel, type, data }, index) => {
+      const { id, at } = places[index] as LocalEvent
+      observers.tell('local', { channel, type, id, bytes: Buffer.byteLength(data), subject })
+      return { id, channel, type, data, at, local: true }
     })
   }
 
@@ -412,7 +486,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     stream: (request, streaming) => createStream(subscribe, request, streaming),
     poll: polls.poll,
     refuse(reader, subscription) {
-      const reason = refusal(reader, subscription)
+      const reason = contact.isLost ? 'log-unavailable' : refusal(reader, subscription)
       if (reason === undefined) return undefined
       admission.knock(reader, environment.now())
       return { reason, retryMs: retry.forGoodbye() }
@@ -460,16 +534,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     failed: (cause) => observers.tell('error', { cause }),
     async drain({ withinMs = 5000, reason = 'drain' } = {}) {
       draining = true
-      const ends = [...sessions].map(
-        (session) =>
-          new Promise<void>((resolve) => {
-            environment.after(environment.random() * withinMs, () => {
-              session.end(reason, { retryMs: retry.forGoodbye() })
-              resolve()
-            })
-          }),
-      )
-      await Promise.all(ends)
+      await endAll(reason, withinMs)
     },
     async close() {
       if (closed) return
@@ -478,6 +543,8 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       stalls.stop()
       stopCheckpoints()
       stopWatchingWindow()
+      contact.stop()
+      local.stop()
       tail.close()
       for (const session of sessions) session.end('drain')
       polls.close()
@@ -509,7 +576,9 @@ function onceOnly(
 }
 
 function hashOf(entries: readonly NewEvent[]): string {
-  const said = JSON.stringify(entries.map(({ channel, type, data }) => [channel, type, data]))
+  const said = JSON.stringify(
+    entries.map(({ channel, type, data, key, forget, live }) => [channel, type, data, key, forget, live]),
+  )
   return createHash('sha256').update(said).digest('base64')
 }
 

@@ -36,6 +36,8 @@ export interface Live {
   close(): void
   /** Moves the cursors of readers that got nothing for long, so that they do not fall out of the window or rescan it. */
   checkpoint(): void
+  /** Writes frames that are not the log's to those who are live: no head moves, and nothing is kept. */
+  say(frames: readonly Frame[]): void
   /**
    * Brings one live reader up to `head` and writes it that place, so that it can leave from there. Not to be called from
    * inside a delivery.
@@ -177,6 +179,14 @@ export function createLive(options: LiveOptions): Live {
       delivering = true
       audiences.checkpoint({ now: environment.now(), count }, () => encodeCheckpoint(head), leaveFull)
       delivering = false
+    },
+    say(frames) {
+      environment.endOfTurn(() => {
+        flush()
+        delivering = true
+        audiences.deliver(frames, { now: environment.now(), count }, leaveFull)
+        delivering = false
+      })
     },
     mark(follower) {
       flush()

@@ -23,6 +23,12 @@ export interface HubObservations {
   close: ReaderObservation & { reason: string; durationMs: number; cause: unknown }
   /** A reader was turned away at the door. */
   reject: ReaderFacts & { channels: readonly string[]; reason: string }
+  /** While the log was away, an event was published to this hub's readers alone, with `whenDown: 'local'`. */
+  local: { channel: string; type: string; id: string; bytes: number; subject: string | null }
+  /** The log is back, and the channels that were served without it have been declared void. */
+  healed: { channels: readonly string[] }
+  /** The hub has heard nothing from its log for too long, and sends its readers elsewhere. */
+  silence: { silentMs: number }
   /** The program's own code, an `authorize` for one, failed while a request was answered. */
   error: { cause: unknown }
   /** `repeated`: nothing was appended, the publish was answered with the id of an earlier one under the same key. */

@@ -96,6 +96,13 @@ export interface Log {
    */
   probe(): Promise<void>
 
+  /**
+   * For how long, in milliseconds, the tail has had no proof that it is connected and misses nothing. A hub that is cut off
+   * from its log would otherwise hold its readers with heartbeats, while the news goes to others. Absent for a log in this
+   * process, which cannot be cut off.
+   */
+  tailSilenceMs?(): number
+
   /** The newest position. Equals the first position of the newest branch until something is appended to it. */
   head(): Promise<Position>
 

@@ -1,0 +1,38 @@
+import type { Cancel, Environment } from '../environment.ts'
+import type { Log } from '../log/contract.ts'
+
+/** Whether the hub hears from its log. */
+export interface Contact {
+  readonly isLost: boolean
+  stop(): void
+}
+
+export interface ContactOptions {
+  readonly log: Pick<Log, 'tailSilenceMs'>
+  readonly maxSilenceMs: number
+  readonly environment: Environment
+  /** Told once when contact is lost. What happens at the log from then on happens without this hub. */
+  onLost(): void
+}
+
+// A tenth of the silence that is allowed.
+const lookEveryMs = 1000
+
+export function watchContact({ log, maxSilenceMs, environment, onLost }: ContactOptions): Contact {
+  let isLost = false
+  let cancel: Cancel = log.tailSilenceMs ? environment.after(lookEveryMs, look) : () => undefined
+
+  function look(): void {
+    const wasLost = isLost
+    isLost = (log.tailSilenceMs?.() ?? 0) > maxSilenceMs
+    if (isLost && !wasLost) onLost()
+    cancel = environment.after(lookEveryMs, look)
+  }
+
+  return {
+    get isLost() {
+      return isLost
+    },
+    stop: () => cancel(),
+  }
+}

@@ -1,0 +1,151 @@
+import type { HubOptions, Log, LogSource } from '@rejoin/hub'
+import { memoryLog } from '@rejoin/hub/memory'
+import { RejoinError } from '@rejoin/protocol'
+import { describe, expect, test } from 'vitest'
+import { serveHub } from './http-server.ts'
+import { publish } from './publishing.ts'
+import { openHub } from './recorder.ts'
+
+/** A log that can be cut off, as one on another machine can. */
+function distantLog() {
+  const inner = memoryLog()
+  let away = false
+  let silentMs = 0
+  const guarded = ['append', 'probe', 'invalidate', 'end'] as const
+  const source: LogSource = {
+    name: 'distant',
+    async open(environment) {
+      const log = await inner.open(environment)
+      return new Proxy(log, {
+        get(target, name) {
+          if (name === 'tailSilenceMs') return () => silentMs
+          const value: unknown = Reflect.get(target, name, target)
+          if (typeof value !== 'function') return value
+          if (!away || !guarded.includes(name as never)) return value.bind(target)
+          return async () => {
+            throw new RejoinError('The log is away.', { code: 'log-unavailable', retryable: true })
+          }
+        },
+      }) as Log
+    },
+  }
+  return {
+    source,
+    cut() {
+      away = true
+    },
+    silence(ms: number) {
+      silentMs = ms
+    },
+    heal() {
+      away = false
+      silentMs = 0
+    },
+  }
+}
+
+async function openDistant(options: Partial<HubOptions> = {}) {
+  const distant = distantLog()
+  return { distant, ...(await openHub({ log: distant.source, ...options })) }
+}
+
+const closing = (reader: { events: { type: string; data: string }[] }) =>
+  reader.events.filter(({ type }) => type === 'close').map(({ data }) => JSON.parse(data).reason)
+
+describe('a hub that hears nothing from its log', () => {
+  test('keeps its readers for a while, then sends them elsewhere with their place', async () => {
+    const { distant, hub, environment, connect } = await openDistant()
+    const reader = connect('a')
+    const [id] = await publish(hub, 'a', 1)
+    distant.silence(9000)
+    await environment.advance(5000)
+    expect(reader.ended).toBe(false)
+    const told: unknown[] = []
+    hub.on('silence', (observation) => told.push(observation))
+    distant.silence(11_000)
+    await environment.advance(7000)
+    expect([closing(reader), reader.lastId, told]).toEqual([['log-unavailable'], id, [{ silentMs: 11_000 }]])
+  })
+
+  test('turns newcomers away until it hears from it again', async () => {
+    const { distant, environment, connect } = await openDistant()
+    distant.silence(11_000)
+    await environment.advance(2000)
+    expect(closing(connect('a'))).toEqual(['log-unavailable'])
+    distant.heal()
+    await environment.advance(2000)
+    expect(connect('a').ended).toBe(false)
+  })
+
+  test('keeps them whatever happens when it is told to', async () => {
+    const { distant, environment, connect } = await openDistant({ maxTailSilenceMs: Number.POSITIVE_INFINITY })
+    const reader = connect('a')
+    distant.silence(1e9)
+    await environment.advance(60_000)
+    expect(reader.ended).toBe(false)
+  })
+})
+
+describe('a publish while the log is away', () => {
+  test('is refused, and says so', async () => {
+    const { distant, hub } = await openDistant()
+    distant.cut()
+    await expect(hub.publish('a', { data: 1 })).rejects.toMatchObject({ code: 'log-unavailable' })
+  })
+
+  test('reaches the readers of this hub, with an id that no log accepts', async () => {
+    const { distant, hub, environment, connect } = await openDistant({ whenDown: 'local' })
+    const audit: unknown[] = []
+    hub.on('local', ({ channel, id }) => audit.push([channel, id]))
+    const reader = connect('a')
+    await publish(hub, 'a', 1)
+    distant.cut()
+    const local = await hub.publish('a', { data: 2 })
+    await environment.settle()
+    expect([reader.data, local.local, audit]).toEqual([['1', '2'], true, [['a', local.id]]])
+    const back = connect('a', { cursor: reader.lastId })
+    await environment.settle()
+    expect(JSON.parse(back.events[1]?.data ?? '')).toMatchObject({ reason: 'epoch', requested: local.id })
+  })
+
+  test('is followed by an invalidation of its channel, before anything else is appended to it', async () => {
+    const { distant, hub, environment, connect } = await openDistant({ whenDown: 'local' })
+    const [first] = await publish(hub, 'a', 1)
+    const here = connect('a')
+    const bystander = connect('b')
+    await environment.settle()
+    distant.cut()
+    await hub.publish('a', { data: 2 })
+    const healed: unknown[] = []
+    hub.on('healed', (observation) => healed.push(observation))
+    distant.heal()
+    // Still past the log: the breaker closes after everybody has been told.
+    expect((await hub.publish('a', { data: 3 })).local).toBe(true)
+    await environment.advance(2000)
+    expect((await hub.publish('a', { data: 4 })).local).toBeUndefined()
+    await environment.settle()
+    expect(here.events.map(({ type, data }) => (type === 'message' ? data : type))).toEqual([
+      ...['hello', '2', '3', 'sync-required', '4'],
+    ])
+    expect(healed).toEqual([{ channels: ['a'] }])
+    const absent = connect('a', { cursor: first as string })
+    await environment.settle()
+    expect(JSON.parse(absent.events[1]?.data ?? '')).toMatchObject({ reason: 'forced' })
+    expect(bystander.events.map(({ type }) => type)).not.toContain('sync-required')
+  })
+
+  test('is answered 202, kept nowhere; refused, it is answered 503 with when to try again', async () => {
+    const distant = distantLog()
+    const { url } = await serveHub({ log: distant.source, whenDown: 'local' })
+    distant.cut()
+    const post = (body: string) => fetch(url('/publish'), { method: 'POST', body })
+    const one = await post('{"channel":"a","data":1}')
+    expect([one.status, await one.json()]).toEqual([202, { id: expect.any(String), durability: 'none' }])
+    expect((await post('[{"channel":"a","data":1},{"channel":"b","data":2}]')).status).toBe(202)
+    const other = distantLog()
+    const refusing = await serveHub({ log: other.source })
+    other.cut()
+    const refused = await fetch(refusing.url('/publish/a'), { method: 'POST', body: '1' })
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
+  })
+})

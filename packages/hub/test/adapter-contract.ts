@@ -218,6 +218,31 @@ export function adapterContract(serve: Serve): void {
       expect(data((await (await waiting).json()).events)).toEqual(['3'])
     })
 
+    test('ends a channel: its readers are told, and stay away when they have all of it (§4.10, §5.8)', async () => {
+      const { hub, open, url } = await start()
+      const [id] = await publish(hub, 'a/1', 1)
+      const stream = await open('/events/a/1', { 'Last-Event-ID': id as string })
+      await stream.waitFor((events) => events.length === 1)
+      const ended = await fetch(url('/end/a/1'), { method: 'POST' })
+      expect([ended.status, await ended.json()]).toEqual([200, { id: expect.any(String) }])
+      await stream.ended
+      expect(stream.events.at(-1)).toMatchObject({ type: 'close', data: '{"reason":"finished"}' })
+      const again = await fetch(url('/events/a/1'), { headers: { 'Last-Event-ID': id as string } })
+      expect([again.status, await again.text()]).toEqual([204, ''])
+      const late = await fetch(url('/publish/a/1'), { method: 'POST', body: '2' })
+      expect([late.status, await late.json()]).toMatchObject([409, { error: { code: 'channel-ended' } }])
+    })
+
+    test('reads a pattern, and is told which channel an event is from (§4.1, §4.15)', async () => {
+      const { hub, open } = await start()
+      const stream = await open('/events/a/*?show=channel')
+      await stream.waitFor((events) => events.length === 1)
+      await publish(hub, 'b', 1)
+      await publish(hub, 'a/1', 2)
+      await stream.waitFor((events) => events.length === 2)
+      expect([data(stream.events), stream.text.includes('channel: a/1\n')]).toEqual([['2'], true])
+    })
+
     test('for another path is not found, with another method not allowed, with a bad name refused (§5.7)', async () => {
       const { url } = await start()
       expect((await fetch(url('/nothing'))).status).toBe(404)

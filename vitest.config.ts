@@ -43,6 +43,10 @@ export default defineConfig({
       },
       {
         resolve: { alias },
+        test: { name: 'next', include: ['test/services/runtimes-next.ts'], globalSetup, testTimeout: 120_000 },
+      },
+      {
+        resolve: { alias },
         test: {
           name: 'services',
           include: ['test/{services,browser}/**/*.test.ts'],

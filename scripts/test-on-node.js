@@ -1,8 +1,7 @@
 // `npm run test:node -- 24` runs the unit tests on another major version of Node.
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { root } from './compile.js'
+import { provide } from './npm-cache.js'
 import { runVitest } from './vitest.js'
 
 const major = process.argv[2] ?? ''
@@ -27,17 +26,5 @@ if (!/^\d+$/.test(major)) {
  */
 function provideNode(major) {
   const name = `node-${process.platform}-${process.arch}`
-  const folder = join(root, 'node_modules/.cache/rejoin/node', major)
-  const bin = join(folder, 'node_modules', name, 'bin')
-  if (existsSync(join(bin, 'node'))) return bin
-  console.log(`Fetching ${name}@${major} from npm into ${folder}`)
-  mkdirSync(folder, { recursive: true })
-  // npm walks up to the next package.json to find where to install.
-  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n')
-  const npm = spawnSync('npm', ['install', '--no-save', '--no-package-lock', `${name}@${major}`], {
-    cwd: folder,
-    stdio: 'inherit',
-  })
-  if (npm.status !== 0) process.exit(1)
-  return bin
+  return join(provide(`node/${major}`, [`${name}@${major}`]), 'node_modules', name, 'bin')
 }

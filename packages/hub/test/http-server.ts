@@ -55,7 +55,7 @@ export async function serveListener(hub: Hub, listener: RequestListener): Promis
   }
 }
 
-function openStream(port: number, path: string, headers: Record<string, string>): Promise<StreamReader> {
+export function openStream(port: number, path: string, headers: Record<string, string> = {}): Promise<StreamReader> {
   return new Promise((resolve, reject) => {
     const request = httpRequest({ port, path, headers, host: '127.0.0.1', agent: false }, (response) => {
       const waiting = new Set<() => void>()

@@ -6,7 +6,7 @@ import type { AdapterOptions, BasePathOptions, ProxyOptions, SubscribeOptions } 
 import { peerOf } from './peer.ts'
 import { nothingHere, type RequestHead, route, routeStream } from './route.ts'
 
-/** What a platform calls its handler with: a request, and what else it has to say, as Bun, Deno, Next and workers do. */
+/** What a platform calls its handler with: a request, and what else it has to say, as Bun, Deno and Next do. */
 export type FetchCall<Rest extends readonly unknown[]> = readonly [request: Request, ...rest: Rest]
 
 export interface AddressOptions<Rest extends readonly unknown[]> {

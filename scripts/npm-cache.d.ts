@@ -1,0 +1,2 @@
+// For the tests, which are TypeScript.
+export function provide(name: string, packages: string[]): string

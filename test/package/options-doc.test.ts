@@ -23,7 +23,7 @@ describe('every option has its line in docs/reference/hub.md, and no other has',
   const hub = (file: string) => `packages/hub/src/${file}`
   test('of createHub', () => {
     const options = declared(
-      [hub('hub/hub.ts'), 'HubOptions'],
+      [hub('hub/hub-options.ts'), 'HubOptions'],
       [hub('hub/retry.ts'), 'RetryOptions'],
       [hub('hub/opening.ts'), 'ReplayLimits'],
       [hub('hub/snapshot.ts'), 'SnapshotOptions'],

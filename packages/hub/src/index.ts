@@ -1,26 +1,24 @@
 export type { Cancel, Environment } from './environment.ts'
 export type { LimitOptions } from './hub/admission.ts'
+export type { ChannelListOptions, ChannelWindow } from './hub/channel-window.ts'
 export type { StreamFrame } from './hub/frame-reader.ts'
 export type { Grant } from './hub/grant.ts'
 export {
-  type ChannelListOptions,
-  type ChannelWindow,
   type Connection,
   createHub,
   type DisconnectOptions,
   type DrainOptions,
   type Hub,
-  type HubOptions,
-  type PublishedEvent,
-  type PublishOptions,
   type Refusal,
   type SubscribeRequest,
 } from './hub/hub.ts'
+export type { HubOptions } from './hub/hub-options.ts'
 export type { Message } from './hub/message.ts'
 export type { HubObservations, ReaderFacts, ReaderObservation } from './hub/observation.ts'
 export type { ReplayLimits, Start } from './hub/opening.ts'
 export type { PollAnswer, PollOptions } from './hub/poll.ts'
 export type { Client, Rights } from './hub/presence.ts'
+export type { ChannelMessage, PublishedEvent, PublishOptions } from './hub/publishing.ts'
 export type { RetryOptions } from './hub/retry.ts'
 export type { EndOptions, Session } from './hub/session.ts'
 export type { Shape } from './hub/shape.ts'

@@ -1,7 +1,8 @@
 import { RejoinError } from '@rejoin/protocol'
 import { type Grant, mayPublish } from '../hub/grant.ts'
-import type { Hub, PublishedEvent, PublishOptions } from '../hub/hub.ts'
+import type { Hub } from '../hub/hub.ts'
 import type { Message } from '../hub/message.ts'
+import type { PublishedEvent, PublishOptions } from '../hub/publishing.ts'
 import { type Answer, forbidden, jsonAnswer, jsonTextAnswer } from './answer.ts'
 import type { Target } from './target.ts'
 

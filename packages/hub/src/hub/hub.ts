@@ -1,91 +1,44 @@
-import { createHash } from 'node:crypto'
 import {
   type CloseReason,
   checkChannel,
   checkName,
-  createEpoch,
   encodeCheckpoint,
   type Position,
   RejoinError,
   renderId,
 } from '@rejoin/protocol'
-import { type Environment, systemEnvironment } from '../environment.ts'
-import type { AppendOptions, Log, LogSource, NewEvent, Place, Window } from '../log/contract.ts'
-import { createAdmission, type LimitOptions } from './admission.ts'
+import type { Environment } from '../environment.ts'
+import type { Log, Window } from '../log/contract.ts'
+import { createAdmission } from './admission.ts'
 import { createBlocks } from './blocks.ts'
 import { createCatchUpQueue } from './catch-up.ts'
+import { type ChannelListOptions, type ChannelWindow, shownWindow } from './channel-window.ts'
 import { watchContact } from './contact.ts'
 import { createEnds } from './ends.ts'
 import { isFinishedFor } from './finished.ts'
 import { encodeFrames, framesOf } from './frame.ts'
 import type { StreamFrame } from './frame-reader.ts'
 import { createHeartbeat } from './heartbeat.ts'
+import { checkedOptions, type HubOptions } from './hub-options.ts'
 import { createLive } from './live.ts'
-import { createLocalService, type LocalEvent } from './local-service.ts'
-import { type Message, toNewEvent } from './message.ts'
+import type { Message } from './message.ts'
 import { createObservers, type Observers, type ReaderFacts } from './observation.ts'
-import { findOpening, type ReplayLimits, type Start } from './opening.ts'
+import { findOpening, type Start } from './opening.ts'
 import { createPolls, type PollAnswer, type PollOptions } from './poll.ts'
 import { anonymous } from './poll-readers.ts'
 import { createPresence, type Rights } from './presence.ts'
+import { type ChannelMessage, createPublishing, type PublishedEvent, type PublishOptions } from './publishing.ts'
 import { createReadership } from './readership.ts'
 import { retainedEvents } from './retained.ts'
-import { createRetryPolicy, type RetryOptions } from './retry.ts'
+import { createRetryPolicy } from './retry.ts'
 import { createSession, type Session } from './session.ts'
 import { type Sink, shareBytes } from './sink.ts'
 import { watchWindow } from './sizing.ts'
-import { createSnapshots, type SnapshotOptions } from './snapshot.ts'
+import { createSnapshots } from './snapshot.ts'
 import { createStallWatch } from './stall.ts'
 import { createStream, type StreamOptions } from './stream.ts'
 import type { Subscription } from './subscription.ts'
 import type { Totals } from './totals.ts'
-
-export interface HubOptions extends RetryOptions, ReplayLimits, SnapshotOptions {
-  /** Where events are kept: `memoryLog()`. The hub opens it and closes it. */
-  log: LogSource
-  /**
-   * The longest silence on a stream, in milliseconds. Shorter notices dead lines sooner and costs more writes; keep it
-   * under half of the shortest idle timeout on the way, which is 60 s for nginx.
-   * @defaultValue 25000
-   */
-  heartbeatMs?: number
-  /**
-   * Memory for encoded events of all channels together, from which returning readers are served without asking the log.
-   * Less means more reads of the log, never a loss.
-   * @defaultValue 16777216
-   */
-  hotBytes?: number
-  /**
-   * How long a full reader may read nothing before it is given up, in milliseconds. Its place is its own: it comes back
-   * with its cursor and misses nothing.
-   * @defaultValue 60000
-   */
-  stallTimeoutMs?: number
-  /** How many readers may be here, in all and each. */
-  limits?: LimitOptions
-  /**
-   * For how long the hub may hear nothing from a log that it reaches over a network, in milliseconds. After that its readers
-   * are sent away with `log-unavailable`, spread over five seconds: another node may hear it. `Infinity` keeps them.
-   * @defaultValue 10000
-   */
-  maxTailSilenceMs?: number
-  /**
-   * What becomes of publishes while the log is away. `refuse` rejects them with `log-unavailable`. `local` hands them to the
-   * readers of this hub and keeps them nowhere; when the log is back, all readers of those channels are told `sync-required`,
-   * `forced`, because what they have is not what others have.
-   * @defaultValue 'refuse'
-   */
-  whenDown?: 'refuse' | 'local'
-  /**
-   * Channels and patterns (`prices/*`) that retain their newest event, or their newest event per `key`, whatever their
-   * window lets go of. A reader that has lost its place gets them with `sync-required`. At most 1,000 keys and 1 MiB in a
-   * channel; a publish beyond that is refused.
-   * @defaultValue none
-   */
-  retain?: readonly string[]
-  /** Time, chance and scheduling; for tests. */
-  environment?: Environment
-}
 
 export interface Hub {
   /**
@@ -94,10 +47,7 @@ export interface Hub {
    */
   publish(channel: string, message: Message, options?: PublishOptions): Promise<PublishedEvent>
   /** Appends all events, next to each other in the order given, or none. */
-  publishBatch(
-    messages: readonly (Message & { readonly channel: string })[],
-    options?: PublishOptions,
-  ): Promise<PublishedEvent[]>
+  publishBatch(messages: readonly ChannelMessage[], options?: PublishOptions): Promise<PublishedEvent[]>
   /** Connects a reader; one for whom there is no room is sent away at once, with `close`. Adapters call this; `@rejoin/hub/node` is one. */
   subscribe(request: SubscribeRequest, sink: Sink): Session
   /**
@@ -157,19 +107,6 @@ export interface Hub {
   close(): Promise<void>
 }
 
-export interface ChannelWindow {
-  readonly events: number
-  readonly bytes: number
-  /** The id of the oldest event still held, null when there is none; and of the newest. */
-  readonly oldest: string | null
-  readonly newest: string | null
-  /** When those were published, in milliseconds since 1970; null as well where ids tell no time. */
-  readonly oldestAt: number | null
-  readonly newestAt: number | null
-  /** Whether it has ended. */
-  readonly ended: boolean
-}
-
 export interface Connection extends ReaderFacts {
   readonly connection: string
   readonly channels: readonly string[]
@@ -189,35 +126,6 @@ export interface DisconnectOptions {
    * @defaultValue what the hub tells everybody now
    */
   retryMs?: number
-}
-
-export interface ChannelListOptions {
-  /**
-   * Only channels that start with it.
-   * @defaultValue ''
-   */
-  prefix?: string
-  /** Only channels behind this one: the last of the page before. */
-  after?: string
-  /**
-   * At most so many, up to 1,000.
-   * @defaultValue 100
-   */
-  limit?: number
-}
-
-export interface PublishOptions {
-  /** Publishes at most once under this key: the same key again gives the same ids. At most 255 characters. */
-  readonly idempotencyKey?: string
-  /** Whose key it is. Two subjects may use the same one. */
-  readonly subject?: string
-}
-
-export interface PublishedEvent extends NewEvent {
-  readonly id: string
-  readonly at: number
-  /** The log was away, and the event went to this hub's readers alone. */
-  readonly local?: boolean
 }
 
 export interface SubscribeRequest {
@@ -256,25 +164,14 @@ export interface DrainOptions {
 
 // Cursors of quiet readers are looked at this often; they may lag by a minute.
 const checkpointEveryMs = 10_000
-// One batch is one step of the log and one turn of every reader.
-const maxBatch = 1000
 const maxListed = 1000
 // Over how long readers are sent away when the log is silent.
 const leaveWithinMs = 5000
 
 export async function createHub(options: HubOptions): Promise<Hub> {
-  const environment = options.environment ?? systemEnvironment
-  const heartbeatMs = positive('heartbeatMs', options.heartbeatMs ?? 25_000)
-  const stallTimeoutMs = positive('stallTimeoutMs', options.stallTimeoutMs ?? 60_000)
-  const hotBytes = positive('hotBytes', options.hotBytes ?? 16 * 1024 * 1024)
-  for (const [name, limit] of Object.entries({ ...options.limits, ...replayLimits(options) }))
-    positiveLimit(name, limit)
-  if (typeof options.retryMs === 'number') positive('retryMs', options.retryMs)
-  if (options.snapshotTimeoutMs !== undefined) positive('snapshotTimeoutMs', options.snapshotTimeoutMs)
-
+  const settings = checkedOptions(options)
+  const { environment, heartbeatMs, hotBytes, retain } = settings
   const totals = { events: 0, deliveries: 0, bytes: 0 }
-  const retain = (options.retain ?? []).map(checkName)
-
   const log = await options.log.open(environment)
   const idOf = (position: Position) => renderId(position, log)
   const observers = createObservers()
@@ -303,23 +200,19 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   })
   const tail = await log.tail(start, live.apply)
   const heartbeat = createHeartbeat(heartbeatMs, environment, retry)
-  const stalls = createStallWatch(stallTimeoutMs, environment)
+  const stalls = createStallWatch(settings.stallTimeoutMs, environment)
   const stopCheckpoints = every(checkpointEveryMs, live.checkpoint, environment)
   const stopWatchingWindow = watchWindow({ log, observers, environment })
   const contact = watchContact({
-    ...{ log, environment, maxSilenceMs: options.maxTailSilenceMs ?? 10_000 },
+    ...{ log, environment, maxSilenceMs: settings.maxTailSilenceMs },
     onLost() {
       observers.tell('silence', { silentMs: log.tailSilenceMs?.() ?? 0 })
       void endAll('log-unavailable', leaveWithinMs)
     },
   })
-  const local = createLocalService({
-    ...{ log, live, environment },
-    onHealed: (channels) => observers.tell('healed', { channels }),
+  const publishing = createPublishing({
+    ...{ log, live, environment, observers, retain, idOf, whenDown: options.whenDown },
   })
-  // Tells this hub's appends from those of every other hub on the same log.
-  const hubName = createEpoch(environment.random)
-  let appends = 0
   let draining = false
   let closed = false
 
@@ -328,8 +221,8 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     live,
     blocks,
     now: environment.now,
-    maxReplayEvents: options.maxReplayEvents ?? Number.POSITIVE_INFINITY,
-    maxReplayAgeMs: options.maxReplayAgeMs ?? Number.POSITIVE_INFINITY,
+    maxReplayEvents: settings.maxReplayEvents,
+    maxReplayAgeMs: settings.maxReplayAgeMs,
   }
   const context = {
     ...{ log, live, blocks, stalls, retry, environment, observers, heartbeatMs, idOf, ends, totals },
@@ -416,53 +309,6 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     presence.remove(session)
   }
 
-  async function append(entries: readonly NewEvent[], publishing: PublishOptions): Promise<PublishedEvent[]> {
-    if (closed) throw new RejoinError('The hub is closed.', { code: 'closed' })
-    if (entries.length > maxBatch) {
-      throw new RejoinError(`The batch has ${entries.length} events. Publish at most ${maxBatch} at a time.`, {
-        code: 'too-large',
-      })
-    }
-    if (local.isOpen) return publishLocally(entries, publishing)
-    appends += 1
-    const token = `${hubName}-${appends}`
-    const appended = await log.append(entries, { token, ...onceOnly(entries, publishing) }).catch(whenDown)
-    if (!appended) return publishLocally(entries, publishing)
-    const { places, repeated } = appended
-    const last = places.at(-1)
-    if (last) await live.reached(last.position)
-    const told = observers.has('publish')
-    return entries.map((entry, index) => {
-      const { channel, type, data } = entry
-      const { position, at } = places[index] as Place
-      const id = idOf(position)
-      if (told) {
-        const bytes = Buffer.byteLength(data)
-        observers.tell('publish', { channel, type, id, bytes, subject: publishing.subject ?? null, repeated })
-      }
-      return entry.live ? { id, channel, type, data, at, live: true } : { id, channel, type, data, at }
-    })
-  }
-
-  /** Nothing, when events may be published without the log now; else the same error. */
-  function whenDown(error: unknown): undefined {
-    const isAway = error instanceof RejoinError && error.code === 'log-unavailable'
-    if (options.whenDown !== 'local' || !isAway) throw error
-    local.open()
-  }
-
-  function publishLocally(
-    entries: readonly NewEvent[],
-    { subject = null }: { subject?: string | null },
-  ): PublishedEvent[] {
-    const places = local.publish(entries)
-    return entries.map(({ channel, type, data }, index) => {
-      const { id, at } = places[index] as LocalEvent
-      observers.tell('local', { channel, type, id, bytes: Buffer.byteLength(data), subject })
-      return { id, channel, type, data, at, local: true }
-    })
-  }
-
   function refusal(reader: ReaderFacts, { channels }: Subscription): string | undefined {
     const reason = admission.refuse(reader, environment.now())
     if (reason) observers.tell('reject', { ...reader, channels, reason })
@@ -472,16 +318,8 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   return {
     log,
     on: observers.on,
-    async publish(channel, message, publishing = {}) {
-      const [event] = await append([toNewEvent(channel, message, retain)], publishing)
-      return event as PublishedEvent
-    },
-    async publishBatch(messages, publishing = {}) {
-      return append(
-        messages.map((message) => toNewEvent(message.channel, message, retain)),
-        publishing,
-      )
-    },
+    publish: publishing.publish,
+    publishBatch: publishing.publishBatch,
     subscribe,
     stream: (request, streaming) => createStream(subscribe, request, streaming),
     poll: polls.poll,
@@ -544,7 +382,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       stopCheckpoints()
       stopWatchingWindow()
       contact.stop()
-      local.stop()
+      publishing.close()
       tail.close()
       for (const session of sessions) session.end('drain')
       polls.close()
@@ -554,34 +392,6 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   }
 }
 
-function shownWindow(window: Window, idOf: (position: Position) => string): ChannelWindow {
-  const { events, bytes, oldest, newest, ended } = window
-  const ids = { oldest: oldest ? idOf(oldest) : null, newest: newest ? idOf(newest) : null }
-  // A counter clock tells no time.
-  const times = { oldestAt: oldest?.ms || null, newestAt: newest?.ms || null }
-  return { events, bytes, ...ids, ...times, ended: ended !== undefined }
-}
-
-function onceOnly(
-  entries: readonly NewEvent[],
-  { idempotencyKey, subject }: PublishOptions,
-): Pick<AppendOptions, 'once'> {
-  if (idempotencyKey === undefined) return {}
-  if (idempotencyKey === '' || idempotencyKey.length > 255 || /[^\x20-\x7e]/.test(idempotencyKey)) {
-    throw new RejoinError('An Idempotency-Key is 1 to 255 printable ASCII characters. A random UUID is a good one.', {
-      code: 'invalid-option',
-    })
-  }
-  return { once: { scope: subject ?? '', key: idempotencyKey, hash: hashOf(entries) } }
-}
-
-function hashOf(entries: readonly NewEvent[]): string {
-  const said = JSON.stringify(
-    entries.map(({ channel, type, data, key, forget, live }) => [channel, type, data, key, forget, live]),
-  )
-  return createHash('sha256').update(said).digest('base64')
-}
-
 function every(ms: number, task: () => void, environment: Environment): () => void {
   let cancel = environment.after(ms, run)
   function run(): void {
@@ -589,18 +399,4 @@ function every(ms: number, task: () => void, environment: Environment): () => vo
     cancel = environment.after(ms, run)
   }
   return () => cancel()
-}
-
-function replayLimits({ maxReplayEvents, maxReplayAgeMs }: ReplayLimits): Record<string, number> {
-  return { maxReplayEvents: maxReplayEvents ?? 1, maxReplayAgeMs: maxReplayAgeMs ?? 1 }
-}
-
-function positiveLimit(name: string, value: number): void {
-  if (value > 0) return
-  throw new RejoinError(`${name} is ${value}. Give a number above 0, or leave it out.`, { code: 'invalid-option' })
-}
-
-function positive(name: string, value: number): number {
-  if (value > 0 && value < 2 ** 31) return value
-  throw new RejoinError(`${name} is ${value}. Give a number above 0 and below 2147483648.`, { code: 'invalid-option' })
 }

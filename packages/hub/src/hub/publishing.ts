@@ -1,0 +1,149 @@
+import { createHash } from 'node:crypto'
+import { createEpoch, type Position, RejoinError } from '@rejoin/protocol'
+import type { Environment } from '../environment.ts'
+import type { AppendOptions, Log, NewEvent, Place } from '../log/contract.ts'
+import type { Live } from './live.ts'
+import { createLocalService, type LocalEvent } from './local-service.ts'
+import { type Message, toNewEvent } from './message.ts'
+import type { Observers } from './observation.ts'
+
+/** The way from a publisher to the log, or past it while it is away and that is wanted. */
+export interface Publishing {
+  publish(channel: string, message: Message, options?: PublishOptions): Promise<PublishedEvent>
+  publishBatch(messages: readonly ChannelMessage[], options?: PublishOptions): Promise<PublishedEvent[]>
+  /** Nothing is published any more. */
+  close(): void
+}
+
+export type ChannelMessage = Message & { readonly channel: string }
+
+export interface PublishOptions {
+  /** Publishes at most once under this key: the same key again gives the same ids. At most 255 characters. */
+  readonly idempotencyKey?: string
+  /** Whose key it is. Two subjects may use the same one. */
+  readonly subject?: string
+}
+
+export interface PublishedEvent extends NewEvent {
+  readonly id: string
+  readonly at: number
+  /** The log was away, and the event went to this hub's readers alone. */
+  readonly local?: boolean
+}
+
+export interface PublishingContext {
+  readonly log: Log
+  readonly live: Live
+  readonly environment: Environment
+  readonly observers: Observers
+  /** Channels and patterns that retain their newest values. */
+  readonly retain: readonly string[]
+  readonly whenDown: 'refuse' | 'local' | undefined
+  idOf(position: Position): string
+}
+
+// One batch is one step of the log and one turn of every reader.
+const maxBatch = 1000
+
+export function createPublishing({
+  log,
+  live,
+  environment,
+  observers,
+  retain,
+  idOf,
+  ...options
+}: PublishingContext): Publishing {
+  // Tells this hub's appends from those of every other hub on the same log.
+  const hubName = createEpoch(environment.random)
+  const local = createLocalService({
+    ...{ log, live, environment },
+    onHealed: (channels) => observers.tell('healed', { channels }),
+  })
+  let appends = 0
+  let closed = false
+
+  async function append(entries: readonly NewEvent[], publishing: PublishOptions): Promise<PublishedEvent[]> {
+    if (closed) throw new RejoinError('The hub is closed.', { code: 'closed' })
+    if (entries.length > maxBatch) {
+      throw new RejoinError(`The batch has ${entries.length} events. Publish at most ${maxBatch} at a time.`, {
+        code: 'too-large',
+      })
+    }
+    if (local.isOpen) return publishLocally(entries, publishing)
+    appends += 1
+    const token = `${hubName}-${appends}`
+    const appended = await log.append(entries, { token, ...onceOnly(entries, publishing) }).catch(whenDown)
+    if (!appended) return publishLocally(entries, publishing)
+    const { places, repeated } = appended
+    const last = places.at(-1)
+    if (last) await live.reached(last.position)
+    const told = observers.has('publish')
+    return entries.map((entry, index) => {
+      const { channel, type, data } = entry
+      const { position, at } = places[index] as Place
+      const id = idOf(position)
+      if (told) {
+        const bytes = Buffer.byteLength(data)
+        observers.tell('publish', { channel, type, id, bytes, subject: publishing.subject ?? null, repeated })
+      }
+      return entry.live ? { id, channel, type, data, at, live: true } : { id, channel, type, data, at }
+    })
+  }
+
+  /** Nothing, when events may be published without the log now; else the same error. */
+  function whenDown(error: unknown): undefined {
+    const isAway = error instanceof RejoinError && error.code === 'log-unavailable'
+    if (options.whenDown !== 'local' || !isAway) throw error
+    local.open()
+  }
+
+  function publishLocally(
+    entries: readonly NewEvent[],
+    { subject = null }: { subject?: string | null },
+  ): PublishedEvent[] {
+    const places = local.publish(entries)
+    return entries.map(({ channel, type, data }, index) => {
+      const { id, at } = places[index] as LocalEvent
+      observers.tell('local', { channel, type, id, bytes: Buffer.byteLength(data), subject })
+      return { id, channel, type, data, at, local: true }
+    })
+  }
+
+  return {
+    async publish(channel, message, publishing = {}) {
+      const [event] = await append([toNewEvent(channel, message, retain)], publishing)
+      return event as PublishedEvent
+    },
+    async publishBatch(messages, publishing = {}) {
+      return append(
+        messages.map((message) => toNewEvent(message.channel, message, retain)),
+        publishing,
+      )
+    },
+    close() {
+      closed = true
+      local.stop()
+    },
+  }
+}
+
+function onceOnly(
+  entries: readonly NewEvent[],
+  { idempotencyKey, subject }: PublishOptions,
+): Pick<AppendOptions, 'once'> {
+  if (idempotencyKey === undefined) return {}
+  if (idempotencyKey === '' || idempotencyKey.length > 255 || /[^\x20-\x7e]/.test(idempotencyKey)) {
+    throw new RejoinError('An Idempotency-Key is 1 to 255 printable ASCII characters. A random UUID is a good one.', {
+      code: 'invalid-option',
+    })
+  }
+  return { once: { scope: subject ?? '', key: idempotencyKey, hash: hashOf(entries) } }
+}
+
+function hashOf(entries: readonly NewEvent[]): string {
+  const said = JSON.stringify(
+    entries.map(({ channel, type, data, key, forget, live }) => [channel, type, data, key, forget, live]),
+  )
+  return createHash('sha256').update(said).digest('base64')
+}

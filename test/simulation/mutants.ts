@@ -260,7 +260,7 @@ export const mutants: readonly Mutant[] = [
     caughtBy: 'published-twice',
     patches: [
       {
-        file: 'hub/src/hub/hub.ts',
+        file: 'hub/src/hub/publishing.ts',
         find: '{ token, ...onceOnly(entries, publishing) }',
         replace: '{ token, ...(onceOnly(entries, publishing), {}) }',
       },

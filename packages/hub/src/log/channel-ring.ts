@@ -15,6 +15,7 @@ export class ChannelRing {
   /** Its end, once it has one. */
   ended: LogEvent | undefined
 
+  readonly #window: Required<WindowOptions>
   #events: LogEvent[] = []
   // Events before this index are gone. Shifting an array of thousands on every append would cost more than the append,
   // so the dead part is cut off only when it is half of the whole.
@@ -26,8 +27,9 @@ export class ChannelRing {
   #retained: Map<string, LogEvent> | undefined
   #retainedBytes = 0
 
-  constructor(trimmedThrough: Position) {
+  constructor(trimmedThrough: Position, window: Required<WindowOptions>) {
     this.trimmedThrough = trimmedThrough
+    this.#window = window
   }
 
   /** When the last event was let go, while the channel holds none and retains none. */
@@ -70,7 +72,8 @@ export class ChannelRing {
     return { kind: 'invalidation', channel, type: '', data: '', position, at, previous }
   }
 
-  trim(window: Required<WindowOptions>, now: number): void {
+  trim(now: number): void {
+    const window = this.#window
     const tooOld = now - window.maxAgeMs
     for (let oldest = this.#events[this.#start]; oldest; oldest = this.#events[this.#start]) {
       const count = this.#events.length - this.#start

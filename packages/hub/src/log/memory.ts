@@ -39,11 +39,13 @@ import { channelEnded } from './ended.ts'
 import { createIdempotency, type Idempotency, type IdempotencyOptions } from './idempotency.ts'
 import { mergeInOrder } from './in-order.ts'
 import { inOnePiece, refuseRetaining } from './retained.ts'
-import { sumWindows, windowOf } from './window.ts'
+import { type ChannelWindows, createWindows, sumWindows, type Windows, windowOf } from './window.ts'
 
 export interface MemoryLogOptions {
   /** What each channel keeps. */
   window?: WindowOptions
+  /** Other windows for some channels or patterns: `{ 'prices/*': { maxEvents: 10 } }`. The narrowest name counts. */
+  windows?: ChannelWindows
   /**
    * How ids are written. `snowflake` is refused: its branch tag is a counter that a log without a memory cannot keep.
    * @defaultValue ulid()
@@ -84,6 +86,7 @@ class MemoryLog implements Log {
   readonly formats
   readonly history: readonly Branch[]
 
+  readonly #windows: Windows
   readonly #environment: Environment
   readonly #clock: Clock
   readonly #forgetAfterMs: number
@@ -100,6 +103,7 @@ class MemoryLog implements Log {
 
   constructor(codec: IdCodec, options: MemoryLogOptions, environment: Environment) {
     this.window = windowOf(options.window, { maxEvents: 1000, maxAgeMs: 300_000, maxBytes: 16 * 1024 * 1024 })
+    this.#windows = createWindows(this.window, options.windows)
     this.#forgetAfterMs = options.forgetAfterMs ?? 30 * 24 * 3_600_000
     this.#environment = environment
     this.#idempotency = createIdempotency(options.idempotency)
@@ -119,7 +123,7 @@ class MemoryLog implements Log {
     if (refusal) throw refusal
     const events = entries.map((entry) => this.#push(entry, at))
     for (const channel of new Set(entries.map((entry) => entry.channel))) {
-      this.#channels.get(channel)?.trim(this.window, at)
+      this.#channels.get(channel)?.trim(at)
     }
     const places = events.map(({ position, at }) => ({ position, at }))
     if (once) this.#idempotency.remember(once, places, at)
@@ -147,7 +151,7 @@ class MemoryLog implements Log {
     this.#assertOpen()
     const now = this.#environment.now()
     const rings = names.map((name) => this.#changedIn(name, after))
-    for (const ring of rings.flat()) ring.trim(this.window, now)
+    for (const ring of rings.flat()) ring.trim(now)
     const gap = this.#gapAfter(names, rings, after)
     if (gap) return { events: [], completeThrough: after, gap }
 
@@ -162,7 +166,7 @@ class MemoryLog implements Log {
     return names.map((name) => {
       const unknown = { channel: name, events: 0, bytes: 0, trimmedThrough: this.#forgottenThrough }
       const windows = this.#under(name).map(([channel, ring]) => {
-        ring.trim(this.window, now)
+        ring.trim(now)
         return { channel, trimmedThrough: ring.trimmedThrough, ...ring.held() }
       })
       return isPattern(name) ? sumWindows(unknown, windows) : (windows[0] ?? unknown)
@@ -257,7 +261,7 @@ class MemoryLog implements Log {
     let ring = this.#channels.get(channel)
     if (!ring) {
       // A channel that comes back after it was forgotten must not look as if it had never lost anything.
-      ring = new ChannelRing(this.#forgottenThrough)
+      ring = new ChannelRing(this.#forgottenThrough, this.#windows.of(channel))
       this.#channels.set(channel, ring)
     }
     return ring
@@ -290,7 +294,7 @@ class MemoryLog implements Log {
   #sweep(): void {
     const now = this.#environment.now()
     for (const [channel, ring] of this.#channels) {
-      ring.trim(this.window, now)
+      ring.trim(now)
       if (ring.idleSince !== undefined && now - ring.idleSince > this.#forgetAfterMs) {
         this.#forgottenThrough = latest(this.#forgottenThrough, ring.trimmedThrough)
         this.#channels.delete(channel)

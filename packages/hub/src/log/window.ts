@@ -1,4 +1,4 @@
-import { isAfter, latest, RejoinError } from '@rejoin/protocol'
+import { checkName, isAfter, latest, patternsOver, RejoinError } from '@rejoin/protocol'
 import type { Window, WindowOptions } from './contract.ts'
 
 /** The window a log works with: the caller's bounds over the log's own defaults, each checked. */
@@ -15,6 +15,33 @@ export function windowOf(
     }
   }
   return window
+}
+
+/** Windows for channels and patterns of their own; each takes what it leaves out from the log's window. */
+export type ChannelWindows = Readonly<Record<string, WindowOptions>>
+
+/** Which window a channel has: that of its own name, else of the narrowest pattern over it, else the log's. */
+export interface Windows {
+  of(channel: string): Required<WindowOptions>
+  /** The longest and the shortest age that any channel has. */
+  readonly longestAgeMs: number
+  readonly shortestAgeMs: number
+}
+
+export function createWindows(window: Required<WindowOptions>, windows: ChannelWindows = {}): Windows {
+  const named = new Map(Object.entries(windows).map(([name, own]) => [checkName(name), windowOf(own, window)]))
+  const ages = [window, ...named.values()].map(({ maxAgeMs }) => maxAgeMs)
+  return {
+    longestAgeMs: Math.max(...ages),
+    shortestAgeMs: Math.min(...ages),
+    of(channel) {
+      if (named.size === 0) return window
+      let found = named.get(channel)
+      // The narrowest comes last.
+      if (!found) for (const pattern of patternsOver(channel)) found = named.get(pattern) ?? found
+      return found ?? window
+    },
+  }
 }
 
 /** The window of a pattern, from those of its channels; `sum` is what was summed up so far. */

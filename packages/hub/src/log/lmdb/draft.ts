@@ -2,6 +2,7 @@ import { latest, origin, type Position, type RejoinError } from '@rejoin/protoco
 import type { LogEvent, NewEvent, Place } from '../contract.ts'
 import { channelEnded } from '../ended.ts'
 import { refuseRetaining, retainedCost } from '../retained.ts'
+import type { Windows } from '../window.ts'
 import { maxFeedEntries, sealFeedEntry, staleEntries } from './feed.ts'
 import { channelKey, feedKey, recordKey, retainedKey, retainedRange } from './keys.ts'
 import { sealRecord } from './record.ts'
@@ -33,7 +34,7 @@ export interface Draft {
   changes(): Changes
 }
 
-export function createDraft(store: Store, stored: LogState, trimming: Trimming): Draft {
+export function createDraft(store: Store, stored: LogState, trimming: DraftTrimming): Draft {
   const state = { ...stored }
   const events: LogEvent[] = []
   const channels = new Map<string, ChannelDraft>()
@@ -204,7 +205,8 @@ export function createDraft(store: Store, stored: LogState, trimming: Trimming):
           continue
         }
         const { key, state: changed, fresh } = channel
-        const allowed = { ...trimming, atMost: trimming.atMost + fresh.length }
+        const atMost = trimming.atMost + fresh.length
+        const allowed = { window: trimming.windows.of(channel.name), now: trimming.now, atMost }
         const { emptied, stale } = trimChannel(store, changed, fresh, allowed)
         for (const emptiedKey of emptied) removals.push(emptiedKey)
         for (const events of inRecords(fresh.slice(stale))) {
@@ -223,6 +225,8 @@ export function createDraft(store: Store, stored: LogState, trimming: Trimming):
     },
   }
 }
+
+type DraftTrimming = Omit<Trimming, 'window'> & { readonly windows: Windows }
 
 interface ChannelDraft {
   readonly key: Buffer

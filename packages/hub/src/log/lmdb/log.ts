@@ -35,7 +35,7 @@ import type {
 import { retainLimits } from '../contract.ts'
 import type { IdempotencyOptions, Once } from '../idempotency.ts'
 import { inOnePiece } from '../retained.ts'
-import { sumWindows, windowOf } from '../window.ts'
+import { type ChannelWindows, createWindows, sumWindows, type Windows, windowOf } from '../window.ts'
 import { type Change, type Commit, type Commits, createCommits } from './commits.ts'
 import { createDraft, type Draft } from './draft.ts'
 import { afterChannels, channelKey, channelOf, retainedRange, stateKey } from './keys.ts'
@@ -56,6 +56,8 @@ export interface LmdbLogOptions {
    * @defaultValue 10,000 events, 24 hours, 64 MiB
    */
   window?: WindowOptions
+  /** Other windows for some channels or patterns: `{ 'prices/*': { maxEvents: 10 } }`. The narrowest name counts. */
+  windows?: ChannelWindows
   /**
    * How ids are written. Fixed when the log is made: it is refused to open with another.
    * @defaultValue ulid()
@@ -94,11 +96,12 @@ export function lmdbLog(directory: string, options: LmdbLogOptions = {}): LogSou
     })
   }
   const window = windowOf(options.window, defaultWindow)
+  const windows = createWindows(window, options.windows)
   return {
     name: 'lmdb',
     async open(environment) {
       const opened = await openLog({ directory, codec, durability, environment })
-      return new LmdbLog(opened, { ...options, durability, codec, window }, environment)
+      return new LmdbLog(opened, { ...options, durability, codec, window, windows }, environment)
     },
   }
 }
@@ -116,6 +119,7 @@ class LmdbLog implements Log {
   readonly formats: IdFormats
   readonly history: readonly Branch[]
 
+  readonly #windows: Windows
   readonly #opened: OpenedLog
   readonly #environment: Environment
   readonly #clock: Clock
@@ -132,9 +136,10 @@ class LmdbLog implements Log {
   #closing: Promise<void> | undefined
 
   constructor(opened: OpenedLog, options: Settings, environment: Environment) {
-    const { codec, durability, window, forgetAfterMs = 30 * 24 * 3_600_000, idempotency } = options
+    const { codec, durability, window, windows, forgetAfterMs = 30 * 24 * 3_600_000, idempotency } = options
     this.durability = durability
     this.window = window
+    this.#windows = windows
     this.formats = createIdFormats([{ codec }])
     this.history = opened.history
     this.#opened = opened
@@ -148,7 +153,7 @@ class LmdbLog implements Log {
       onCommit: (made) => this.#announce(made),
     })
     const { store } = opened
-    this.#stopSweep = startSweep({ store, commits: this.#commits, environment, window, forgetAfterMs })
+    this.#stopSweep = startSweep({ store, commits: this.#commits, environment, windows, forgetAfterMs })
   }
 
   async append(entries: readonly NewEvent[], { once }: AppendOptions): Promise<Appended> {
@@ -292,7 +297,8 @@ class LmdbLog implements Log {
   /** @param quick - the state as it is stored, when the oldest event need not be looked up. */
   #windowOf(channel: string, quick?: ChannelState): Window {
     const now = this.#now()
-    const isQuick = quick !== undefined && (quick.events === 0 || quick.oldestAt >= now - this.window.maxAgeMs)
+    const isQuick =
+      quick !== undefined && (quick.events === 0 || quick.oldestAt >= now - this.#windows.of(channel).maxAgeMs)
     const state = isQuick ? quick : this.#stateOf(channel, now)
     const { events, bytes, trimmedThrough, newest } = state
     const ended = state.ended ? { ended: state.ended } : {}
@@ -353,7 +359,7 @@ class LmdbLog implements Log {
 
   async #commit(changes: readonly Change[]): Promise<MadeCommit> {
     const { store } = this.#opened
-    const trimming = { window: this.window, now: this.#now(), atMost: trimAtMost }
+    const trimming = { windows: this.#windows, now: this.#now(), atMost: trimAtMost }
     const { draft, made, refusals } = await store.reading(() => {
       const draft = createDraft(store, this.#state, trimming)
       const refusals = new Map<Change, RejoinError>()
@@ -392,7 +398,7 @@ class LmdbLog implements Log {
       return { ...unknownChannel, trimmedThrough: this.#announced }
     }
     const { trimmedThrough } = state
-    trimChannel(store, state, [], { window: this.window, now, atMost: Number.POSITIVE_INFINITY })
+    trimChannel(store, state, [], { window: this.#windows.of(channel), now, atMost: Number.POSITIVE_INFINITY })
     if (state.trimmedThrough !== trimmedThrough) this.#tidy(channel)
     return state
   }
@@ -447,10 +453,11 @@ class LmdbLog implements Log {
   }
 }
 
-type Settings = LmdbLogOptions & {
+type Settings = Omit<LmdbLogOptions, 'windows'> & {
   readonly codec: IdCodec
   readonly durability: 'disk' | 'os'
   readonly window: Required<WindowOptions>
+  readonly windows: Windows
 }
 
 /** Refused before anything is stored: half a commit would be worse than none. */

@@ -1,5 +1,5 @@
 import type { Cancel, Environment } from '../../environment.ts'
-import type { WindowOptions } from '../contract.ts'
+import type { Windows } from '../window.ts'
 import type { Change, Commits } from './commits.ts'
 import { hasStaleEntry } from './feed.ts'
 import { afterChannels, channelKey, channelOf } from './keys.ts'
@@ -10,7 +10,7 @@ export interface SweepOptions {
   readonly store: Store
   readonly commits: Commits
   readonly environment: Environment
-  readonly window: Required<WindowOptions>
+  readonly windows: Windows
   readonly forgetAfterMs: number
 }
 
@@ -18,8 +18,8 @@ export interface SweepOptions {
  * Goes round the channels, some at a time, for those that nobody publishes to: trims them by age, forgets them in the end,
  * and finds entries that are damaged. An age bound is exceeded on disk by at most one round; reads apply it themselves.
  */
-export function startSweep({ store, commits, environment, window, forgetAfterMs }: SweepOptions): Cancel {
-  const roundMs = Math.min(Math.max(window.maxAgeMs / 10, shortestRoundMs), longestRoundMs)
+export function startSweep({ store, commits, environment, windows, forgetAfterMs }: SweepOptions): Cancel {
+  const roundMs = Math.min(Math.max(windows.shortestAgeMs / 10, shortestRoundMs), longestRoundMs)
   let from = channelKey('')
   let stopped = false
   let cancel = environment.after(pauseMs, next)
@@ -27,7 +27,7 @@ export function startSweep({ store, commits, environment, window, forgetAfterMs 
   function next(): void {
     const now = environment.now()
     const { changes, roundEnded } = look(now)
-    const madeBefore = now - window.maxAgeMs
+    const madeBefore = now - windows.longestAgeMs
     if (hasStaleEntry(store, madeBefore))
       changes.push({ size: 100, apply: (draft) => void draft.sweepFeed(madeBefore) })
     const goOn = () => {
@@ -62,7 +62,8 @@ export function startSweep({ store, commits, environment, window, forgetAfterMs 
   function changeFor(key: Buffer, value: Buffer, now: number): Change | undefined {
     const state = openChannelState(key, value)
     if (!state) return { size: 1, apply: (draft) => void draft.discard(key) }
-    const isDue = state.events > 0 ? state.oldestAt < now - window.maxAgeMs : state.emptySince < now - forgetAfterMs
+    const { maxAgeMs } = windows.of(channelOf(key))
+    const isDue = state.events > 0 ? state.oldestAt < now - maxAgeMs : state.emptySince < now - forgetAfterMs
     if (!isDue) return undefined
     return { size: 8, apply: (draft) => void draft.sweep(channelOf(key), now - forgetAfterMs) }
   }

@@ -6,6 +6,7 @@ import type { ChannelState } from './state.ts'
 import type { Entry, Store } from './store.ts'
 
 export interface Trimming {
+  /** That of the channel. */
   readonly window: Required<WindowOptions>
   readonly now: number
   /** How many events to let go of at most; the rest goes next time. */

@@ -1,0 +1,49 @@
+import type { LogSource } from '@rejoin/hub'
+import { lmdbLog } from '@rejoin/hub/lmdb'
+import { memoryLog } from '@rejoin/hub/memory'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { publish } from './publishing.ts'
+import { openHub } from './recorder.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+
+const windows = {
+  'prices/*': { maxEvents: 2, maxAgeMs: 60_000 },
+  'prices/fx/*': { maxEvents: 3 },
+  'prices/fx/eur': { maxEvents: 4 },
+}
+
+function onDisk(): LogSource {
+  const { folder, remove } = temporaryFolder()
+  onTestFinished(remove)
+  return lmdbLog(folder, { window: { maxEvents: 6 }, windows })
+}
+
+describe.each([
+  ['memory', () => memoryLog({ window: { maxEvents: 6 }, windows })],
+  ['lmdb', onDisk],
+])('channels of the %s log', (_name, log) => {
+  test('have the window of the narrowest name over them, and the log’s for what it leaves out', async () => {
+    const { hub } = await openHub({ log: log() })
+    const counts: number[] = []
+    for (const channel of ['prices/x', 'prices/fx/usd', 'prices/fx/eur', 'orders']) {
+      await publish(hub, channel, 1, 2, 3, 4, 5, 6, 7, 8)
+      counts.push((await hub.window(channel)).events)
+    }
+    expect(counts).toEqual([2, 3, 4, 6])
+    await hub.close()
+  })
+
+  test('age by their own window', async () => {
+    const { hub, environment } = await openHub({ log: log() })
+    await publish(hub, 'prices/x', 1)
+    await publish(hub, 'orders', 1)
+    await environment.advance(120_000)
+    expect([(await hub.window('prices/x')).events, (await hub.window('orders')).events]).toEqual([0, 1])
+    await hub.close()
+  })
+})
+
+test('a window for something that is no channel and no pattern is refused', () => {
+  expect(() => lmdbLog('unused', { windows: { 'a*': { maxEvents: 1 } } })).toThrow(/is no pattern/)
+  expect(() => lmdbLog('unused', { windows: { a: { maxEvents: 0 } } })).toThrow(/window.maxEvents is 0/)
+})

@@ -97,6 +97,22 @@ test('channels retain their newest values when that is set', async () => {
   signal('SIGTERM')
 })
 
+test('channels have windows of their own when that is set', async () => {
+  const windows = JSON.stringify({ 'prices/*': { maxEvents: 1 } })
+  const { url, signal } = await started(['--port', '0', '--log', 'memory', '--windows', windows])
+  for (const body of ['1', '2']) await send(url, '/publish/prices/now', { method: 'POST', body })
+  const stream = await open(url, '/events/prices/now?lastEventId=earliest')
+  const text = await new Promise<string>((resolve) => {
+    let seen = ''
+    stream.on('data', (piece) => {
+      seen += String(piece)
+      if (seen.includes('data: 2')) resolve(seen)
+    })
+  })
+  expect(text).not.toContain('data: 1')
+  signal('SIGTERM')
+})
+
 test('the first signal lets readers go, and nothing answers any more', async () => {
   const { url, signal, exits } = await started(['serve', '--port', '0', '--log', 'memory'])
   const stream = await open(url, '/events/demo')

@@ -66,9 +66,9 @@ function serveOptions(config: Config): ServeOptions {
 }
 
 /** Loaded only where it is used: lmdb is a library of its own, and costs a start some milliseconds. */
-async function logOf({ log, data, durability, window }: Config): Promise<LogSource> {
-  if (log === 'memory') return (await import('@rejoin/hub/memory')).memoryLog({ window })
-  return (await import('@rejoin/hub/lmdb')).lmdbLog(data, { window, durability })
+async function logOf({ log, data, durability, window, windows = {} }: Config): Promise<LogSource> {
+  if (log === 'memory') return (await import('@rejoin/hub/memory')).memoryLog({ window, windows })
+  return (await import('@rejoin/hub/lmdb')).lmdbLog(data, { window, windows, durability })
 }
 
 /** The flags with which it would work; undefined when it would not help to try others. */

@@ -16,6 +16,7 @@ export interface Config extends ReplayLimits {
   data: string
   durability: 'disk' | 'os'
   window: Required<WindowOptions>
+  windows?: Readonly<Record<string, WindowOptions>>
   retain?: readonly string[]
   heartbeatMs: number
   retryMs: number | 'adaptive'

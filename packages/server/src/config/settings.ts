@@ -1,6 +1,7 @@
 import { apiKeys, jwtRules } from './access-schema.ts'
 import type { Config } from './config.ts'
 import { choice, json, type Kind, listOf, numberOr, wholeNumber, words, yesOrNo } from './kind.ts'
+import { channelWindows } from './window-schema.ts'
 
 /** One thing that can be set: `limits.maxPerIp` in the file, `--limits-max-per-ip`, `REJOIN_LIMITS_MAX_PER_IP`. */
 export interface Setting {
@@ -111,6 +112,12 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       kind: positive,
       defaultByLog: { lmdb: 67_108_864, memory: 16_777_216 },
       help: 'bytes of data that each channel keeps',
+    },
+    {
+      key: 'windows',
+      kind: json(channelWindows, 'windows by channel or pattern, such as {"prices/*": {"maxEvents": 10}}'),
+      otherwise: 'none',
+      help: 'other windows for some channels; the narrowest name counts',
     },
     {
       key: 'retain',

@@ -99,7 +99,7 @@ test('channels retain their newest values when that is set', async () => {
 
 test('channels have windows of their own when that is set', async () => {
   const windows = JSON.stringify({ 'prices/*': { maxEvents: 1 } })
-  const { url, signal } = await started(['--port', '0', '--log', 'memory', '--windows', windows])
+  const { url, signal } = await started(['--port', '0', '--log', 'memory'], { REJOIN_WINDOWS: windows })
   for (const body of ['1', '2']) await send(url, '/publish/prices/now', { method: 'POST', body })
   const stream = await open(url, '/events/prices/now?lastEventId=earliest')
   const text = await new Promise<string>((resolve) => {
@@ -169,8 +169,8 @@ async function run(args: string[], env: Record<string, string> = {}) {
 }
 
 /** The program with a server that listens, to be ended by a signal. */
-async function started(args: string[]) {
-  const { host, stdout, exits, emit } = createHost({})
+async function started(args: string[], env: Record<string, string> = {}) {
+  const { host, stdout, exits, emit } = createHost(env)
   await runProgram(args, host)
   const { url } = JSON.parse(stdout[0] ?? '') as { url: string }
   const signal = (name: 'SIGINT' | 'SIGTERM') => emit(name)

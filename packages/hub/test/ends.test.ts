@@ -1,6 +1,9 @@
+import { createSubscription, type Window } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import { createEnds } from '../src/hub/ends.ts'
 import { serveHub } from './http-server.ts'
+import { laggingLog } from './lagging-log.ts'
 import { publish } from './publishing.ts'
 import { openHub } from './recorder.ts'
 
@@ -71,6 +74,58 @@ describe('a channel that ends (§4.10)', () => {
     const reader = connect('a', { cursor: first as string })
     await environment.settle()
     expect(reader.events.map((event) => event.type)).toEqual(['hello', 'sync-required', 'close'])
+  })
+
+  test('does not turn away a reader for whom the log holds something that has not come here yet', async () => {
+    const log = laggingLog()
+    const { hub, environment } = await openHub({ log: log.source })
+    const [first] = await publish(hub, 'a', 1)
+    log.hold()
+    const late = Promise.all([publish(hub, 'a', 2), hub.end('a')])
+    await environment.settle()
+    const request = {
+      subscription: createSubscription(['a']),
+      start: { from: 'cursor' as const, cursor: first as string },
+    }
+    expect(await hub.hasNothingFor(request)).toBe(false)
+    log.release()
+    const [[last]] = await late
+    expect(await hub.hasNothingFor({ ...request, start: { from: 'cursor', cursor: last as string } })).toBe(true)
+  })
+})
+
+describe('what a hub knows of ends', () => {
+  const end = { ms: 7, seq: 0 }
+
+  /** A log that answers when it is told to. */
+  function openEnds() {
+    const answers: ((ended: boolean) => void)[] = []
+    const window = { channel: 'a', events: 0, bytes: 0, trimmedThrough: { ms: 0, seq: 0 } }
+    const windows = () =>
+      new Promise<Window[]>((resolve) => {
+        answers.push((ended) => resolve([ended ? { ...window, ended: end } : window]))
+      })
+    return { ends: createEnds({ windows }), answers }
+  }
+
+  test('is not undone by an answer from before the end', async () => {
+    const { ends, answers } = openEnds()
+    const learning = ends.learn(['a'])
+    ends.add('a', end)
+    answers[0]?.(false)
+    await learning
+    expect(ends.of(['a'])).toEqual(end)
+  })
+
+  test('is not taken from an answer from before the log lost the end', async () => {
+    const { ends, answers } = openEnds()
+    const learning = ends.learn(['a'])
+    ends.clear()
+    answers[0]?.(true)
+    await vi.waitFor(() => expect(answers).toHaveLength(2))
+    answers[1]?.(false)
+    await learning
+    expect([ends.of(['a']), ends.knows(['a'])]).toEqual([undefined, true])
   })
 })
 

@@ -1,6 +1,6 @@
-import { createSubscription, type HubOptions, type Log, type PollAnswer } from '@rejoin/hub'
-import { memoryLog } from '@rejoin/hub/memory'
+import { createSubscription, type HubOptions, type PollAnswer } from '@rejoin/hub'
 import { describe, expect, test } from 'vitest'
+import { laggingLog } from './lagging-log.ts'
 import { openHub } from './recorder.ts'
 
 const subscription = createSubscription(['a'])
@@ -193,37 +193,3 @@ describe('an answer', () => {
     expect(answer.retryMs).toBeGreaterThan(0)
   })
 })
-
-/** A memory log whose tail can be held back, as one over a network would be. */
-function laggingLog() {
-  const inner = memoryLog()
-  let holding = false
-  let waiting: (() => void)[] = []
-  return {
-    hold() {
-      holding = true
-    },
-    release() {
-      holding = false
-      for (const deliver of waiting) deliver()
-      waiting = []
-    },
-    source: {
-      name: inner.name,
-      async open(environment: Parameters<typeof inner.open>[0]) {
-        const log = await inner.open(environment)
-        const held = (after: Parameters<Log['tail']>[0], onEvents: Parameters<Log['tail']>[1]) =>
-          log.tail(after, (batch) => {
-            if (holding) waiting.push(() => onEvents(batch))
-            else onEvents(batch)
-          })
-        return new Proxy(log, {
-          get: (target, name) => {
-            const value: unknown = name === 'tail' ? held : Reflect.get(target, name)
-            return typeof value === 'function' ? value.bind(target) : value
-          },
-        })
-      },
-    },
-  }
-}

@@ -20,6 +20,10 @@ const maxKnown = 10_000
 export function createEnds(log: Pick<Log, 'windows'>): Ends {
   /** Undefined for a channel that goes on. */
   const known = new Map<string, Position | undefined>()
+  /** Ends that the tail brought while the log was asked, maybe before they were there. */
+  const brought = new Map<string, Position>()
+  let asking = 0
+  let clears = 0
   // One name that never ends makes the others not matter.
   const unknownOf = (names: readonly string[]) =>
     names.some(isPattern) ? [] : names.filter((name) => !known.has(name))
@@ -36,13 +40,18 @@ export function createEnds(log: Pick<Log, 'windows'>): Ends {
     },
     knows: (names) => unknownOf(names).length === 0,
     async learn(names) {
-      const unknown = unknownOf(names)
-      if (unknown.length === 0) return
-      const windows = await log.windows(unknown).catch(() => [])
-      for (const { channel, ended } of windows) {
-        // The tail may have been faster.
-        if (!known.get(channel)) known.set(channel, ended)
+      asking += 1
+      // An answer from before the tail lost its place may be about what never was.
+      for (let asOf = -1; asOf !== clears; ) {
+        asOf = clears
+        const unknown = unknownOf(names)
+        const windows = unknown.length > 0 ? await log.windows(unknown).catch(() => []) : []
+        if (asOf !== clears) continue
+        for (const { channel, ended } of windows)
+          known.set(channel, known.get(channel) ?? brought.get(channel) ?? ended)
       }
+      asking -= 1
+      if (asking === 0) brought.clear()
       for (const channel of known.keys()) {
         if (known.size <= maxKnown) break
         known.delete(channel)
@@ -50,7 +59,12 @@ export function createEnds(log: Pick<Log, 'windows'>): Ends {
     },
     add(channel, end) {
       if (known.has(channel)) known.set(channel, end)
+      else if (asking > 0) brought.set(channel, end)
     },
-    clear: () => known.clear(),
+    clear() {
+      clears += 1
+      known.clear()
+      brought.clear()
+    },
   }
 }

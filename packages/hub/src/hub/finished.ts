@@ -1,3 +1,4 @@
+import { isAfter } from '@rejoin/protocol'
 import type { Ends } from './ends.ts'
 import { findOpening, framesAfter, type OpeningContext, type Start } from './opening.ts'
 import type { Subscription } from './subscription.ts'
@@ -8,16 +9,19 @@ export async function isFinishedFor(
   subscription: Subscription,
   start: Start,
 ): Promise<boolean> {
-  const { ends } = context
+  const { ends, live } = context
   const { channels } = subscription
   if (start.from !== 'cursor' || start.added?.length) return false
   if (!ends.knows(channels)) await ends.learn(channels)
-  if (!ends.of(channels)) return false
+  const end = ends.of(channels)
+  // The log may have an end that the tail has yet to bring, and events before it.
+  if (!end || isAfter(end, live.head)) return false
   try {
     const opening = await findOpening(context, subscription, start)
     if (!opening.ok) return false
     for await (const _something of framesAfter(context, subscription, opening.position)) return false
-    return true
+    // The log may have lost the end meanwhile.
+    return ends.of(channels) === end
   } catch {
     // The log cannot be read now. A stream says so, and its reader comes back.
     return false

@@ -3,6 +3,8 @@ export interface WireFrame {
   readonly id: string | undefined
   readonly type: string
   readonly data: string | undefined
+  /** For readers that asked to be shown it. */
+  readonly channel: string | undefined
 }
 
 /** The frames of a whole write; undefined when it is not made of whole frames. */
@@ -17,6 +19,7 @@ export function readFrames(text: string): WireFrame[] | undefined {
         const colon = line.indexOf(': ')
         if (colon > 0) fields.set(line.slice(0, colon), line.slice(colon + 2))
       }
-      return { id: fields.get('id'), type: fields.get('event') ?? 'message', data: fields.get('data') }
+      const [id, type = 'message', data, channel] = ['id', 'event', 'data', 'channel'].map((name) => fields.get(name))
+      return { id, type, data, channel }
     })
 }

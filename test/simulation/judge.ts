@@ -1,5 +1,6 @@
 import { readFrames, type WireFrame } from './frames.ts'
-import { comparePlaces, type Place, type Truth } from './truth.ts'
+import { createReadersState, type Retained } from './readers-state.ts'
+import { comparePlaces, isAmong, type Place, type Truth } from './truth.ts'
 import type { World } from './virtual-world.ts'
 
 /** What has to hold in every history. */
@@ -15,6 +16,13 @@ export const invariants = {
   'published-twice': 'one idempotency key makes one event',
   'private-leak': 'nothing is sent to a reader whose rights this hub knows to be gone',
   'torn-frame': 'every write is made of whole frames',
+  'wrong-state':
+    'retained values, with all later events applied, are the newest of each key at the place of the reader',
+  'false-finish': 'a reader is sent away for good only when all its channels have ended and it has everything',
+  'never-finished': 'once all faults are over, a reader of channels that have ended is sent away for good',
+  'behind-the-end': 'nothing is published to a channel that has ended, and only such a channel refuses',
+  'late-live': 'a live event reaches those who are here, and nobody who comes later',
+  'early-nothing': 'a poll that says there is nothing has seen everything that the log held when it was asked',
 } as const
 
 export type Invariant = keyof typeof invariants
@@ -27,9 +35,12 @@ export interface Violation {
 
 /** What a reader has asked for. */
 export interface Wanted {
-  readonly channels: readonly string[]
+  /** Channels and patterns. */
+  readonly names: readonly string[]
   /** All, when there are none. */
   readonly types: readonly string[]
+  /** Whether events have to say their channel. */
+  readonly showsChannel: boolean
 }
 
 export interface Judge {
@@ -38,7 +49,16 @@ export interface Judge {
   /** Follows what one receiver is given: a connection what the hub writes to it, a reader what its handlers get. */
   follow(who: string, wanted: Wanted): Receipts
   /** Judges what a hub writes to one connection. */
-  watch(connection: Connection): (bytes: Uint8Array) => void
+  watch(connection: Connection): Watch
+}
+
+export interface Watch {
+  /** Judges one write of a stream. */
+  bytes(bytes: Uint8Array): void
+  /** Judges the frames of an answer to a poll. */
+  frames(frames: readonly WireFrame[]): void
+  /** Judges an answer that says there is nothing more to come back for. */
+  nothingMore(): void
 }
 
 export interface Connection {
@@ -48,6 +68,10 @@ export interface Connection {
   readonly requested: string | null
   /** Whether its rights are gone as far as this hub has been told. */
   isRevoked(): boolean
+  /** Whether the hub had been handed this place, or one behind it, when the reader came. */
+  hadSeen(place: Place): boolean
+  /** Whether the hub has been handed this place, or one behind it, by now. */
+  hasSeen(place: Place): boolean
   onFrame(frame: WireFrame): void
 }
 
@@ -59,23 +83,43 @@ export interface Receipts {
   event(place: Place): void
   /** An id without an event: everything before it must have been given. */
   mark(place: Place): void
-  gap(place: Place): void
+  gap(place: Place, retained?: Retained): void
+  /** Sent away for good. `knows` tells whether the hub can know of a place. */
+  finish(knows: (place: Place) => boolean): void
+  /** Judges the state that the reader has made of retained values and events. */
+  checkState(): void
+  /** All its channels have ended. */
+  readonly hasEnds: boolean
   /** What is owed now and was not given. */
   missing(): Place[]
   /** The place was lost by the log, so that a gap has to be announced. */
   readonly isStranded: boolean
 }
 
-export function createJudge(world: World, truth: Truth): Judge {
+export interface JudgeOptions {
+  readonly world: World
+  readonly truth: Truth
+  /** Channels and patterns whose newest values are retained. */
+  readonly retain: readonly string[]
+  onStateChecked(): void
+}
+
+export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptions): Judge {
   const violations: Violation[] = []
 
   function accuse(invariant: Invariant, message: string): void {
     violations.push({ invariant, message, at: world.now })
   }
 
-  function follow(who: string, { channels, types }: Wanted): Receipts {
+  function follow(who: string, { names, types }: Wanted): Receipts {
     let place: Place | undefined
     let given = new Set<Place>()
+    const state = createReadersState({
+      // Who is given some types only cannot tell what the others did to a value.
+      ...{ truth, names, retain, isWhole: types.length === 0 },
+      accuse: (message) => accuse('wrong-state', `${who} ${message}`),
+      onChecked: onStateChecked,
+    })
     const isWanted = (event: Place) => types.length === 0 || types.includes((event.event as { type: string }).type)
 
     const isLost = (of: Place) => of.lostAt <= world.now || of.log !== truth.places.at(-1)?.log
@@ -83,7 +127,7 @@ export function createJudge(world: World, truth: Truth): Judge {
     function owedBefore(end: Place | undefined): Place[] {
       if (!place) return []
       return truth
-        .eventsBetween(channels, place, end)
+        .eventsBetween(names, place, end)
         .filter((event) => isWanted(event) && !isLost(event) && !given.has(event))
     }
 
@@ -92,6 +136,8 @@ export function createJudge(world: World, truth: Truth): Judge {
       if (owed.length > 0) accuse('unannounced-gap', `${who} came to ${nameOf(end)} without ${owed.map(nameOf).join()}`)
       else if (place && isLost(place) && !isLost(end)) {
         accuse('unannounced-gap', `${who} came from ${nameOf(place)}, which the log has lost, to ${nameOf(end)}`)
+      } else if (place && truth.invalidationsBetween(names, place, end).some((each) => !isLost(each))) {
+        accuse('unannounced-gap', `${who} came to ${nameOf(end)} past an invalidation`)
       }
       place = end
     }
@@ -103,6 +149,9 @@ export function createJudge(world: World, truth: Truth): Judge {
       get isStranded() {
         return place !== undefined && isLost(place)
       },
+      get hasEnds() {
+        return names.every((name) => truth.endsOf(name).some((end) => !isLost(end)))
+      },
       start(at) {
         place = at
       },
@@ -112,19 +161,35 @@ export function createJudge(world: World, truth: Truth): Judge {
           accuse('order', `${who} got ${nameOf(event)} when it was at ${nameOf(place)}`)
         } else pass(event)
         given.add(event)
+        state.apply(event)
       },
       mark(at) {
         if (!place || comparePlaces(at, place) > 0) pass(at)
       },
-      gap(at) {
+      gap(at, retained) {
         place = at
         given = new Set()
+        state.replace(at, retained, isLost(at))
+      },
+      finish(knows) {
+        const blame = (why: string) => accuse('false-finish', `${who} was sent away for good, ${why}`)
+        // One that the log has lost counts until the hub can know.
+        const counts = (end: Place) => !isLost(end) || !knows(truth.branchAfter(end))
+        const ends = names.flatMap((name) => truth.endsOf(name).find(counts) ?? [])
+        if (ends.length < names.length) return blame('and not all its channels have ended')
+        if (!place) return blame('from nowhere')
+        const last = ends.reduce((a, b) => (comparePlaces(a, b) > 0 ? a : b))
+        const owed = owedBefore(last)
+        if (owed.length > 0) blame(`without ${owed.map(nameOf).join()}`)
+      },
+      checkState() {
+        if (place && !isLost(place)) state.check(place)
       },
       missing: () => owedBefore(undefined),
     }
   }
 
-  function watch({ who, wanted, requested, isRevoked, onFrame }: Connection): (bytes: Uint8Array) => void {
+  function watch({ who, wanted, requested, isRevoked, hadSeen, hasSeen, onFrame }: Connection): Watch {
     const receipts = follow(who, wanted)
     const decoder = new TextDecoder()
 
@@ -145,65 +210,85 @@ export function createJudge(world: World, truth: Truth): Judge {
     }
 
     function sync(data: string, id: string | undefined): void {
-      const gap = JSON.parse(data) as { reason: string; requested: string; snapshot?: { upTo: string } }
-      if (!isFounded(gap.reason, gap.requested, wanted.channels)) {
+      const gap = JSON.parse(data) as {
+        reason: string
+        requested: string
+        snapshot?: { upTo: string }
+        retained?: Retained
+      }
+      if (!isFounded(gap.reason, gap.requested, wanted.names)) {
         accuse('false-gap', `${who} was told ${gap.reason} at ${gap.requested}`)
       }
       const place = placeOf(id)
       if (!place) return
       if (gap.snapshot) checkSnapshot(gap.snapshot.upTo, place)
-      receipts.gap(place)
+      receipts.gap(place, gap.retained)
     }
 
     function checkSnapshot(upTo: string, place: Place): void {
       const state = placeOf(upTo)
       if (!state) return
       const left = truth
-        .eventsBetween(wanted.channels, state, undefined)
+        .eventsBetween(wanted.names, state, undefined)
         .filter((event) => comparePlaces(event, place) <= 0 && event.lostAt > world.now)
       if (left.length > 0)
         accuse('stale-snapshot', `${who} has ${left.map(nameOf).join()} neither as state nor to come`)
     }
 
-    function event(data: string, id: string | undefined): void {
+    function event(data: string, { id, channel: shown }: WireFrame): void {
       const place = placeOf(id)
       if (!place) return
+      const channel = place.event?.channel ?? ''
       if (place.event?.data !== data) accuse('wrong-id', `${who} got ${data} as ${id}`)
-      if (!wanted.channels.includes(place.event?.channel ?? '')) accuse('private-leak', `${who} got ${data}, unasked`)
+      if (shown !== (wanted.showsChannel ? channel : undefined)) accuse('wrong-id', `${who} got ${id} as of ${shown}`)
+      if (!isAmong(wanted.names, channel)) accuse('private-leak', `${who} got ${data}, unasked`)
       if (isRevoked()) accuse('private-leak', `${who} got ${data} after its rights were gone`)
+      if (place.kind === 'live' && hadSeen(place)) accuse('late-live', `${who} got ${nameOf(place)}, and came after it`)
       receipts.event(place)
     }
 
-    return (bytes) => {
-      const frames = readFrames(decoder.decode(bytes))
-      if (!frames) accuse('torn-frame', `${who} was written ${decoder.decode(bytes)}`)
-      for (const frame of frames ?? []) {
-        onFrame(frame)
-        const { type, id, data } = frame
-        if (data === undefined) continue
-        if (type === 'hello') hello(id)
-        else if (type === 'sync-required') sync(data, id)
-        else if (type === 'checkpoint') {
-          const place = placeOf(id)
-          if (place) receipts.mark(place)
-        } else if (type !== 'close') event(data, id)
-      }
+    function take(frame: WireFrame): void {
+      onFrame(frame)
+      const { type, id, data } = frame
+      if (data === undefined) return
+      if (type === 'hello') hello(id)
+      else if (type === 'sync-required') sync(data, id)
+      else if (type === 'checkpoint') {
+        const place = placeOf(id)
+        if (place) receipts.mark(place)
+      } else if (type !== 'close') event(data, frame)
+      else if ((JSON.parse(data) as { reason: string }).reason === 'finished') receipts.finish(hasSeen)
+    }
+
+    return {
+      bytes(bytes) {
+        const frames = readFrames(decoder.decode(bytes))
+        if (!frames) accuse('torn-frame', `${who} was written ${decoder.decode(bytes)}`)
+        for (const frame of frames ?? []) take(frame)
+      },
+      frames(frames) {
+        for (const frame of frames) take(frame)
+      },
+      nothingMore() {
+        hello(requested ?? undefined)
+        receipts.finish(hasSeen)
+      },
     }
   }
 
   /** Whether a reader may be told of a gap after `requested` now. */
-  function isFounded(reason: string, requested: string, channels: readonly string[]): boolean {
+  function isFounded(reason: string, requested: string, names: readonly string[]): boolean {
     const cursor = truth.place(requested)
     if (!cursor) return reason !== 'expired' && reason !== 'forced'
     const isVoid = cursor.lostAt <= world.now || cursor.log !== truth.places.at(-1)?.log
     switch (reason) {
       case 'expired':
-        return isVoid || truth.eventsBetween(channels, cursor, undefined).some((event) => event.trimmedAt <= world.now)
+        return isVoid || truth.eventsBetween(names, cursor, undefined).some((event) => event.trimmedAt <= world.now)
       case 'forced':
         return truth.places.some(
           (place) =>
             place.kind === 'invalidation' &&
-            channels.includes(place.event?.channel ?? '') &&
+            isAmong(names, place.event?.channel ?? '') &&
             comparePlaces(place, cursor) > 0,
         )
       case 'epoch':

@@ -5,9 +5,15 @@ import type { Chance } from './virtual-world.ts'
 export type Scenario = ReturnType<typeof drawScenario>
 
 export function drawScenario(chance: Chance) {
-  const channels = ['a', 'b', 'c/d'].slice(0, chance.whole(1, 3))
+  const channels = ['a', 'b', 'c/d', 'c/e', 'c/f/g'].slice(0, chance.whole(1, 5))
   return {
     channels,
+    /** Channels and patterns that retain their newest values. */
+    retain: chance.pick([[], [], ['a'], ['c/*'], ['a', 'c/*'], ['*']] as string[][]),
+    /** How likely it is that a publish opens a new channel, ends one, or is for those who are here only. */
+    opens: chance.pick([0, 0, 0.05]),
+    ends: chance.pick([0, 0, 0.02, 0.1]),
+    live: chance.pick([0, 0, 0.2]),
     nodes: chance.whole(1, 3),
     readers: chance.whole(2, 5),
     activeMs: chance.between(4_000, 14_000),

@@ -35,7 +35,7 @@ export function createFaults(stage: Stage): Faults {
       view.delayTail(chance.between(100, 12_000))
     },
     trim() {
-      const channel = chance.pick(scenario.channels)
+      const channel = chance.pick(stage.channels)
       stage.note('trim', channel)
       log.trim(channel, chance.whole(0, 3))
     },
@@ -55,7 +55,7 @@ export function createFaults(stage: Stage): Faults {
       const { hub } = chance.pick(nodes)
       if (!hub) return
       count('invalidation')
-      hub.invalidate(chance.pick(scenario.channels)).catch((error: Error) => stage.note('refused', error.message))
+      hub.invalidate(chance.pick(stage.channels)).catch((error: Error) => stage.note('refused', error.message))
     },
     stall() {
       const line = pickLine()

@@ -5,19 +5,23 @@ import type { World } from './virtual-world.ts'
  * One connection between a hub and a reader, byte by byte: what a hub has written waits, travels and arrives in pieces of
  * any size. It may stand still, be cut at any byte, or fall silent without anybody being told.
  */
-export interface Line {
+export interface Line extends Breakable {
   readonly sink: Sink
-  readonly open: boolean
   /** What the reader's side reads: the next piece, null at the end; rejects when the line was cut. */
   read(): Promise<Uint8Array | null>
+  /** The reader has gone. */
+  leave(): void
+}
+
+/** What can go wrong between a hub and a reader, whatever goes on between them. */
+export interface Breakable {
+  readonly open: boolean
   /** Nothing is taken from the hub for a while: the reader is slow. */
   stall(ms: number): void
   /** Cuts the line at a byte of chance. What was on its way up to there arrives. */
   cut(): void
   /** Nothing arrives any more, in either direction, and nobody is told. */
   freeze(): void
-  /** The reader has gone. */
-  leave(): void
 }
 
 export interface LineOptions {

@@ -77,6 +77,8 @@ export interface SimulatedLogOptions {
   onTrimDuringRead(): void
   /** Told that a tail could not continue where it stood: it fell out of the feed, or a branch has opened. */
   onJump(why: 'feed' | 'branch'): void
+  /** Told that the end of a channel was among what was lost. */
+  onEndLost(): void
 }
 
 /** By position. That is at the end, unless places were drawn in a step before. */
@@ -106,6 +108,8 @@ export type LogFlaw =
   | 'oldest-as-edge'
   /** Whether something is gone is looked up first, and what is there is read in a step after it. */
   | 'verdict-before-the-read'
+  /** Whether a channel has ended is looked up first, and what is published is appended in a step after it. */
+  | 'end-looked-up-first'
 
 type PageLimit = Parameters<Log['read']>[3]
 
@@ -114,7 +118,7 @@ interface Channel {
   previous: Position
   trimmedThrough: Position
   invalidatedThrough: Position
-  ended?: LogEvent
+  ended?: LogEvent | undefined
   /** The newest event of each key. */
   retained: Map<string, LogEvent>
 }
@@ -222,8 +226,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     const name = key && JSON.stringify([key.scope, key.key])
     const earlier = name === undefined ? undefined : once.get(name)
     if (earlier) return { ...earlier, repeated: true }
-    const ended = entries.find((entry) => channels.get(entry.channel)?.ended)
-    if (ended) throw new RejoinError(`${ended.channel} has ended.`, { code: 'channel-ended' })
+    if (flaw !== 'end-looked-up-first') refuseEnded(entries)
     batch += 1
     const places = entries.map((entry, index) =>
       place(entry.live ? 'live' : 'event', entry, drawn?.[index] ?? clock.next()),
@@ -233,6 +236,11 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     if (name !== undefined) once.set(name, appended)
     for (const wake of tails) wake()
     return appended
+  }
+
+  function refuseEnded(entries: readonly NewEvent[]): void {
+    const ended = entries.find((entry) => channels.get(entry.channel)?.ended)
+    if (ended) throw new RejoinError(`${ended.channel} has ended.`, { code: 'channel-ended' })
   }
 
   function invalidate(name: string): LogEvent {
@@ -339,12 +347,24 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
       channel.events = channel.events.filter((other) => other !== each)
     }
     for (const each of lost.toReversed()) channelOf(each.event!.channel).previous = each.event!.previous
+    for (const name of new Set(lost.map((each) => each.event!.channel))) forgetLost(name, fork)
     once = new Map([...once].filter(([, { places }]) => !places.some(({ position }) => isAfter(position, fork))))
     head = fork
     if (flaw === 'silent-rollback') return true
     startBranch(fork)
     for (const wake of tails) wake()
     return true
+  }
+
+  /** An end that was lost has not been, and the value that a lost event took the place of is the newest again. */
+  function forgetLost(name: string, fork: Position): void {
+    const channel = channelOf(name)
+    if (channel.ended && isAfter(channel.ended.position, fork)) {
+      channel.ended = undefined
+      options.onEndLost()
+    }
+    const standing = truth.places.at(-1)!
+    channel.retained = new Map([...truth.valuesAt([name], standing).values()].map(({ event }) => [event!.key!, event!]))
   }
 
   function sourceFor(machine: Machine): LogSource & NodeView {
@@ -452,6 +472,9 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
             return known
           },
           append(entries, given) {
+            if (flaw === 'end-looked-up-first') {
+              return ask(() => refuseEnded(entries)).then(() => ask(() => append(entries, given)))
+            }
             if (flaw !== 'append-in-steps') return ask(() => append(entries, given))
             return ask(() => ({ drawn: entries.map(() => clock.next()), on: history })).then(({ drawn, on }) =>
               ask(() => append(entries, given, on === history ? drawn : undefined)),

@@ -1,11 +1,13 @@
-import type { Hub, Rights, SubscribeRequest } from '@rejoin/hub'
-import { comparePositions, type GapReason } from '@rejoin/protocol'
+import type { Hub, PollAnswer, Refusal, Start, SubscribeRequest } from '@rejoin/hub'
+import { type Close, comparePositions, type SyncRequired } from '@rejoin/protocol'
 import type { WireFrame } from './frames.ts'
+import { nameOf } from './judge.ts'
 import type { Stage } from './simulate.ts'
-import { createLine, type Line } from './simulated-line.ts'
+import { type Breakable, createLine, type Line } from './simulated-line.ts'
 import type { NodeView, SimulatedLog } from './simulated-log.ts'
 import { createMachine, type Machine } from './simulated-machine.ts'
 import type { SimulatedReader } from './simulated-reader.ts'
+import { comparePlaces, type Place } from './truth.ts'
 
 /** A hub on a machine of its own, which comes up, dies and comes up again. */
 export interface SimulatedNode {
@@ -14,19 +16,26 @@ export interface SimulatedNode {
   readonly machine: Machine
   readonly view: NodeView
   readonly accepts: boolean
-  readonly lines: ReadonlySet<Line>
   start(): void
   crash(): void
   drain(): Promise<void>
   revoke(subject: string): void
-  /** A reader's request arrives. */
-  accept(reader: Pick<SimulatedReader, 'name' | 'wanted'>, request: Pick<SubscribeRequest, 'start'>): Line
+  /** A reader's request arrives. Undefined when there is nothing for it to come back for. */
+  accept(reader: Pick<SimulatedReader, 'name' | 'wanted'>, start: Start): Promise<Visit | undefined>
+}
+
+/** A reader that was let in. */
+export interface Visit {
+  /** Opens a stream. */
+  stream(): Line
+  /** Waits for an answer. What is given breaks with this node. */
+  poll(line: Breakable, waitMs: number, signal: AbortSignal): Promise<PollAnswer | Refusal>
 }
 
 export function createNode(name: string, stage: Stage): SimulatedNode {
   const { world, scenario, judge, truth } = stage
   const { chance } = world
-  const lines = new Set<Line>()
+  const lines = new Set<Breakable>()
   const revoked = new Set<string>()
   let machine: Machine
   let view: ReturnType<SimulatedLog['sourceFor']>
@@ -48,6 +57,7 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
         hotBytes: scenario.hotBytes,
         retryMs: 500,
         maxReplayEvents: scenario.maxReplayEvents,
+        retain: scenario.retain,
         ...(scenario.snapshots ? { snapshot } : {}),
       })
       .then((opened) => {
@@ -86,7 +96,6 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
 
   return {
     name,
-    lines,
     get hub() {
       return machine.paused ? undefined : hub
     },
@@ -116,53 +125,99 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
         hub?.revoke(subject)
       })
     },
-    accept(reader, { start: from }) {
-      const here = machine
-      const serving = hub as Hub
-      const requested = from.from === 'cursor' ? from.cursor : null
+    async accept(reader, from) {
+      const [here, serving, seen] = [machine, hub as Hub, hasSeen()]
+      const { names, types, showsChannel } = reader.wanted
       revoked.delete(reader.name)
+      // An answer that a revocation has cut short holds what came before it.
+      let wasCutShort = false
       const facts = followJoin(stage, view, from)
       const watch = judge.watch({
         who: `${reader.name} at ${name}`,
         wanted: reader.wanted,
-        requested,
-        isRevoked: () => revoked.has(reader.name),
+        requested: from.from === 'cursor' ? from.cursor : null,
+        isRevoked: () => revoked.has(reader.name) && !wasCutShort,
+        hadSeen: seen,
+        hasSeen: (place) => hasSeen()(place),
         onFrame: facts.onFrame,
       })
-      const line: Line = createLine({
-        world,
-        budgetBytes: scenario.budgetBytes,
-        latencyMs: scenario.lineLatencyMs,
-        onWrite(bytes) {
-          stage.noteBytes(bytes)
-          watch(bytes)
+      const request: SubscribeRequest = {
+        subscription: stage.parts.createSubscription(names, types, showsChannel ? 'channel' : undefined),
+        start: from,
+        rights: {
+          grant: { subject: reader.name, subscribe: ['*'] },
+          renew: () => stage.renew(here, reader.name),
+          asOf: serving.revocations,
         },
-        onDrain: () =>
-          here.run(() => {
-            facts.onDrain()
-            session.drained()
-          }),
-        onGone: () =>
-          here.run(() => {
-            lines.delete(line)
-            session.disconnected()
-          }),
-        onTorn: () => stage.count('cut mid-frame'),
-      })
-      lines.add(line)
-      const rights: Rights = {
-        grant: { subject: reader.name, subscribe: ['*'] },
-        renew: () => stage.renew(here, reader.name),
       }
-      const subscription = stage.parts.createSubscription(reader.wanted.channels, reader.wanted.types)
-      const session = serving.subscribe({ subscription, start: from, rights }, line.sink)
-      return line
+      if (await serving.hasNothingFor(request)) {
+        stage.count('finished, by status')
+        watch.nothingMore()
+        return undefined
+      }
+
+      return {
+        stream() {
+          const line: Line = createLine({
+            world,
+            budgetBytes: scenario.budgetBytes,
+            latencyMs: scenario.lineLatencyMs,
+            onWrite(bytes) {
+              stage.noteBytes(bytes)
+              watch.bytes(bytes)
+            },
+            onDrain: () =>
+              here.run(() => {
+                facts.onDrain()
+                session.drained()
+              }),
+            onGone: () =>
+              here.run(() => {
+                lines.delete(line)
+                session.disconnected()
+              }),
+            onTorn: () => stage.count('cut mid-frame'),
+          })
+          lines.add(line)
+          const session = serving.subscribe(request, line.sink)
+          return line
+        },
+        async poll(line, waitMs, signal) {
+          lines.add(line)
+          const head = truth.places.at(-1) as Place
+          const answer = await serving.poll(request, { waitMs, signal })
+          lines.delete(line)
+          if (!('events' in answer) || signal.aborted) return answer
+          wasCutShort = answer.events.at(-1)?.type === 'close'
+          stage.noteBytes(Buffer.from(JSON.stringify(answer)))
+          watch.frames(answer.events.map((frame) => ({ channel: undefined, ...frame, id: frame.id ?? undefined })))
+          judgeNothing(reader.name, answer, head)
+          return answer
+        },
+      }
     },
+  }
+
+  /** Tells of a place whether this hub's tail has handed it over, or one behind it, by now. */
+  function hasSeen(): (place: Place) => boolean {
+    const { applied } = view
+    const log = truth.places.at(-1)?.log as number
+    return (place) => place.log < log || comparePositions(place.position, applied) <= 0
+  }
+
+  function judgeNothing(who: string, { events, cursor }: PollAnswer, head: Place): void {
+    if (events.some(({ type }) => type !== 'hello' && type !== 'checkpoint')) return
+    stage.count('poll without news')
+    const reached = truth.place(cursor ?? '')
+    if (head.lostAt < Infinity || head.log !== truth.places.at(-1)?.log) return
+    if (!reached || comparePlaces(reached, head) < 0) {
+      judge.accuse('early-nothing', `${who} at ${name} was told of nothing up to ${reached && nameOf(reached)}`)
+    }
   }
 }
 
 /** Tells by which way a reader came to where it is. */
-function followJoin(stage: Stage, view: NodeView, from: SubscribeRequest['start']) {
+function followJoin(stage: Stage, view: NodeView, from: Start) {
   const readsBefore = view.reads
   const cursor = from.from === 'cursor' ? stage.truth.place(from.cursor) : undefined
   const isAhead = cursor !== undefined && comparePositions(cursor.position, view.applied) > 0
@@ -188,15 +243,19 @@ function followJoin(stage: Stage, view: NodeView, from: SubscribeRequest['start'
           stage.count('resumed on a later branch')
         }
       } else if (type === 'sync-required') {
-        const { reason, snapshot } = JSON.parse(data) as { reason: GapReason; snapshot?: unknown }
+        const { reason, snapshot, retained } = JSON.parse(data) as SyncRequired
         if (reason !== 'added') stage.count(`gap: ${reason}`)
         if (snapshot !== undefined) stage.count('gap with a snapshot')
+        if (retained !== undefined) stage.count('gap with retained values')
         if (streaming) stage.count('gap in mid-stream')
         streaming = true
       } else if (type === 'checkpoint') stage.count('checkpoint')
-      else if (slow && type !== 'close') {
+      else if (type === 'close') {
+        if ((JSON.parse(data) as Close).reason === 'finished') stage.count('finished, in band')
+      } else {
+        if (stage.truth.place(id ?? '')?.kind === 'live') stage.count('live event delivered')
+        if (slow) stage.count('back from slow')
         slow = false
-        stage.count('back from slow')
       }
     },
   }

@@ -1,6 +1,10 @@
 import type { Stage } from './simulate.ts'
+import { isAmong } from './truth.ts'
 
-/** Publishes now and then, through whichever hub, some of it twice under one key. */
+/**
+ * Publishes now and then, through whichever hub, some of it twice under one key: events that are kept, values under a key,
+ * events for those who are here. Opens channels and ends them, and tries to publish to some that have ended.
+ */
 export interface Publisher {
   start(): void
   stop(): void
@@ -9,14 +13,55 @@ export interface Publisher {
 export function createPublisher(stage: Stage): Publisher {
   const { world, scenario } = stage
   const { chance } = world
+  const ended = new Set<string>()
   let count = 0
   let stopped = false
 
   function message() {
-    const channel = chance.pick(scenario.channels)
+    const channel = pickChannel()
     count += 1
     const type = chance.happens(0.2) ? 'rare' : 'message'
-    return { channel, type, data: { name: `${channel}${count}`, filler: 'x'.repeat(chance.whole(0, 60)) } }
+    const data = { name: `${channel}${count}`, filler: 'x'.repeat(chance.whole(0, 60)) }
+    return { channel, type, data, ...mannerOf(channel) }
+  }
+
+  function pickChannel(): string {
+    if (ended.size > 0 && chance.happens(0.05)) return chance.pick([...ended])
+    const open = stage.channels.filter((channel) => !ended.has(channel))
+    if (open.length > 0 && !chance.happens(scenario.opens)) return chance.pick(open)
+    const channel = chance.happens(0.8) ? `c/new${count}` : `new${count}`
+    stage.channels.push(channel)
+    stage.count('new channel')
+    return channel
+  }
+
+  function mannerOf(channel: string): { live?: true; key?: string; forget?: boolean } {
+    if (chance.happens(scenario.live)) {
+      stage.count('live event')
+      return { live: true }
+    }
+    if (!isAmong(scenario.retain, channel) || chance.happens(0.1)) return {}
+    const forget = chance.happens(0.2)
+    if (forget) stage.count('retained value forgotten')
+    return { key: `k${chance.whole(0, 3)}`, forget }
+  }
+
+  function end(): void {
+    const { hub, name } = chance.pick(stage.nodes)
+    if (!hub) return
+    const channel = chance.happens(0.1) ? chance.pick(stage.channels) : chance.pick(stage.channels.slice(-3))
+    stage.count('end of a channel')
+    stage.note('end', name, channel)
+    ended.add(channel)
+    hub.end(channel).then(
+      ({ id }) => {
+        const place = stage.truth.place(id)
+        stage.note('ended', channel, id)
+        if (place?.kind !== 'end' || place.event?.channel !== channel)
+          stage.judge.accuse('wrong-id', `the end of ${channel} was acknowledged as ${id}`)
+      },
+      (error: Error) => stage.note('not ended', channel, error.message),
+    )
   }
 
   function publish(): void {
@@ -45,9 +90,13 @@ export function createPublisher(stage: Stage): Publisher {
           }
         }
       },
-      (error: Error) => {
+      (error: Error & { code?: string }) => {
         answered = true
         stage.note('refused', error.message)
+        if (error.code !== 'channel-ended') return
+        stage.count('refused, because it has ended')
+        if (!messages.some(({ channel }) => stage.truth.endsOf(channel).length > 0))
+          stage.judge.accuse('behind-the-end', `${messages[0]?.data.name} was refused`)
       },
     )
     world.after(10_000, () => {
@@ -60,6 +109,7 @@ export function createPublisher(stage: Stage): Publisher {
     const wait = chance.happens(0.3) ? chance.between(0, 3) : chance.between(0, 2.8 * scenario.publishEveryMs)
     world.after(chance.happens(0.01) ? 5_000 : wait, () => {
       if (stopped) return
+      if (chance.happens(scenario.ends)) end()
       publish()
       next()
     })

@@ -3,20 +3,21 @@ import type { Start } from '@rejoin/hub'
 import { readFrames } from './frames.ts'
 import type { Receipts, Wanted } from './judge.ts'
 import type { Stage } from './simulate.ts'
-import type { Line } from './simulated-line.ts'
+import type { Breakable, Line } from './simulated-line.ts'
 import { beginning } from './simulated-machine.ts'
-import type { SimulatedNode } from './simulated-node.ts'
-import type { Place } from './truth.ts'
+import type { SimulatedNode, Visit } from './simulated-node.ts'
+import { createPollLine } from './simulated-poll-line.ts'
+import { isAmong, type Place } from './truth.ts'
 
 /** A person with a page open: the whole client, on virtual time and virtual lines. */
 export interface SimulatedReader {
   readonly name: string
   readonly wanted: Wanted
-  readonly line: Line | undefined
+  readonly line: Breakable | undefined
   /** Whether there is nothing that it is owed. */
   readonly caughtUp: boolean
-  /** What it is owed and does not have. */
-  describe(): string
+  /** Once all faults are over: accuses whoever owes it something, or gave it what is not so. */
+  judge(): void
   /** Opens the page, or opens it again where it was. */
   open(): void
   close(): void
@@ -31,11 +32,13 @@ export interface ReaderOptions {
   readonly isStripped: boolean
   /** How long it takes to reload after a gap; 0 for a handler that returns at once. */
   readonly reloadMs: number
+  /** It asks for answers, and holds no stream. */
+  readonly polls: boolean
 }
 
 export function createReader(
   stage: Stage,
-  { name, wanted, from, isStripped, reloadMs }: ReaderOptions,
+  { name, wanted, from, isStripped, reloadMs, polls }: ReaderOptions,
 ): SimulatedReader {
   const { world, truth, judge } = stage
   const { chance } = world
@@ -44,18 +47,27 @@ export function createReader(
   const fresh = from === 'now' || from === 'earliest' || from === 'last' ? from : undefined
   let cursor = fresh === undefined ? from : null
   let stream: EventStream | undefined
-  let line: Line | undefined
+  let line: Breakable | undefined
   let lastNode: SimulatedNode | undefined
   /** Where the last fresh stream said that it starts. It counts once the client has acted on it. */
   let greeting: Place | undefined
+  countKind()
+
+  function countKind(): void {
+    const { names, showsChannel } = wanted
+    if (names.some((each) => each.endsWith('*'))) stage.count('reader of a pattern')
+    const others = (each: string) => names.filter((other) => other !== each)
+    if (names.some((each) => isAmong(others(each), each))) stage.count('reader of overlapping names')
+    if (showsChannel) stage.count('reader that is shown channels')
+    if (polls) stage.count('reader that polls')
+  }
 
   function open(): void {
     stream = stage.parts.connect('http://simulated/events', {
       from: cursor,
       retryMs: 200,
       maxRetryMs: 3_000,
-      // A simulated line carries streams only.
-      transports: ['fetch'],
+      transports: [polls ? 'long-poll' : 'fetch'],
       fetch: request as unknown as typeof fetch,
       clock: {
         now: () => Math.floor(beginning + world.now + clockError),
@@ -73,9 +85,19 @@ export function createReader(
     stream.onSync((gap) => {
       stage.note(name, 'told', gap.reason, gap.requested, gap.latest)
       const place = truth.place(gap.latest)
-      if (place) receipts.gap(place)
+      if (place) receipts.gap(place, gap.retained)
       return reloadMs > 0 ? new Promise<void>((resolve) => void world.after(reloadMs, resolve)) : undefined
     })
+  }
+
+  function hasAll(): boolean {
+    if (stream?.cursor) begin()
+    return receipts.place !== undefined && !receipts.isStranded && receipts.missing().length === 0
+  }
+
+  /** Whether it was right to be sent away was judged when it happened. */
+  function isFinished(): boolean {
+    return stream?.state.closeReason === 'finished'
   }
 
   function begin(): void {
@@ -96,11 +118,28 @@ export function createReader(
     if (lastNode && lastNode !== node) stage.count('reconnect to another node')
     lastNode = node
     stage.note(name, 'asks', node.name, requested)
-    const opened = node.accept({ name, wanted }, { start: startOf(requested) })
+    const visit = await node.accept({ name, wanted }, startOf(requested))
+    if (signal.aborted) throw new Error('aborted')
+    if (!visit) {
+      await travel()
+      return answer(204)
+    }
+    if (polls) return poll(visit, Number(url.searchParams.get('waitMs')), signal)
+    const opened = visit.stream()
     line = opened
     signal.addEventListener('abort', () => opened.leave())
     await travel()
     return answer(200, opened)
+  }
+
+  async function poll(visit: Visit, waitMs: number, signal: AbortSignal): Promise<unknown> {
+    const exchange = createPollLine(world, stage.scenario.lineLatencyMs, signal, () => stage.count('poll cut'))
+    line = exchange
+    const given = await exchange.carry(visit.poll(exchange, waitMs, exchange.gone))
+    if (!('events' in given)) return answer(503)
+    const hello = given.events.find(({ type }) => type === 'hello')
+    if (hello?.id && !receipts.place) greeting = truth.place(hello.id)
+    return { status: 200, headers: new Headers({ 'content-type': 'application/json' }), json: async () => given }
   }
 
   function startOf(requested: string | null): Start {
@@ -148,12 +187,16 @@ export function createReader(
       return line
     },
     get caughtUp() {
-      if (stream?.cursor) begin()
-      return receipts.place !== undefined && !receipts.isStranded && receipts.missing().length === 0
+      return isFinished() || (hasAll() && !receipts.hasEnds)
     },
-    describe() {
+    judge() {
       const { place } = receipts
-      return `${name} (${stream?.state.state}) is at ${place?.name ?? place?.id} and lacks ${receipts.missing().map((each) => each.name)}`
+      const whereabouts = `${name} (${stream?.state.state}) is at ${place?.name ?? place?.id}`
+      if (isFinished()) return
+      if (!hasAll())
+        stage.judge.accuse('lost-write', `${whereabouts} and lacks ${receipts.missing().map((each) => each.name)}`)
+      else if (receipts.hasEnds) stage.judge.accuse('never-finished', whereabouts)
+      receipts.checkState()
     },
     open,
     close() {

@@ -21,6 +21,13 @@ export const faultKinds = [
   'stripped header',
   'publish sent twice',
   'publish without answer',
+  'new channel',
+  'end of a channel',
+  'end lost by a rollback',
+  'refused, because it has ended',
+  'live event',
+  'retained value forgotten',
+  'poll cut',
 ] as const
 
 export const joinPaths = [
@@ -43,6 +50,16 @@ export const joinPaths = [
   'gap: replay-limit',
   'gap with a snapshot',
   'gap in mid-stream',
+  'gap with retained values',
+  'state compared, value by value',
+  'reader of a pattern',
+  'reader of overlapping names',
+  'reader that is shown channels',
+  'reader that polls',
+  'poll without news',
+  'live event delivered',
+  'finished, in band',
+  'finished, by status',
 ] as const
 
 export type Happening = (typeof faultKinds)[number] | (typeof joinPaths)[number]

@@ -1,4 +1,4 @@
-import { createSubscription, type Window } from '@rejoin/hub'
+import { createSubscription, type Hub, type Window } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { describe, expect, test, vi } from 'vitest'
 import { createEnds } from '../src/hub/ends.ts'
@@ -73,6 +73,39 @@ describe('a channel that ends (§4.10)', () => {
     await hub.end('a')
     const reader = connect('a', { cursor: first as string })
     await environment.settle()
+    expect(reader.events.map((event) => event.type)).toEqual(['hello', 'sync-required', 'close'])
+  })
+
+  test('sends a reader away also when the tail lost its place while the reader caught up', async () => {
+    let hub: Hub
+    let skip = false
+    const source = memoryLog({ window: { maxEvents: 1 } })
+    const opened = await openHub({
+      hotBytes: 1,
+      log: {
+        name: 'leaky',
+        async open(given) {
+          const log = await source.open(given)
+          const tail = log.tail.bind(log)
+          log.tail = (after, onBatch) =>
+            tail(after, (batch) => {
+              const last = batch.events.at(-1)
+              onBatch(skip && last ? { after: last.position, events: [] } : batch)
+            })
+          return log
+        },
+      },
+      async snapshot() {
+        skip = true
+        await publish(hub, 'b', 1)
+        return 'state'
+      },
+    })
+    hub = opened.hub
+    const [first] = await publish(hub, 'a', 1, 2, 3)
+    await hub.end('a')
+    const reader = opened.connect('a', { cursor: first as string })
+    await opened.environment.settle()
     expect(reader.events.map((event) => event.type)).toEqual(['hello', 'sync-required', 'close'])
   })
 

@@ -12,6 +12,8 @@ export interface Ends {
   add(channel: string, end: Position): void
   /** The tail lost its place, and may have passed over an end. */
   clear(): void
+  /** How often that happened. Whoever asked before has to ask again. */
+  readonly clears: number
 }
 
 // A megabyte. One that was let go is asked about again.
@@ -60,6 +62,9 @@ export function createEnds(log: Pick<Log, 'windows'>): Ends {
     add(channel, end) {
       if (known.has(channel)) known.set(channel, end)
       else if (asking > 0) brought.set(channel, end)
+    },
+    get clears() {
+      return clears
     },
     clear() {
       clears += 1

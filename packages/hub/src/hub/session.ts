@@ -119,8 +119,8 @@ class ReaderSession implements Session, Stalled {
   #busy = false
   #started = false
   #greeted = false
-  /** Whether the log was asked if its channels have ended. */
-  #endsAsked = false
+  /** The log was asked if its channels have ended, when what was known of ends had been let go so many times. */
+  #endsAskedAt = -1
   /** Everything of the subscription up to here has been handed to the sink. Only kept up while not live. */
   #cursor: Position = origin
   /** Events passed over since an id was written. */
@@ -221,9 +221,10 @@ class ReaderSession implements Session, Stalled {
       this.#goOnAfter(this.#waitForTail())
       return
     }
-    if (!this.#endsAsked && !this.#context.ends.knows(this.subscription.channels)) {
-      this.#endsAsked = true
-      this.#goOnAfter(this.#context.ends.learn(this.subscription.channels))
+    const { ends } = this.#context
+    if (this.#endsAskedAt !== ends.clears && !ends.knows(this.subscription.channels)) {
+      this.#endsAskedAt = ends.clears
+      this.#goOnAfter(ends.learn(this.subscription.channels))
       return
     }
     if (this.#isStranded(this.#cursor)) {
@@ -501,7 +502,7 @@ class ReaderSession implements Session, Stalled {
 
   leaveLive(position: Position): void {
     this.#cursor = position
-    this.#endsAsked = false
+    this.#endsAskedAt = -1
     this.mode = 'replaying'
     this.#wake()
   }

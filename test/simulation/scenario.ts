@@ -12,7 +12,7 @@ export function drawScenario(chance: Chance) {
     retain: chance.pick([[], [], ['a'], ['c/*'], ['a', 'c/*'], ['*']] as string[][]),
     /** How likely it is that a publish opens a new channel, ends one, or is for those who are here only. */
     opens: chance.pick([0, 0, 0.05]),
-    ends: chance.pick([0, 0, 0.02, 0.1]),
+    ends: chance.pick([0, 0, 0.05, 0.2]),
     live: chance.pick([0, 0, 0.2]),
     nodes: chance.whole(1, 3),
     readers: chance.whole(2, 5),

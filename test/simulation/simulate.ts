@@ -41,6 +41,8 @@ export interface Stage {
   readonly readers: readonly SimulatedReader[]
   /** Channels that somebody has published to, or may. */
   readonly channels: string[]
+  /** No more faults, and nothing new. */
+  readonly isQuiet: boolean
   /** Subjects without rights. */
   readonly revoked: Set<string>
   /** Asks for a subject's rights again, from the machine of a hub. */
@@ -86,9 +88,13 @@ export async function simulate(seed: number, options: SimulateOptions = {}): Pro
   })
   const parts = options.parts ?? honest
   await loadLongPoll(parts)
+  let isQuiet = false
   const stage: Stage = {
     ...{ world, scenario, truth, judge, nodes, readers, count, parts },
     channels: [...scenario.channels],
+    get isQuiet() {
+      return isQuiet
+    },
     revoked: new Set(),
     log: createSimulatedLog({
       ...{ world, truth, flaw: options.flaw },
@@ -139,6 +145,7 @@ export async function simulate(seed: number, options: SimulateOptions = {}): Pro
   faults.start()
   const isOver = () => options.untilBroken === true && judge.violations.length > 0
   for (const end = world.now + scenario.activeMs; world.now < end && !isOver(); ) await world.advance(500)
+  isQuiet = true
   publisher.stop()
   faults.heal()
 

@@ -20,6 +20,7 @@ export function createPollLine(world: World, latencyMs: number, left: AbortSigna
 
   function close(): void {
     isOpen = false
+    left.removeEventListener('abort', close)
     if (!isFrozen) world.after(chance.between(0, 500), () => gone.abort())
   }
 
@@ -36,6 +37,7 @@ export function createPollLine(world: World, latencyMs: number, left: AbortSigna
           world.after(Math.max(chance.between(0, latencyMs), stalledUntil - world.now), () => {
             if (isFrozen || !isOpen) return
             isOpen = false
+            left.removeEventListener('abort', close)
             resolve(given)
           })
         }, reject)

@@ -26,7 +26,7 @@ export function createPublisher(stage: Stage): Publisher {
   }
 
   function pickChannel(): string {
-    if (ended.size > 0 && chance.happens(0.05)) return chance.pick([...ended])
+    if (ended.size > 0 && chance.happens(0.15)) return chance.pick([...ended])
     const open = stage.channels.filter((channel) => !ended.has(channel))
     if (open.length > 0 && !chance.happens(scenario.opens)) return chance.pick(open)
     const channel = chance.happens(0.8) ? `c/new${count}` : `new${count}`
@@ -49,7 +49,7 @@ export function createPublisher(stage: Stage): Publisher {
   function end(): void {
     const { hub, name } = chance.pick(stage.nodes)
     if (!hub) return
-    const channel = chance.happens(0.1) ? chance.pick(stage.channels) : chance.pick(stage.channels.slice(-3))
+    const channel = chance.pick(chance.happens(0.7) ? scenario.channels : stage.channels)
     stage.count('end of a channel')
     stage.note('end', name, channel)
     ended.add(channel)

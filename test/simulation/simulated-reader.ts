@@ -88,6 +88,22 @@ export function createReader(
       if (place) receipts.gap(place, gap.retained)
       return reloadMs > 0 ? new Promise<void>((resolve) => void world.after(reloadMs, resolve)) : undefined
     })
+    stream.onState(({ closeReason }) => {
+      if (closeReason === 'finished') world.after(chance.between(200, 3_000), openAgain)
+    })
+  }
+
+  /** The page of something that is over is opened again all the same, and it may turn out not to be over. */
+  function openAgain(): void {
+    if (stage.isQuiet || !isFinished()) return
+    stage.count('back after the end')
+    close()
+    open()
+  }
+
+  function close(): void {
+    cursor = stream?.cursor ?? cursor
+    stream?.close()
   }
 
   function hasAll(): boolean {
@@ -199,9 +215,6 @@ export function createReader(
       receipts.checkState()
     },
     open,
-    close() {
-      cursor = stream?.cursor ?? cursor
-      stream?.close()
-    },
+    close,
   }
 }

@@ -60,6 +60,7 @@ export const joinPaths = [
   'live event delivered',
   'finished, in band',
   'finished, by status',
+  'back after the end',
 ] as const
 
 export type Happening = (typeof faultKinds)[number] | (typeof joinPaths)[number]

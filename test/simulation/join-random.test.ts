@@ -6,6 +6,7 @@ test('a long random history of appends, trims, cuts, stalls and late reads loses
   const options = fc.record({
     reads: fc.constantFrom('when asked' as const, 'when answering' as const),
     hotBytes: fc.constantFrom(1, 150, 1_000_000),
+    names: fc.constantFrom(['a', 'b'], ['*']),
   })
   // Weighted so that histories get somewhere: many small steps, rare trims.
   const move = fc.constantFrom(

@@ -44,6 +44,8 @@ export interface StageOptions {
   readonly reads: 'when asked' | 'when answering'
   /** 1 makes every catch-up go through the log. */
   readonly hotBytes: number
+  /** What the reader asks for: the two channels there are, by their names or by a pattern. */
+  readonly names: readonly string[]
 }
 
 // Two trims away from any event: one makes it older, the second lets go of it.
@@ -63,7 +65,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   }
   const gates = createGates(memoryLog({ window: { maxAgeMs } }), options.reads)
   const hub = await createHub({ log: gates.source, environment, hotBytes: options.hotBytes })
-  const reader = createReader(hub, gates)
+  const reader = createReader(hub, gates, options.names)
   const { appended } = gates
   const publishing: Promise<unknown>[] = []
   const story: string[] = []
@@ -212,9 +214,9 @@ function bound(log: Log): Log {
   }
 }
 
-/** A reader of the channels a and b that believes only whole frames, and checks what it was told. */
-function createReader(hub: Hub, gates: Gates) {
-  const subscription = createSubscription(['a', 'b'])
+/** A reader that believes only whole frames, and checks what it was told. */
+function createReader(hub: Hub, gates: Gates, names: readonly string[]) {
+  const subscription = createSubscription(names)
   const seen: number[] = []
   const excused: { after: Position; through: Position }[] = []
   const complaints: string[] = []

@@ -174,7 +174,10 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
       finish(knows) {
         const blame = (why: string) => accuse('false-finish', `${who} was sent away for good, ${why}`)
         // One that the log has lost counts until the hub can know.
-        const counts = (end: Place) => !isLost(end) || !knows(truth.branchAfter(end))
+        const counts = (end: Place) => {
+          const branch = truth.branchAfter(end)
+          return !isLost(end) || !branch || !knows(branch)
+        }
         const ends = names.flatMap((name) => truth.endsOf(name).find(counts) ?? [])
         if (ends.length < names.length) return blame('and not all its channels have ended')
         if (!place) return blame('from nowhere')

@@ -7,6 +7,8 @@ export interface Mutant {
   readonly name: string
   readonly mistake: string
   readonly caughtBy: Invariant
+  /** The first seed that is played, for one that takes a rare chain of faults. */
+  readonly from?: number
   /** Where its sources differ. */
   readonly patches?: readonly Patch[]
   /** How its log differs. */
@@ -15,6 +17,9 @@ export interface Mutant {
 
 const session = 'hub/src/hub/session.ts'
 const audience = 'hub/src/hub/audience.ts'
+const hotWindow = 'hub/src/hub/hot-window.ts'
+const blocks = 'hub/src/hub/blocks.ts'
+const live = 'hub/src/hub/live.ts'
 const joinInThisStep = '    if (!live.join(this, this.#cursor)) return false\n'
 
 export const mutants: readonly Mutant[] = [
@@ -94,7 +99,7 @@ export const mutants: readonly Mutant[] = [
     caughtBy: 'unannounced-gap',
     patches: [
       {
-        file: 'hub/src/hub/blocks.ts',
+        file: blocks,
         find: 'through: page.completeThrough,',
         replace: 'through,',
       },
@@ -161,12 +166,14 @@ export const mutants: readonly Mutant[] = [
     name: 'verdict-before-the-read',
     mistake: 'looks for a gap, and reads afterwards',
     caughtBy: 'unannounced-gap',
+    from: 192,
     flaw: 'verdict-before-the-read',
   },
   {
     name: 'read-past-the-applied-head',
     mistake: 'reads up to the head of the log, which the tail of this hub has not reached',
     caughtBy: 'duplicate',
+    from: 50,
     patches: [
       {
         file: session,
@@ -190,6 +197,7 @@ export const mutants: readonly Mutant[] = [
     name: 'dedup-without-epoch',
     mistake: 'compares ids without their epoch in the client, and remembers them beyond a gap',
     caughtBy: 'unannounced-gap',
+    from: 229,
     patches: [
       {
         file: 'client/src/recent-ids.ts',
@@ -212,7 +220,7 @@ export const mutants: readonly Mutant[] = [
     caughtBy: 'unannounced-gap',
     patches: [
       {
-        file: 'hub/src/hub/hot-window.ts',
+        file: hotWindow,
         find: 'channel.coveredAfter = latest(channel.coveredAfter, frame.position)',
         replace: 'channel.coveredAfter = latest(channel.coveredAfter, frame.previous)',
       },
@@ -224,7 +232,7 @@ export const mutants: readonly Mutant[] = [
     caughtBy: 'unannounced-gap',
     patches: [
       {
-        file: 'hub/src/hub/live.ts',
+        file: live,
         find: '      if (!isSame(batch.after, head)) lostPlace(batch.after)\n',
         replace: '      if (batch.events.length === 0) lostPlace(batch.after)\n',
       },
@@ -263,6 +271,135 @@ export const mutants: readonly Mutant[] = [
         file: 'hub/src/hub/publishing.ts',
         find: '{ token, ...onceOnly(entries, publishing) }',
         replace: '{ token, ...(onceOnly(entries, publishing), {}) }',
+      },
+    ],
+  },
+  {
+    name: 'pattern-covered-though-evicted',
+    mistake: 'claims that the hot window covers a pattern, and forgets what it has let go of its channels',
+    caughtBy: 'unannounced-gap',
+    patches: [
+      { file: hotWindow, find: '    allCoveredAfter = latest(allCoveredAfter, frame.position)\n', replace: '' },
+    ],
+  },
+  {
+    name: 'patterns-not-sent-back',
+    mistake: 'sends readers of a channel that was declared void back to the log, and none of patterns over it',
+    caughtBy: 'unannounced-gap',
+    patches: [
+      {
+        file: audience,
+        find: 'return [...listenersTo(channel)].flatMap(',
+        replace: 'return [...(byName.get(channel) ?? [])].flatMap(',
+      },
+    ],
+  },
+  {
+    name: 'twice-under-two-names',
+    mistake: 'sends an event once for each name that covers it',
+    caughtBy: 'duplicate',
+    patches: [
+      {
+        file: 'hub/src/hub/subscription.ts',
+        find: 'withoutCovered([...new Set(channels.map(checkName))])',
+        replace: '(withoutCovered, [...new Set(channels.map(checkName))])',
+      },
+    ],
+  },
+  {
+    name: 'link-to-the-event-before',
+    mistake: 'expects each event of a block to follow the one before it, whatever its channel',
+    caughtBy: 'false-gap',
+    patches: [
+      {
+        file: blocks,
+        find: 'const before = newest.get(channel) ?? after',
+        replace: "const before = newest.get('') ?? after",
+      },
+      {
+        file: blocks,
+        find: 'newest.set(channel, position)\n    return isAfter(previous, before)',
+        replace:
+          "newest.set('', position)\n    return isAfter(previous, before) || (before !== after && isAfter(before, previous))",
+      },
+      { file: blocks, find: 'wholeAfter: broken.previous', replace: 'wholeAfter: broken.position' },
+    ],
+  },
+  {
+    name: 'live-event-kept',
+    mistake: 'keeps an event that is for those who are here in the hot window',
+    caughtBy: 'late-live',
+    patches: [{ file: live, find: "if (kind === 'event') hot.add(frame)", replace: 'hot.add(frame)' }],
+  },
+  {
+    name: 'end-looked-up-first',
+    mistake: 'looks whether a channel has ended, and appends afterwards',
+    caughtBy: 'behind-the-end',
+    flaw: 'end-looked-up-first',
+  },
+  {
+    name: 'ends-kept-after-a-jump',
+    mistake: 'goes on believing in an end that the log may have lost',
+    caughtBy: 'false-finish',
+    patches: [{ file: 'hub/src/hub/hub.ts', find: '      ends.clear()\n', replace: '' }],
+  },
+  {
+    name: 'finished-before-caught-up',
+    mistake: 'sends a reader away for good as soon as its channels have ended',
+    caughtBy: 'false-finish',
+    patches: [
+      {
+        file: session,
+        find: 'return end !== undefined && !isAfter(end, this.#cursor)',
+        replace: 'return end !== undefined',
+      },
+    ],
+  },
+  {
+    name: 'nothing-more-as-far-as-we-know',
+    mistake: 'says that there is nothing to come back for when its own tail has brought nothing more',
+    caughtBy: 'false-finish',
+    from: 162,
+    patches: [
+      {
+        file: 'hub/src/hub/finished.ts',
+        find: 'if (!end || isAfter(end, live.head)) return false',
+        replace: 'if (!end || isAfter(end, end)) return false',
+      },
+    ],
+  },
+  {
+    name: 'retained-before-its-place',
+    mistake: 'reads the retained values first and notes the place they stand at afterwards',
+    caughtBy: 'wrong-state',
+    from: 332,
+    patches: [
+      {
+        file: session,
+        find: '    const taken = await snapshots.take(channels, latest(this.#cursor, wholeAfter))\n',
+        replace: `    const early = await this.#context.retained(channels)
+    const taken = await snapshots.take(channels, latest(this.#cursor, wholeAfter))
+`,
+      },
+      { file: session, find: 'this.#context.retained(channels)])', replace: 'early])' },
+    ],
+  },
+  {
+    name: 'retained-at-a-later-place',
+    mistake: 'sends retained values with a place that was noted after they were read',
+    caughtBy: 'wrong-state',
+    from: 933,
+    patches: [{ file: session, find: 'useful && retained ? { retained }', replace: 'retained ? { retained }' }],
+  },
+  {
+    name: 'nothing-as-far-as-we-know',
+    mistake: 'answers a poll that there is nothing, without asking the log',
+    caughtBy: 'early-nothing',
+    patches: [
+      {
+        file: 'hub/src/hub/poll.ts',
+        find: 'await live.reached(await log.head())',
+        replace: 'if (false) await log.head()',
       },
     ],
   },

@@ -174,7 +174,8 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   }
 
   function noted(place: Pick<Place, 'kind' | 'position' | 'event' | 'name'>): Place {
-    return truth.note({ ...place, id: formats.encode(place.position, history.at(-1)!), log: number })
+    const id = formats.encode(place.position, history.at(-1)!)
+    return truth.note({ ...place, id, log: number, notedAt: world.now })
   }
 
   function channelOf(name: string): Channel {

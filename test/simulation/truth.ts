@@ -19,7 +19,7 @@ export interface Truth {
   /** What came to stand behind the end of its channel. */
   readonly behindEnds: readonly Place[]
   /** Where the branch starts that left this place behind. */
-  branchAfter(lost: Place): Place
+  branchAfter(lost: Place): Place | undefined
   /** The newest event of each key of these channels and patterns at a place. */
   valuesAt(names: readonly string[], at: Place): Values
   note(place: Omit<Place, 'trimmedAt' | 'lostAt'>): Place
@@ -34,7 +34,9 @@ export interface Place {
   readonly event?: LogEvent
   /** What was published here, as far as it came from a publisher. */
   readonly name?: string
-  /** When it fell out of its window or was declared void, in true time; infinite while it is held. */
+  /** In true time, as all of these. */
+  readonly notedAt: number
+  /** When it fell out of its window or was declared void; infinite while it is held. */
   trimmedAt: number
   /** When the log forgot that it had ever acknowledged it. */
   lostAt: number
@@ -95,7 +97,8 @@ export function createTruth(): Truth {
     behindEnds,
     eventsBetween: (names, after, before) => between('event', names, after, before),
     invalidationsBetween: (names, after, before) => between('invalidation', names, after, before),
-    branchAfter: (lost) => places.find((place) => place.kind === 'branch' && comparePlaces(place, lost) > 0) as Place,
+    branchAfter: (lost) =>
+      places.find((place) => place.kind === 'branch' && (place.log > lost.log || place.notedAt >= lost.lostAt)),
     endsOf: (channel) => ends.get(channel) ?? [],
     valuesAt(names, at) {
       const values: Values = new Map()

@@ -24,7 +24,12 @@ describe('GET /events', () => {
     await stream.waitFor((events) => events.length === 1)
     expect(stream.text).toMatch(/^retry: 2[0-4]\d\d\nid: [0-9A-Z]{26}\nevent: hello\ndata: \{.*\}\n\n$/)
     expect(JSON.parse(stream.events[0]?.data ?? '')).toEqual({
-      ...{ resumed: false, requested: null, heartbeatMs: 25_000, connection: expect.stringMatching(/^c_[0-9a-f]{6}$/) },
+      ...{
+        resumed: false,
+        requested: null,
+        heartbeatMs: 25_000,
+        connection: expect.stringMatching(/^c_[0-9a-f]{10}$/),
+      },
     })
   })
 

@@ -176,6 +176,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const idOf = (position: Position) => renderId(position, log)
   const observers = createObservers()
   const sessions = new Set<Session>()
+  const byConnection = new Map<string, Session>()
   const presence = createPresence(environment)
   const readership = createReadership()
   const ends = createEnds(log)
@@ -252,14 +253,16 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     },
   })
 
+  /** 40 bits, because with 24 two of ten thousand readers would share a name as often as not. */
   function nameConnection(): string {
-    return `c_${Math.floor(environment.random() * 2 ** 24)
+    return `c_${Math.floor(environment.random() * 2 ** 40)
       .toString(16)
-      .padStart(6, '0')}`
+      .padStart(10, '0')}`
   }
 
   function begin(session: Session, { rights, client }: SubscribeRequest): void {
     sessions.add(session)
+    byConnection.set(session.connection, session)
     readership.add(session.subscription)
     if (rights) presence.add(session, rights, client)
     session.start()
@@ -305,6 +308,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
 
   function forget(session: Session): void {
     if (sessions.delete(session)) readership.remove(session.subscription)
+    if (byConnection.get(session.connection) === session) byConnection.delete(session.connection)
     heartbeat.remove(session)
     presence.remove(session)
   }
@@ -356,7 +360,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       }
     },
     disconnect(connection, { reason = 'admin', retryMs = retry.forGoodbye() } = {}) {
-      const session = [...sessions].find((each) => each.connection === connection)
+      const session = byConnection.get(connection)
       session?.end(reason, { retryMs })
       return session !== undefined
     },

@@ -15,6 +15,7 @@ const alias = {
   '@rejoin/hub/lmdb': source('hub/src/log/lmdb/log.ts'),
   '@rejoin/hub/memory': source('hub/src/log/memory.ts'),
   '@rejoin/hub/node': source('hub/src/http/node.ts'),
+  '@rejoin/hub/redis': source('hub/src/log/redis/log.ts'),
   '@rejoin/hub/testing': source('hub/src/testing/index.ts'),
   '@rejoin/hub': source('hub/src/index.ts'),
   '@rejoin/client/publisher': source('client/src/publisher/publisher.ts'),

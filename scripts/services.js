@@ -18,6 +18,12 @@ export const services = [
     tests: ['test/browser/'],
   },
   {
+    name: 'Redis',
+    binaries: ['redis-server'],
+    packages: ['redis-server'],
+    tests: ['test/services/redis-'],
+  },
+  {
     name: 'strace',
     binaries: ['strace'],
     packages: ['strace'],

@@ -46,6 +46,10 @@ describe('every option has its line in docs/reference/hub.md, and no other has',
   test('of lmdbLog', () => {
     expect(documented('## `lmdbLog')).toEqual(declared([hub('log/lmdb/log.ts'), 'LmdbLogOptions']))
   })
+
+  test('of redisLog', () => {
+    expect(documented('## `redisLog')).toEqual(declared([hub('log/redis/log.ts'), 'RedisLogOptions']))
+  })
 })
 
 test('every option of connect has its line in docs/reference/client.md, and no other has', () => {

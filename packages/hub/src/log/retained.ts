@@ -59,7 +59,7 @@ export function inOnePiece(events: Iterable<LogEvent>): LogEvent[] | undefined {
   return taken.sort((a, b) => comparePositions(a.position, b.position))
 }
 
-function tooMuch(channel: string): RejoinError {
+export function tooMuch(channel: string): RejoinError {
   const { keys, bytes } = retainLimits
   return new RejoinError(
     `${channel} would retain more than ${keys} keys or ${bytes} bytes. Forget keys that are done, or use more channels.`,

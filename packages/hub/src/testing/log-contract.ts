@@ -3,6 +3,7 @@ import { channelDuties } from './channel-duties.ts'
 import type { Bench } from './log-bench.ts'
 import { logDuties } from './log-duties.ts'
 import { patternDuties } from './pattern-duties.ts'
+import { settleTails } from './settled-tails.ts'
 import { createVirtualEnvironment } from './virtual-environment.ts'
 
 export interface LogContractOptions {
@@ -30,11 +31,13 @@ export function logContract({ test, source, differs = [] }: LogContractOptions):
     if (leftOut.includes(name)) continue
     test(name, async () => {
       const environment = createVirtualEnvironment()
+      const tails = settleTails(environment)
       const opened: Log[] = []
       const place = `${name}-${process.pid}-${environment.random()}`
       const open: Bench['open'] = async (window) => {
         const log = await source({ place, ...(window ? { window } : {}) }).open(environment)
         opened.push(log)
+        tails.watch(log)
         return log
       }
       try {

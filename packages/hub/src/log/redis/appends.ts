@@ -1,0 +1,82 @@
+import type { AppendOptions, NewEvent } from '../contract.ts'
+import { entryArguments } from './entry.ts'
+
+/**
+ * Appends of one turn of the event loop travel in one call: what a call costs in Redis and here is then shared by them.
+ * They stay appends of their own, each with its own outcome.
+ */
+export interface Appends {
+  /** Resolves with what became of it, as the script says. */
+  add(entries: readonly NewEvent[], once: AppendOptions['once'], digest: string): Promise<string>
+  /** Sends what has gathered, so that what is asked next comes after it. */
+  flush(): void
+  /** Resolves when nothing is under way any more. */
+  settled(): Promise<void>
+  /** Appends that have no answer yet. */
+  readonly waiting: number
+}
+
+// What one call may hold Redis up for: some ten milliseconds. Larger batches go alone.
+const most = { entries: 512, bytes: 512 * 1024 }
+
+export function createAppends(send: (number: string, args: readonly string[]) => Promise<readonly string[]>): Appends {
+  let gathered: Gathered = nothingYet()
+  let calls = 0
+  let waiting = 0
+  const underWay = new Set<Promise<void>>()
+
+  function flush(): void {
+    if (gathered.takers.length === 0) return
+    const { args, takers } = gathered
+    gathered = nothingYet()
+    calls += 1
+    const sent = send(String(calls), args)
+      .then(
+        (outcomes) => {
+          for (const [index, taker] of takers.entries()) taker.resolve(outcomes[index] as string)
+        },
+        (error) => {
+          for (const taker of takers) taker.reject(error)
+        },
+      )
+      .finally(() => {
+        waiting -= takers.length
+        underWay.delete(sent)
+      })
+    underWay.add(sent)
+  }
+
+  return {
+    add(entries, once, digest) {
+      const args = entries.flatMap(entryArguments)
+      const bytes = args.reduce((sum, { length }) => sum + length, 0)
+      if (gathered.entries + entries.length > most.entries || gathered.bytes + bytes > most.bytes) flush()
+      if (gathered.takers.length === 0) setImmediate(flush)
+      gathered.args.push(digest, once?.hash ?? '', String(entries.length))
+      for (const arg of args) gathered.args.push(arg)
+      gathered.entries += entries.length
+      gathered.bytes += bytes
+      waiting += 1
+      return new Promise((resolve, reject) => void gathered.takers.push({ resolve, reject }))
+    },
+    flush,
+    async settled() {
+      flush()
+      await Promise.all(underWay)
+    },
+    get waiting() {
+      return waiting
+    },
+  }
+}
+
+interface Gathered {
+  readonly args: string[]
+  readonly takers: { resolve(outcome: string): void; reject(error: unknown): void }[]
+  entries: number
+  bytes: number
+}
+
+function nothingYet(): Gathered {
+  return { args: [], takers: [], entries: 0, bytes: 0 }
+}

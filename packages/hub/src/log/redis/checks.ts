@@ -1,0 +1,39 @@
+import { RejoinError } from '@rejoin/protocol'
+
+/** What a server told about itself. */
+export interface ServerFacts {
+  /** Whether it writes what it is told to a file. */
+  readonly aof: boolean
+}
+
+/** Refuses servers on which the promise would not hold, with what to do about it. */
+export const checkServer = {
+  /** The answer of INFO, when the server is new enough. */
+  version(info: unknown): string {
+    const text = String(info)
+    const version = /^redis_version:(.*?)\r?$/m.exec(text)?.[1] ?? 'unknown'
+    if (Number.parseInt(version, 10) >= 7) return text
+    throw new RejoinError(`This Redis has version ${version}. The log needs 7.0 or later.`, { code: 'invalid-option' })
+  },
+
+  /** An evicted key would be an announced gap each, and the log's own state among them a new branch. */
+  policy(policy: string): void {
+    if (policy === 'noeviction') return
+    throw new RejoinError(
+      `Redis has maxmemory-policy ${policy} and would remove events when memory runs out. ` +
+        'Run CONFIG SET maxmemory-policy noeviction, or give the log a Redis of its own.',
+      { code: 'invalid-option' },
+    )
+  },
+}
+
+export const noAofWarning =
+  'Redis has appendonly no: a restart loses every event. Readers will be told, but set appendonly yes to keep them.'
+
+export function unavailable(reason: string, cause?: unknown): RejoinError {
+  return new RejoinError(`Redis cannot be used now: ${reason}. It is tried again; so can you.`, {
+    code: 'log-unavailable',
+    retryable: true,
+    ...(cause === undefined ? {} : { cause }),
+  })
+}

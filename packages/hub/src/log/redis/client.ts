@@ -1,0 +1,144 @@
+import { RejoinError } from '@rejoin/protocol'
+
+/**
+ * The caller's client: of `ioredis` or of `redis`, a single one or that of a Cluster. It only shows how to connect. The log
+ * makes connections of its own like it, which send nothing again by themselves: a command that was sent twice, or to
+ * another server than before, is the log's business.
+ */
+export type RedisClient = IoRedisClient | NodeRedisClient
+
+/** What is used of a client of the package `ioredis`. */
+export interface IoRedisClient {
+  duplicate(...options: never[]): unknown
+  call(command: string, ...args: string[]): Promise<unknown>
+}
+
+/** What is used of a client of the package `redis`. */
+export interface NodeRedisClient {
+  duplicate(options?: never): unknown
+  sendCommand(...args: never[]): Promise<unknown>
+}
+
+/** One connection. */
+export interface Connection {
+  /** Rejects when the connection ends before the answer. */
+  send(args: readonly string[]): Promise<unknown>
+  /** Ends it now; what is under way rejects. */
+  destroy(): void
+  /** Resolves when it is over, whoever ended it. */
+  readonly over: Promise<void>
+}
+
+export interface Connector {
+  connect(): Promise<Connection>
+}
+
+/**
+ * @param key - one of the log's keys: where to send a command in a Cluster
+ */
+export function connectorOf(client: RedisClient, key: string): Connector {
+  if ('call' in client && 'duplicate' in client) return { connect: () => connectIoRedis(client as never) }
+  if ('sendCommand' in client && 'duplicate' in client) return { connect: () => connectNodeRedis(client as never, key) }
+  throw new RejoinError('redisLog needs a client of the package ioredis or redis. Make one, and give it to redisLog.', {
+    code: 'invalid-option',
+  })
+}
+
+async function connectIoRedis(template: IoRedis): Promise<Connection> {
+  const alone = {
+    lazyConnect: true,
+    // Keys are named inside the script, where a prefix of the client would not reach them.
+    keyPrefix: '',
+    retryStrategy: () => null,
+    reconnectOnError: null,
+    autoResendUnfulfilledCommands: false,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: connectWithinMs,
+  }
+  const client = template.isCluster
+    ? template.duplicate([], {
+        lazyConnect: true,
+        keyPrefix: '',
+        clusterRetryStrategy: () => null,
+        maxRedirections: 3,
+        redisOptions: { connectTimeout: connectWithinMs },
+      })
+    : template.duplicate(alone)
+  const over = new Promise<void>((resolve) => void client.once('end', () => resolve()))
+  // Whoever waits for an answer hears of it; without a listener it would end the process.
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+  } catch (error) {
+    client.disconnect()
+    throw error
+  }
+  return {
+    over,
+    send: ([command = '', ...args]) => client.call(command, ...args),
+    destroy: () => client.disconnect(),
+  }
+}
+
+async function connectNodeRedis(template: NodeRedis, key: string): Promise<Connection> {
+  const isCluster = 'slots' in template
+  // Answers of the older protocol are lists; and keys are named inside the script, where a prefix would not reach them.
+  const plain = { RESP: 2, keyPrefix: '', disableOfflineQueue: true, maintNotifications: 'disabled' }
+  const socket = { ...template.options?.socket, reconnectStrategy: false, connectTimeout: connectWithinMs }
+  const client = isCluster
+    ? template.duplicate({ RESP: 2, defaults: { ...template.options?.defaults, ...plain } })
+    : template.duplicate({ socket, ...plain })
+  let end: () => void = () => undefined
+  const over = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  client.on('error', () => {
+    // That of a Cluster is over when one of its nodes is: it would hold commands back until that one is there again.
+    if (!isCluster || !client.isOpen) end()
+  })
+  client.once('end', end)
+  try {
+    await client.connect()
+  } catch (error) {
+    close(client)
+    throw error
+  }
+  return {
+    over,
+    send: isCluster ? (args) => client.sendCommand(key, false, [...args]) : (args) => client.sendCommand([...args]),
+    destroy() {
+      close(client)
+      end()
+    },
+  }
+}
+
+function close(client: NodeRedis): void {
+  // A client that has ended by itself refuses to be ended.
+  if (client.isOpen) client.destroy()
+}
+
+/** What the clients have in common is too little for a type that both are assignable to, so each is known by its own. */
+interface IoRedis {
+  readonly isCluster?: boolean
+  duplicate(...options: unknown[]): IoRedis
+  connect(): Promise<unknown>
+  disconnect(): void
+  call(command: string, ...args: string[]): Promise<unknown>
+  on(event: string, listener: () => void): unknown
+  once(event: string, listener: () => void): unknown
+}
+
+interface NodeRedis {
+  readonly isOpen: boolean
+  readonly options?: { readonly socket?: object; readonly defaults?: object }
+  duplicate(options: object): NodeRedis
+  connect(): Promise<unknown>
+  destroy(): void
+  sendCommand(...args: unknown[]): Promise<unknown>
+  on(event: string, listener: () => void): unknown
+  once(event: string, listener: () => void): unknown
+}
+
+const connectWithinMs = 2000

@@ -1,0 +1,158 @@
+import { createEpoch, type IdCodec, isAfter, RejoinError } from '@rejoin/protocol'
+import type { Environment } from '../../environment.ts'
+import { parseBranches } from './branches.ts'
+import { checkServer, type ServerFacts, unavailable } from './checks.ts'
+import type { Connection } from './client.ts'
+import { parsePlace, placeText } from './entry.ts'
+import { formatVersion, probe, type Script, type ScriptSettings, scriptFor } from './script/script.ts'
+import type { KnownState } from './state.ts'
+
+/** A connection whose server is known, with the script that only this server process knows. */
+export interface Greeted {
+  readonly connection: Connection
+  readonly script: Script
+}
+
+export interface GreetingOptions {
+  readonly settings: ScriptSettings
+  /** How ids are written, to be compared with what the log was made for. */
+  readonly ids: string
+  readonly codec: IdCodec
+  readonly state: KnownState
+  readonly environment: Environment
+  /** The time to date events with, '' for that of Redis. */
+  now(): string
+  /** Called once for each server process. */
+  onServer(facts: ServerFacts): void
+}
+
+/**
+ * Looks at the log over a new connection, or again over one that has shown that something is different, and opens a branch
+ * when it cannot be proved that the log still holds all it acknowledged.
+ *
+ * The proof is that the same process answers which answered before: what Redis keeps in memory is lost in no other way. A
+ * process that was started again, or a replica that took over, has another `run_id`.
+ */
+export function createGreeting(options: GreetingOptions): (connection: Connection) => Promise<Greeted> {
+  const { settings, ids, state, environment, now, onServer } = options
+  const logKey = `${settings.prefix}log`
+  const scripts = new Map<string, Script>()
+
+  async function greet(connection: Connection): Promise<Greeted> {
+    const run = fieldOf(checkServer.version(await ask(connection, probe, [])), 'run_id')
+    const isNew = !scripts.has(run)
+    const script = scripts.get(run) ?? scriptFor(settings, run, createEpoch(Math.random))
+    scripts.set(run, script)
+    const step = (...args: string[]) => ask(connection, script.source, args) as Promise<string[]>
+
+    for (let round = 0; round < rounds; round += 1) {
+      const hello = readHello(await step('hello'))
+      if (hello.run !== run) {
+        // The text has reached another process than the one it names. It must not be used any more.
+        scripts.delete(run)
+        throw unavailable('another server answers than a moment ago')
+      }
+      if (hello.role !== 'master') throw unavailable(`it is a ${hello.role}, which takes no events`)
+      checkServer.policy(hello.policy)
+      if (isNew && round === 0) onServer({ aof: hello.aof })
+      const lines = await bringUp(step, hello)
+      if (lines[0] === '!empty') continue
+      const stored = parseBranches(lines)
+      if (state.isOverrun(stored)) {
+        const again = await openBranch(step, stored.at(-1)?.epoch ?? '')
+        state.adopt(parseBranches(again))
+      } else {
+        state.adopt(stored)
+      }
+      return { connection, script }
+    }
+    throw unavailable('its log is removed again and again')
+  }
+
+  function bringUp(step: Step, hello: Hello): Promise<string[]> {
+    if (hello.logRun === '') {
+      return step('create', now(), newEpoch(), ids, state.seen ? placeText(state.seen) : '')
+    }
+    checkFormat(hello)
+    const last = parsePlace(hello.last)
+    const isProved =
+      hello.logRun === hello.run && hello.top === hello.last && !(state.seen && isAfter(state.seen, last))
+    return isProved ? step('history') : openBranch(step, hello.epoch, hello.top)
+  }
+
+  function openBranch(step: Step, epoch: string, top = ''): Promise<string[]> {
+    const places = [top, state.seen ? placeText(state.seen) : ''].filter((place) => place !== '')
+    const floor = places.reduce((a, b) => (isAfter(parsePlace(a), parsePlace(b)) ? a : b), '0-0')
+    return step('branch', now(), epoch, newEpoch(), floor)
+  }
+
+  function newEpoch(): string {
+    return createEpoch(environment.random)
+  }
+
+  function checkFormat({ version, ids: stored }: Hello): void {
+    if (version !== String(formatVersion)) {
+      refuse(
+        `The log under ${settings.prefix} has format ${version}, and this Rejoin writes format ${formatVersion}. ` +
+          'Use the version that made it, or choose another prefix.',
+      )
+    }
+    if (stored !== ids) {
+      refuse(
+        `The log under ${settings.prefix} writes ids as ${stored}, and was opened for ${ids}. ` +
+          'One event has one id for ever: open it with the codec it was made with, or choose another prefix.',
+      )
+    }
+  }
+
+  // EVAL and not SCRIPT LOAD: with a key, a Cluster sends it where the log is.
+  function ask(connection: Connection, source: string, args: readonly string[]): Promise<unknown> {
+    return connection.send(['EVAL', source, '1', logKey, ...args])
+  }
+
+  return greet
+}
+
+type Step = (...args: string[]) => Promise<string[]>
+
+// Each further one means that somebody emptied Redis between two commands.
+const rounds = 3
+
+interface Hello {
+  readonly run: string
+  readonly policy: string
+  readonly aof: boolean
+  readonly role: string
+  readonly logRun: string
+  readonly last: string
+  readonly epoch: string
+  readonly version: string
+  readonly ids: string
+  /** The newest id the feed has given out; '' when there is no feed. */
+  readonly top: string
+}
+
+function readHello(reply: readonly string[]): Hello {
+  const [
+    run = '',
+    ,
+    policy = '',
+    aof = '',
+    role = '',
+    logRun = '',
+    last = '',
+    epoch = '',
+    version = '',
+    ids = '',
+    top = '',
+  ] = reply
+  return { run, policy, aof: aof === '1', role, logRun, last, epoch, version, ids, top }
+}
+
+export function fieldOf(info: string, name: string): string {
+  return new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1] ?? ''
+}
+
+function refuse(message: string): never {
+  throw new RejoinError(message, { code: 'invalid-option' })
+}

@@ -1,0 +1,198 @@
+import { RejoinError } from '@rejoin/protocol'
+import { unavailable } from './checks.ts'
+import type { Connection, Connector } from './client.ts'
+import type { Greeted } from './greeting.ts'
+
+/** The connection over which a hub asks. It comes back by itself, and nothing waits longer than it may. */
+export interface Link {
+  /**
+   * Runs one step of the script. What fails because the connection or the server is gone is tried again on the next one:
+   * steps may be sent twice. Rejects with `log-unavailable` when there was no answer in time; what it was to do may have
+   * been done.
+   */
+  step(...args: string[]): Promise<Reply>
+  /** A connection of its own, greeted. */
+  open(): Promise<Greeted>
+  /** Looks at the log anew, over the given connection. */
+  greetAgain(greeted: Greeted): Promise<Greeted>
+  /** The command itself, without a step, over the current connection. */
+  send(...args: string[]): Promise<unknown>
+  close(): void
+}
+
+export type Reply = readonly (string | Reply)[]
+
+export interface LinkOptions {
+  readonly connector: Connector
+  readonly logKey: string
+  readonly answerWithinMs: number
+  greet(connection: Connection): Promise<Greeted>
+  /** Mends what was removed by hand. */
+  readonly repairStep: string
+}
+
+export function createLink({ connector, logKey, answerWithinMs, greet, repairStep }: LinkOptions): Link {
+  let current: Promise<Greeted> | undefined
+  let failures = 0
+  let closed = false
+
+  function ready(): Promise<Greeted> {
+    if (!current) {
+      const attempt = (failures === 0 ? open() : pause(backoff(failures)).then(open)).then(
+        (greeted) => {
+          failures = 0
+          void greeted.connection.over.then(() => drop(attempt))
+          return greeted
+        },
+        (error) => {
+          failures += 1
+          drop(attempt)
+          throw error
+        },
+      )
+      current = attempt
+    }
+    return current
+  }
+
+  function drop(attempt: Promise<Greeted> | undefined): void {
+    if (attempt && current === attempt) current = undefined
+  }
+
+  async function open(): Promise<Greeted> {
+    if (closed) throw closedError()
+    let connection: Connection | undefined
+    try {
+      return await within(answerWithinMs, async () => {
+        connection = await connector.connect()
+        return await greet(connection)
+      })
+    } catch (error) {
+      connection?.destroy()
+      throw asUnavailable(error)
+    }
+  }
+
+  async function step(...args: string[]): Promise<Reply> {
+    const deadline = performance.now() + answerWithinMs
+    for (let attempt = 1; ; attempt += 1) {
+      if (closed) throw closedError()
+      const taken = ready()
+      const greeted = await limited(taken, deadline)
+      const mayTryAgain = attempt < attempts && performance.now() < deadline
+      let reply: Reply
+      try {
+        const sent = greeted.connection.send(['EVALSHA', greeted.script.sha, '1', logKey, ...args])
+        reply = (await limited(sent, deadline)) as Reply
+      } catch (error) {
+        const reason = reasonOf(error)
+        // Also when the script itself fails: something was changed by hand that it did not expect.
+        if ((reason === 'NOSCRIPT' || reason === 'ERR') && mayTryAgain) {
+          await renew(taken, greeted)
+          continue
+        }
+        if (!refusals.has(reason)) {
+          // It is gone, or it hangs, or it is not the master any more.
+          drop(taken)
+          greeted.connection.destroy()
+          if (mayTryAgain && !isLate(error)) continue
+        }
+        throw asUnavailable(error)
+      }
+      const [why] = reply
+      if (typeof why !== 'string' || !why.startsWith('!')) return reply
+      if (!mayTryAgain) throw unavailable(`its log is not in order (${why.slice(1)})`)
+      if (why === '!damaged') await limited(repair(greeted), deadline)
+      else await renew(taken, greeted)
+    }
+  }
+
+  /** One look for all who were told to look again. */
+  async function renew(taken: Promise<Greeted>, greeted: Greeted): Promise<void> {
+    if (current !== taken) return
+    const again = greetAgain(greeted).catch((error) => {
+      drop(again)
+      greeted.connection.destroy()
+      throw error
+    })
+    current = again
+    void greeted.connection.over.then(() => drop(again))
+    await again
+  }
+
+  async function greetAgain(greeted: Greeted): Promise<Greeted> {
+    try {
+      return await within(answerWithinMs, () => greet(greeted.connection))
+    } catch (error) {
+      throw asUnavailable(error)
+    }
+  }
+
+  function repair({ connection, script }: Greeted): Promise<unknown> {
+    return connection.send(['EVALSHA', script.sha, '1', logKey, repairStep])
+  }
+
+  return {
+    step,
+    open,
+    greetAgain,
+    async send(...args) {
+      const { connection } = await ready()
+      return within(answerWithinMs, () => connection.send(args))
+    },
+    close() {
+      closed = true
+      void current?.then(
+        ({ connection }) => connection.destroy(),
+        () => undefined,
+      )
+    },
+  }
+}
+
+// A step that is told to look again, or meets a server that is going, is tried this often in all.
+const attempts = 5
+
+/** What the server refuses for reasons of its own, over a connection that is well. */
+const refusals = new Set(['OOM', 'MISCONF', 'NOPERM', 'WRONGTYPE', 'ERR', 'BUSY', 'NOREPLICAS', 'NOSCRIPT'])
+
+function reasonOf(error: unknown): string {
+  return /^[A-Z]+(?= )/.exec((error as Error)?.message ?? '')?.[0] ?? ''
+}
+
+class Late extends Error {}
+
+function isLate(error: unknown): boolean {
+  return error instanceof Late
+}
+
+/** Times of a connection are those of the machine, not those of the hub's environment: the other end has no other. */
+export async function within<Result>(ms: number, task: () => Promise<Result>): Promise<Result> {
+  return limited(task(), performance.now() + ms)
+}
+
+function limited<Result>(work: Promise<Result>, deadline: number): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Late('no answer in time')), Math.max(0, deadline - performance.now()))
+    timer.unref()
+    work.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, ms).unref())
+}
+
+/** Grows to a second: who waits for the next try waits no longer than that. */
+export function backoff(failures: number): number {
+  return Math.min(1000, 25 * 2 ** Math.min(failures, 6)) * (0.5 + Math.random() / 2)
+}
+
+export function asUnavailable(error: unknown): RejoinError {
+  if (error instanceof RejoinError) return error
+  return unavailable((error as Error)?.message ?? String(error), error)
+}
+
+export function closedError(): RejoinError {
+  return new RejoinError('The log is closed. Publish and subscribe before closing the hub.', { code: 'closed' })
+}

@@ -1,0 +1,404 @@
+import { createHash } from 'node:crypto'
+import {
+  createEpoch,
+  createIdFormats,
+  type History,
+  type IdCodec,
+  type IdFormats,
+  isAfter,
+  isPattern,
+  latest,
+  type Position,
+  prefixOf,
+  RejoinError,
+  ulid,
+} from '@rejoin/protocol'
+import type { Cancel, Environment } from '../../environment.ts'
+import type {
+  Appended,
+  AppendOptions,
+  Log,
+  LogEvent,
+  LogSource,
+  NewEvent,
+  Page,
+  PageLimit,
+  Place,
+  Tail,
+  TailBatch,
+  Window,
+  WindowOptions,
+} from '../contract.ts'
+import { channelEnded } from '../ended.ts'
+import type { IdempotencyOptions, Once } from '../idempotency.ts'
+import { idsOf } from '../lmdb/format.ts'
+import { tooMuch } from '../retained.ts'
+import { sumWindows, windowOf } from '../window.ts'
+import { createAppends } from './appends.ts'
+import { parseBranches } from './branches.ts'
+import { noAofWarning, type ServerFacts } from './checks.ts'
+import { connectorOf, type RedisClient } from './client.ts'
+import { bodyOf, parseEvents, parsePlace, placeText } from './entry.ts'
+import { createGreeting } from './greeting.ts'
+import { closedError, createLink, type Link, type Reply } from './link.ts'
+import { readPage } from './read.ts'
+import { type KnownChannel, registryOf, windowsOf } from './registry.ts'
+import type { ScriptSettings } from './script/script.ts'
+import { createKnownState, type KnownState } from './state.ts'
+import { startSweep } from './sweep.ts'
+import { followFeed } from './tail.ts'
+
+export type { IoRedisClient, NodeRedisClient, RedisClient } from './client.ts'
+
+export interface RedisLogOptions {
+  /**
+   * Under which name the log is kept. Hubs with the same one share a log. All keys start with it, in braces, so that they
+   * lie in one slot of a Redis Cluster.
+   * @defaultValue 'rejoin'
+   */
+  prefix?: string
+  /**
+   * What each channel keeps. The same for all hubs of a log: each applies its own.
+   * @defaultValue 1,000 events, 1 hour, 16 MiB
+   */
+  window?: WindowOptions
+  /** What is kept of all channels together, for hubs that were away and for readers of patterns. */
+  feed?: FeedOptions
+  /**
+   * How ids are written. Fixed when the log is made: it is refused to open with another.
+   * @defaultValue ulid()
+   */
+  codec?: IdCodec
+  /**
+   * How long an empty channel is remembered, in milliseconds. Forgetting one costs an announced gap to readers of unknown
+   * channels whose cursor is older than that, and frees about 250 bytes of Redis.
+   * @defaultValue 2592000000 (30 days)
+   */
+  forgetAfterMs?: number
+  /** For how long and how many publishes a repeated `Idempotency-Key` is recognised, over all hubs. */
+  idempotency?: IdempotencyOptions
+  /**
+   * How long Redis may take to answer, in milliseconds. After that a publish fails with `log-unavailable`, and the
+   * connection is given up.
+   * @defaultValue 5000
+   */
+  answerWithinMs?: number
+  /**
+   * Whose time events are dated with. `redis`: one clock for all hubs. `hub`: that of the hub which appends, for tests with
+   * a clock of their own.
+   * @defaultValue 'redis'
+   */
+  clock?: 'redis' | 'hub'
+  /**
+   * Called with what is worth a look, such as a Redis that keeps nothing over a restart.
+   * @defaultValue process.emitWarning
+   */
+  onWarning?: (message: string) => void
+}
+
+export interface FeedOptions {
+  /**
+   * Age in milliseconds at which an entry is let go. A hub that was away for longer sends its readers back to their
+   * windows; a pattern that is read from further back costs a look at each of its channels.
+   * @defaultValue 300000
+   */
+  maxAgeMs?: number
+  /**
+   * Bytes of entries kept, whatever their age. Redis needs about as much memory.
+   * @defaultValue 268435456
+   */
+  maxBytes?: number
+}
+
+/**
+ * A log in Redis, 7.0 or later, shared by any number of hubs: each gives the same ids and the same promise.
+ *
+ * @param client - of the package `ioredis` or `redis`, also that of a Cluster. The log connects like it does, with two
+ *   connections of its own, and does not use or close the client itself.
+ */
+export function redisLog(client: RedisClient, options: RedisLogOptions = {}): LogSource {
+  const { prefix = 'rejoin', clock = 'redis', codec = ulid() } = options
+  if (!/^[^{}\s]+$/.test(prefix)) refuse(`prefix is ${JSON.stringify(prefix)}. Use a name without braces and spaces.`)
+  if (clock !== 'redis' && clock !== 'hub') refuse(`clock is ${JSON.stringify(clock)}. Choose 'redis' or 'hub'.`)
+  const numbers = { feed: { maxAgeMs: 300_000, maxBytes: 256 * 1024 * 1024, ...options.feed }, answerWithinMs: 5000 }
+  const checked = { ...numbers.feed, answerWithinMs: options.answerWithinMs ?? numbers.answerWithinMs }
+  for (const [name, value] of Object.entries(checked)) {
+    if (!(value >= 1)) refuse(`${name} is ${value}. Give a number of 1 or more, or leave it out.`)
+  }
+  const window = windowOf(options.window, { maxEvents: 1000, maxAgeMs: 3_600_000, maxBytes: 16 * 1024 * 1024 })
+  const connector = connectorOf(client, `{${prefix}}:log`)
+  return {
+    name: 'redis',
+    async open(environment) {
+      const formats = createIdFormats([{ codec }])
+      const settings: ScriptSettings = {
+        prefix: `{${prefix}}:`,
+        writer: createEpoch(Math.random) + createEpoch(Math.random),
+        range: formats.range,
+        window,
+        feed: numbers.feed,
+        idempotency: { maxAgeMs: 24 * 3_600_000, maxKeys: 100_000, ...options.idempotency },
+        forgetAfterMs: options.forgetAfterMs ?? 30 * 24 * 3_600_000,
+      }
+      const state = createKnownState()
+      const now = () => (clock === 'hub' ? String(Math.max(0, Math.floor(environment.now()))) : '')
+      const onServer = ({ aof }: ServerFacts) => {
+        if (!aof) (options.onWarning ?? process.emitWarning)(noAofWarning)
+      }
+      const greet = createGreeting({ settings, ids: idsOf(codec), codec, state, environment, now, onServer })
+      const logKey = `${settings.prefix}log`
+      const link = createLink({
+        ...{ connector, logKey, greet },
+        answerWithinMs: checked.answerWithinMs,
+        repairStep: 'repair',
+      })
+      try {
+        const head = await link.step('head', '')
+        state.see(parsePlace(head[0] as string))
+        const durability = await durabilityOf(link)
+        return new RedisLog({ link, state, settings, formats, durability, now, environment })
+      } catch (error) {
+        link.close()
+        throw error
+      }
+    },
+  }
+}
+
+interface Parts {
+  readonly link: Link
+  readonly state: KnownState
+  readonly settings: ScriptSettings
+  readonly formats: IdFormats
+  readonly durability: 'memory' | 'os' | 'disk'
+  readonly environment: Environment
+  now(): string
+}
+
+class RedisLog implements Log {
+  readonly name = 'redis'
+  readonly durability: 'memory' | 'os' | 'disk'
+  readonly window: Required<WindowOptions>
+  readonly formats: IdFormats
+
+  readonly #link: Link
+  readonly #state: KnownState
+  readonly #settings: ScriptSettings
+  readonly #now: () => string
+  readonly #stopSweep: Cancel
+  readonly #tails = new Set<Tail>()
+  readonly #appends = createAppends((number, args) => this.#send(number, args))
+  /** The last appends. The script recognises a call that is sent again; who asks this log again is recognised here. */
+  readonly #tokens = new Map<string, Promise<Appended>>()
+  #closed = false
+
+  constructor({ link, state, settings, formats, durability, now, environment }: Parts) {
+    this.#link = link
+    this.#state = state
+    this.#settings = settings
+    this.#now = now
+    this.durability = durability
+    this.window = settings.window
+    this.formats = formats
+    this.#stopSweep = startSweep(this.#ask, environment, settings.window.maxAgeMs)
+  }
+
+  get history(): History {
+    return this.#state.history
+  }
+
+  async append(entries: readonly NewEvent[], { token, once }: AppendOptions): Promise<Appended> {
+    this.#assertOpen()
+    if (entries.length === 0) return { places: [], repeated: false }
+    const earlier = this.#tokens.get(token)
+    if (earlier) return { places: (await earlier).places, repeated: true }
+    if (this.#appends.waiting >= mostWaiting) {
+      throw new RejoinError(`${mostWaiting} publishes wait for Redis. Try again when some are done.`, {
+        code: 'log-unavailable',
+        retryable: true,
+      })
+    }
+    const appended = this.#appends.add(entries, once, once ? digestOf(once) : '').then((outcome): Appended => {
+      const [what = '', first = '', at] = outcome.split(' ')
+      if (what !== 'appended' && what !== 'repeated') throw refusal(what, outcome.slice(what.length + 1))
+      const places = placesFrom(parsePlace(first), Number(at), entries.length, this.formats.range.maxSeq)
+      this.#state.see((places.at(-1) as Place).position)
+      return { places, repeated: what === 'repeated' }
+    })
+    this.#tokens.set(token, appended)
+    if (this.#tokens.size > tokensKept) this.#tokens.delete(this.#tokens.keys().next().value as string)
+    return appended
+  }
+
+  async #send(number: string, args: readonly string[]): Promise<readonly string[]> {
+    const [epoch, outcomes] = (await this.#ask('append', number, ...args)) as [string, string]
+    if (epoch !== this.#state.epoch) await this.#refresh()
+    return outcomes.split('\n')
+  }
+
+  async invalidate(channel: string): Promise<LogEvent> {
+    return this.#mark('invalidate', channel)
+  }
+
+  async end(channel: string): Promise<LogEvent> {
+    return this.#mark('end', channel)
+  }
+
+  async #mark(step: 'invalidate' | 'end', channel: string): Promise<LogEvent> {
+    this.#assertOpen()
+    this.#appends.flush()
+    const entry = { channel, type: '', data: '' }
+    const [place = '', at, previous = '', epoch] = (await this.#ask(
+      step,
+      channel,
+      bodyOf(step === 'end' ? 'z' : 'i', entry),
+    )) as string[]
+    const position = parsePlace(place)
+    await this.#met(position, epoch as string)
+    const kind = step === 'end' ? 'end' : 'invalidation'
+    return { kind, ...entry, position, at: Number(at), previous: parsePlace(previous) }
+  }
+
+  async read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
+    this.#assertOpen()
+    return readPage(this.#ask, names, { after, through, limit })
+  }
+
+  async windows(names: readonly string[]): Promise<readonly Window[]> {
+    this.#assertOpen()
+    const channels = names.filter((name) => !isPattern(name))
+    const known = await windowsOf(this.#ask, channels)
+    const windows = new Map(known.channels.map((channel) => [channel.channel, this.#windowOf(channel)]))
+    for (const name of names.filter(isPattern)) {
+      const below = await registryOf(this.#ask, prefixOf(name))
+      const unknown = {
+        channel: name,
+        events: 0,
+        bytes: 0,
+        trimmedThrough: latest(below.forgottenThrough, this.#state.base),
+      }
+      windows.set(name, sumWindows(unknown, below.channels))
+    }
+    return names.map((name) => windows.get(name) as Window)
+  }
+
+  #windowOf({ newestPlace: _newest, voidThrough: _void, ...window }: KnownChannel): Window {
+    return { ...window, trimmedThrough: latest(window.trimmedThrough, this.#state.base) }
+  }
+
+  async retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined> {
+    this.#assertOpen()
+    const asked = names.map((name) => (isPattern(name) ? `*${prefixOf(name)}` : name))
+    const [found, flat] = await this.#link.step('retained', this.#seen, ...asked)
+    if (found === 'many') return undefined
+    return parseEvents(flat as string[]).sort((a, b) => (isAfter(a.position, b.position) ? 1 : -1))
+  }
+
+  async tail(after: Position, onBatch: (batch: TailBatch) => void): Promise<Tail> {
+    this.#assertOpen()
+    const tail = await followFeed({
+      ...{ link: this.#link, state: this.#state, prefix: this.#settings.prefix, after, onBatch },
+      refresh: () => this.#refresh(),
+      onContact: () => undefined,
+    })
+    this.#tails.add(tail)
+    return {
+      close: () => {
+        this.#tails.delete(tail)
+        tail.close()
+      },
+    }
+  }
+
+  async head(): Promise<Position> {
+    this.#assertOpen()
+    const [last, epoch] = (await this.#link.step('head', this.#seen)) as [string, string]
+    const position = parsePlace(last)
+    await this.#met(position, epoch)
+    return position
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    this.#stopSweep()
+    for (const tail of this.#tails) tail.close()
+    // What was published before the close is stored and answered like everything else.
+    await this.#appends.settled()
+    this.#link.close()
+  }
+
+  readonly #ask = (step: string, ...args: string[]): Promise<Reply> =>
+    this.#link.step(step, this.#seen, this.#now(), ...args)
+
+  get #seen(): string {
+    return this.#state.seen ? placeText(this.#state.seen) : ''
+  }
+
+  /** A place of the log, on a branch that may have been opened by another hub. */
+  async #met(position: Position, epoch: string): Promise<void> {
+    if (epoch !== this.#state.epoch) await this.#refresh()
+    this.#state.see(position)
+  }
+
+  async #refresh(): Promise<void> {
+    this.#state.adopt(parseBranches((await this.#link.step('history')) as string[]))
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw closedError()
+  }
+}
+
+// At 20,000 a second, half a second's worth: who comes later is better told at once.
+const mostWaiting = 10_000
+const tokensKept = 1000
+
+/** All entries of an append share their time, so one place tells the others. */
+function placesFrom(first: Position, at: number, count: number, maxSeq: number): Place[] {
+  const places: Place[] = []
+  for (let { ms, seq } = first; places.length < count; ) {
+    places.push({ position: { ms, seq }, at })
+    if (seq < maxSeq) {
+      seq += 1
+    } else {
+      ms += 1
+      seq = 0
+    }
+  }
+  return places
+}
+
+function refusal(outcome: string, channel: string): RejoinError {
+  switch (outcome) {
+    case 'ended':
+      return channelEnded(channel)
+    case 'full':
+      return tooMuch(channel)
+    case 'key-reused':
+      return new RejoinError('This Idempotency-Key was used for another publish. Use a new key for a new event.', {
+        code: 'key-reused',
+      })
+    default:
+      return new RejoinError('The log has used all places of its counter. Start a new log.', { code: 'too-large' })
+  }
+}
+
+/** How safe an answered publish is. Where the server does not say how it flushes, the weaker is assumed. */
+async function durabilityOf(link: Link): Promise<'memory' | 'os' | 'disk'> {
+  const config = async (name: string) => {
+    const reply = await link.send('CONFIG', 'GET', name).catch(() => undefined)
+    return Array.isArray(reply) ? String(reply[1]) : undefined
+  }
+  if ((await config('appendonly')) === 'no') return 'memory'
+  return (await config('appendfsync')) === 'always' ? 'disk' : 'os'
+}
+
+function digestOf({ scope, key }: Once): string {
+  // A line break is in no header and no subject, so no two pairs meet.
+  return createHash('sha256').update(`${scope}\n${key}`).digest('base64url').slice(0, 22)
+}
+
+function refuse(message: string): never {
+  throw new RejoinError(message, { code: 'invalid-option' })
+}

@@ -1,0 +1,150 @@
+import { isAfter, isPattern, latest, type Position, prefixOf } from '@rejoin/protocol'
+import { byteCost } from '../channel-ring.ts'
+import type { Gap, LogEvent, Page, PageLimit } from '../contract.ts'
+import { mergeInOrder } from '../in-order.ts'
+import { parseEvents, parsePlace, placeText } from './entry.ts'
+import type { Reply } from './link.ts'
+import { type Ask, registryOf } from './registry.ts'
+
+export interface Range {
+  readonly after: Position
+  readonly through: Position
+  readonly limit: PageLimit
+}
+
+/** What one name has in a range, up to where that is known; or what it has lost. */
+type NameRead = { readonly events: readonly LogEvent[]; readonly completeThrough: Position } & Lost
+
+interface Lost {
+  /** Through where it has let go of something. Behind the start of the range, that is a gap. */
+  readonly trimmedThrough: Position
+  readonly forced: boolean
+}
+
+/** One page of several channels and patterns. */
+export async function readPage(ask: Ask, names: readonly string[], range: Range): Promise<Page> {
+  const { after, through, limit } = range
+  const channels = names.filter((name) => !isPattern(name))
+  const patterns = names.filter(isPattern)
+  const reads = new Map<string, NameRead>()
+  const found = await Promise.all([
+    readChannels(ask, channels, range),
+    ...patterns.map(async (name) => [await readPattern(ask, prefixOf(name), range)]),
+  ])
+  for (const [index, read] of found.flat().entries()) reads.set([...channels, ...patterns][index] as string, read)
+  const gap = gapOf(names, reads, after)
+  if (gap) return { events: [], completeThrough: after, gap }
+  return mergeReads([...reads.values()], through, limit)
+}
+
+function gapOf(names: readonly string[], reads: ReadonlyMap<string, NameRead>, after: Position): Gap | undefined {
+  const lost = names.filter((name) => isAfter((reads.get(name) as NameRead).trimmedThrough, after))
+  if (lost.length === 0) return undefined
+  const all = [...reads.values()]
+  return {
+    channels: lost,
+    reason: all.some(({ forced }) => forced) ? 'forced' : 'expired',
+    wholeAfter: all.map(({ trimmedThrough }) => trimmedThrough).reduce(latest),
+  }
+}
+
+function mergeReads(reads: readonly NameRead[], through: Position, limit: PageLimit): Page {
+  const end = reads.reduce(
+    (end, { completeThrough }) => (isAfter(end, completeThrough) ? completeThrough : end),
+    through,
+  )
+  const events: LogEvent[] = []
+  let bytes = 0
+  for (const event of mergeInOrder(reads.map(({ events }) => ({ items: events, from: 0, to: events.length })))) {
+    if (isAfter(event.position, end)) break
+    events.push(event)
+    bytes += byteCost(event)
+    if (events.length >= limit.events || bytes >= limit.bytes) return { events, completeThrough: event.position }
+  }
+  return { events, completeThrough: end }
+}
+
+async function readChannels(ask: Ask, channels: readonly string[], range: Range): Promise<NameRead[]> {
+  if (channels.length === 0) return []
+  const reply = await ask('read', ...rangeArguments(range), ...channels)
+  return reply.map((channel) => readChannel(channel as Reply, range))
+}
+
+function readChannel(reply: Reply, { after, through }: Range): NameRead {
+  const [newest, trimmed, voided, cut, flat] = reply as [string, string, string, string, string[]]
+  const trimmedThrough = parsePlace(trimmed)
+  const forced = isAfter(parsePlace(voided), after)
+  const events = parseEvents(flat)
+  if (isAfter(trimmedThrough, after)) return { events: [], completeThrough: after, trimmedThrough, forced }
+  const isWhole = (event: LogEvent, index: number) =>
+    !isAfter(event.previous, events[index - 1]?.position ?? latest(after, trimmedThrough))
+  const hole = events.findIndex((event, index) => !isWhole(event, index))
+  // Somebody has removed what the event names as its predecessor. What is before the hole is whole, and served first.
+  if (hole === 0) return holeBehind((events[0] as LogEvent).previous, after)
+  if (hole > 0)
+    return { events: events.slice(0, hole), completeThrough: endOf(events[hole - 1]), trimmedThrough, forced }
+  if (cut === '1') return { events, completeThrough: endOf(events.at(-1)), trimmedThrough, forced }
+  const last = events.at(-1)?.position ?? after
+  const isMissing = isAfter(parsePlace(newest), last) && !isAfter(parsePlace(newest), through)
+  if (!isMissing) return { events, completeThrough: through, trimmedThrough, forced }
+  if (events.length === 0) return holeBehind(parsePlace(newest), after)
+  return { events, completeThrough: last, trimmedThrough, forced }
+}
+
+function endOf(event: LogEvent | undefined): Position {
+  return (event as LogEvent).position
+}
+
+function holeBehind(trimmedThrough: Position, after: Position): NameRead {
+  return { events: [], completeThrough: after, trimmedThrough, forced: false }
+}
+
+/**
+ * What the channels of a pattern have: from the feed, in which only channels with news are met. Where the feed does not
+ * reach back far enough, the registry says which channels have something.
+ */
+async function readPattern(ask: Ask, prefix: string, range: Range): Promise<NameRead> {
+  const [found, ...rest] = await ask('search', ...rangeArguments(range), prefix)
+  if (found === 'far') return readBelow(ask, prefix, range)
+  const [trimmed, voided, complete, flat] = rest as [string, string, string, string[]]
+  return {
+    events: parseEvents(flat),
+    completeThrough: parsePlace(complete),
+    trimmedThrough: parsePlace(trimmed),
+    forced: isAfter(parsePlace(voided), range.after),
+  }
+}
+
+async function readBelow(ask: Ask, prefix: string, range: Range): Promise<NameRead> {
+  const { after, through, limit } = range
+  const { channels, forgottenThrough } = await registryOf(ask, prefix)
+  const changed = channels.filter(({ newestPlace }) => isAfter(newestPlace, after))
+  const trimmedThrough = changed.reduce((place, channel) => latest(place, channel.trimmedThrough), forgottenThrough)
+  const forced = changed.some(({ voidThrough }) => isAfter(voidThrough, after))
+  if (isAfter(trimmedThrough, after)) return { events: [], completeThrough: after, trimmedThrough, forced }
+  let page: NameRead = { events: [], completeThrough: through, trimmedThrough, forced }
+  for (let index = 0; index < changed.length; index += channelsAtATime) {
+    const some = changed.slice(index, index + channelsAtATime).map(({ channel }) => channel)
+    // Behind the end of the page so far nothing is needed.
+    const reads = await readChannels(ask, some, { after, through: page.completeThrough, limit })
+    const lost = reads.filter((read) => isAfter(read.trimmedThrough, after))
+    if (lost.length > 0) {
+      const places = lost.map((read) => read.trimmedThrough)
+      const isForced = lost.some((read) => read.forced)
+      return { events: [], completeThrough: after, trimmedThrough: places.reduce(latest), forced: isForced }
+    }
+    page = { ...mergeReads([page, ...reads], page.completeThrough, limit), trimmedThrough, forced }
+  }
+  return page
+}
+
+const channelsAtATime = 50
+
+function rangeArguments({ after, through, limit }: Range): string[] {
+  return [placeText(after), placeText(through), bound(limit.events), bound(limit.bytes)]
+}
+
+// Lua reads no Infinity.
+function bound(value: number): string {
+  return String(Math.min(value, Number.MAX_SAFE_INTEGER))
+}

@@ -1,0 +1,64 @@
+import type { Position } from '@rejoin/protocol'
+import type { Window } from '../contract.ts'
+import { parsePlace } from './entry.ts'
+import type { Reply } from './link.ts'
+
+/** Runs a step with what every step is given: how far this hub has seen, and what time it is. */
+export type Ask = (step: string, ...args: string[]) => Promise<Reply>
+
+/** What is known of a channel: its window, and its newest place, which outlives its events. */
+export interface KnownChannel extends Window {
+  /** Of its last event or invalidation. */
+  readonly newestPlace: Position
+  readonly voidThrough: Position
+}
+
+export interface Registry {
+  readonly channels: readonly KnownChannel[]
+  /** Stands for every channel that is not known. */
+  readonly forgottenThrough: Position
+}
+
+/** All channels that start with a prefix. A million of them are 2,000 questions, so nobody asks without need. */
+export async function registryOf(ask: Ask, prefix: string): Promise<Registry> {
+  const channels: KnownChannel[] = []
+  for (let behind = ''; ; ) {
+    const [forgotten, next, ...windows] = await ask('registry', prefix, behind)
+    for (const window of windows) channels.push(parseWindow(window as string[]))
+    behind = next as string
+    if (behind === '') return { channels, forgottenThrough: parsePlace(forgotten as string) }
+  }
+}
+
+/** Of channels by name, in the order asked for. */
+export async function windowsOf(ask: Ask, names: readonly string[]): Promise<Registry> {
+  const [forgotten, ...windows] = await ask('windows', ...names)
+  return {
+    channels: windows.map((window) => parseWindow(window as string[])),
+    forgottenThrough: parsePlace(forgotten as string),
+  }
+}
+
+function parseWindow(fields: readonly string[]): KnownChannel {
+  const [
+    channel = '',
+    events,
+    bytes,
+    trimmed = '',
+    oldest = '',
+    newest = '',
+    ended = '',
+    newestPlace = '',
+    voided = '',
+  ] = fields
+  return {
+    channel,
+    events: Number(events),
+    bytes: Number(bytes),
+    trimmedThrough: parsePlace(trimmed),
+    newestPlace: parsePlace(newestPlace),
+    voidThrough: parsePlace(voided),
+    ...(oldest ? { oldest: parsePlace(oldest), newest: parsePlace(newest) } : {}),
+    ...(ended ? { ended: parsePlace(ended) } : {}),
+  }
+}

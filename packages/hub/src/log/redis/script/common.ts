@@ -1,0 +1,183 @@
+/**
+ * Lua that all steps share: places, what is kept of a channel, and how an entry is laid down. Places are texts, `ms-seq`, as
+ * Redis writes the ids of stream entries; a number of Lua holds 53 bits, and both halves are below that.
+ */
+export const common = String.raw`
+local function split(place)
+  local ms, seq = string.match(place, '^(%d+)-(%d+)$')
+  return tonumber(ms), tonumber(seq)
+end
+
+-- Numbers are written with 14 digits, which is enough for milliseconds until the year 5138.
+local function text(ms, seq)
+  return ms .. '-' .. seq
+end
+
+local function isAfter(a, b)
+  if a == b then return false end
+  local aMs, aSeq = split(a)
+  local bMs, bSeq = split(b)
+  return aMs > bMs or (aMs == bMs and aSeq > bSeq)
+end
+
+local function latest(a, b)
+  if isAfter(a, b) then return a end
+  return b
+end
+
+-- One clock for all hubs, unless a test brings its own.
+local function clock(given)
+  if given ~= '' then return tonumber(given) end
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local function nextPlace(last, now)
+  local ms, seq = split(last)
+  if not hybrid then
+    if seq >= maxSeq then return nil end
+    return text(0, seq + 1)
+  end
+  if now < minMs then now = minMs end
+  if now > ms then return text(now, 0) end
+  if seq < maxSeq then return text(ms, seq + 1) end
+  return text(ms + 1, 0)
+end
+
+local function streamOf(channel) return prefix .. 'c:' .. channel end
+local function retainedOf(channel) return prefix .. 'r:' .. channel end
+
+-- The log's own state; or nil and why it cannot be worked on: the caller has to look at the log anew.
+local function openLog(seen)
+  local found = redis.call('HMGET', logKey, 'run', 'last', 'epoch', 'fed', 'forgotten', 'channels', 'tidied', 'tidiedFed')
+  if not found[1] then return nil, { '!empty' } end
+  if found[1] ~= run then return nil, { '!run' } end
+  -- The caller has seen a place that this log has not come to: it was rolled back under the same process.
+  if seen ~= '' and isAfter(seen, found[2]) then return nil, { '!behind' } end
+  return {
+    last = found[2], epoch = found[3], fed = tonumber(found[4]), forgotten = found[5],
+    channels = tonumber(found[6]), tidied = tonumber(found[7]), tidiedFed = tonumber(found[8]),
+  }
+end
+
+local function unpackChannel(packed)
+  local newest, trimmed, void, total, base, count, oldestAt, emptySince, retained, ended =
+    string.match(packed, '^(%S+) (%S+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+)$')
+  return {
+    newest = newest, trimmed = trimmed, void = void, total = tonumber(total), base = tonumber(base),
+    count = tonumber(count), oldestAt = tonumber(oldestAt), emptySince = tonumber(emptySince),
+    retained = tonumber(retained), ended = ended,
+  }
+end
+
+local function packChannel(it)
+  return it.newest .. ' ' .. it.trimmed .. ' ' .. it.void .. ' ' .. it.total .. ' ' .. it.base .. ' ' .. it.count .. ' '
+    .. it.oldestAt .. ' ' .. it.emptySince .. ' ' .. it.retained .. ' ' .. it.ended
+end
+
+local function unknownChannel(log)
+  -- A channel that comes back after it was forgotten must not look as if it had never lost anything.
+  return {
+    newest = '0-0', trimmed = log.forgotten, void = '0-0', total = 0, base = 0, count = 0, oldestAt = 0,
+    emptySince = 0, retained = 0, ended = '-', isNew = true,
+  }
+end
+
+local function openChannel(log, channel)
+  local packed = redis.call('HGET', channelsKey, channel)
+  if packed then return unpackChannel(packed) end
+  return unknownChannel(log)
+end
+
+local function saveChannel(log, channel, it)
+  if it.isNew then
+    redis.call('ZADD', namesKey, 0, channel)
+    log.channels = log.channels + 1
+    redis.call('HSET', logKey, 'channels', log.channels)
+    it.isNew = nil
+  end
+  redis.call('HSET', channelsKey, channel, packChannel(it))
+  it.isChanged = nil
+end
+
+-- What stands before the first line break of an entry.
+local function headerOf(id, value)
+  local fedAfter, previous, late, total, fed = string.match(value, '^(%S+) (%S+) (%S+) (%d+) (%d+)\n')
+  local at
+  if hybrid then
+    at = split(id) - tonumber(late)
+  else
+    at = tonumber(late)
+  end
+  return { fedAfter = fedAfter, previous = previous, at = at, total = tonumber(total), fed = tonumber(fed) }
+end
+
+-- Gives the next place to an entry and writes it to the feed. Every entry names the one before it in the feed and in its
+-- channel, and how many bytes came before it in both: what is missing shows, and what is left can be counted.
+local function feed(log, it, now, body)
+  local id = nextPlace(log.last, now)
+  local late = now
+  if hybrid then late = split(id) - now end
+  local value = log.last .. ' ' .. it.newest .. ' ' .. late .. ' ' .. it.total .. ' ' .. log.fed .. '\n' .. body
+  redis.call('XADD', feedKey, id, 'e', value)
+  log.last = id
+  log.fed = log.fed + #value
+  return id, value
+end
+
+local function isOverWindow(it, now)
+  return it.count > 0 and (it.count > maxEvents + slack or it.total - it.base > maxBytes or it.oldestAt < now - maxAgeMs)
+end
+
+-- Lets go of a channel's oldest events until it is within its window.
+local function trim(channel, it, now)
+  if not isOverWindow(it, now) then return end
+  local stream = streamOf(channel)
+  if it.count > maxEvents + slack then redis.call('XTRIM', stream, 'MAXLEN', '=', maxEvents) end
+  -- A place is never before its time, so these are too old for certain; the loop finds those a clock has put ahead.
+  if hybrid and it.oldestAt < now - maxAgeMs then redis.call('XTRIM', stream, 'MINID', '=', text(now - maxAgeMs, 0)) end
+  it.isChanged = true
+  while true do
+    local oldest = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
+    if not oldest then
+      it.trimmed = latest(it.trimmed, it.newest)
+      it.base = it.total
+      it.count = 0
+      it.emptySince = now
+      redis.call('DEL', stream)
+      return
+    end
+    local header = headerOf(oldest[1], oldest[2][2])
+    it.trimmed = latest(it.trimmed, header.previous)
+    it.base = header.total
+    it.oldestAt = header.at
+    it.count = redis.call('XLEN', stream)
+    if not isOverWindow(it, now) then return end
+    redis.call('XDEL', stream, oldest[1])
+  end
+end
+
+-- The feed is for tails and patterns, and lets go by age and bytes. Looked at once a second: approximate trims cost little.
+local function tidyFeed(log, now)
+  if now >= log.tidied and now - log.tidied < 1000 and log.fed - log.tidiedFed < feedBytes / 16 then return end
+  if hybrid then
+    redis.call('XTRIM', feedKey, 'MINID', '~', text(math.max(0, now - feedAgeMs), 0), 'LIMIT', 0)
+  end
+  local oldest = redis.call('XRANGE', feedKey, '-', '+', 'COUNT', 1)[1]
+  if oldest then
+    local held = log.fed - headerOf(oldest[1], oldest[2][2]).fed
+    if held > feedBytes then
+      local keep = math.floor(redis.call('XLEN', feedKey) * feedBytes / held)
+      redis.call('XTRIM', feedKey, 'MAXLEN', '~', keep, 'LIMIT', 0)
+    end
+  end
+  log.tidied = now
+  log.tidiedFed = log.fed
+  redis.call('HSET', logKey, 'tidied', now, 'tidiedFed', log.fed)
+end
+
+local function saveLog(log, now)
+  redis.call('HSET', logKey, 'last', log.last, 'fed', log.fed)
+  tidyFeed(log, now)
+end
+`

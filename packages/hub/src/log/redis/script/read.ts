@@ -1,0 +1,184 @@
+/** Reads: each gives what it found together with what is known of the channel in that same moment. */
+export const read = String.raw`
+-- Of a channel, as of now.
+local function current(log, channel, now)
+  local it = openChannel(log, channel)
+  if it.isNew then return it end
+  trim(channel, it, now)
+  if it.isChanged then saveChannel(log, channel, it) end
+  return it
+end
+
+-- A hand that removed what is known of channels would make lost events look as if they had never been.
+local function isDamaged(log)
+  return redis.call('HLEN', channelsKey) ~= log.channels or redis.call('ZCARD', namesKey) ~= log.channels
+end
+
+-- Events of a stream after a place, in pieces, so that large ones do not fill the memory before they are counted.
+local function events(stream, after, through, limit, bytes)
+  local found, size, count, cut = {}, 0, 0, '0'
+  local from = '(' .. after
+  while true do
+    local piece = redis.call('XRANGE', stream, from, through, 'COUNT', math.min(64, limit - count))
+    for _, entry in ipairs(piece) do
+      found[#found + 1] = entry[1]
+      found[#found + 1] = entry[2][2]
+      count = count + 1
+      size = size + #entry[2][2]
+      if count >= limit or size >= bytes then return found, '1' end
+    end
+    if #piece < 64 then return found, cut end
+    from = '(' .. piece[#piece][1]
+  end
+end
+
+-- ARGV: read, seen, now, after, through, events, bytes, channels...
+steps.read = function()
+  local log, why = openLog(ARGV[2])
+  if not log then return why end
+  if isDamaged(log) then return { '!damaged' } end
+  local now, after, through = clock(ARGV[3]), ARGV[4], ARGV[5]
+  local limit, bytes = tonumber(ARGV[6]), tonumber(ARGV[7])
+  local answer = {}
+  for index = 8, #ARGV do
+    local channel = ARGV[index]
+    local it = current(log, channel, now)
+    local found, cut = {}, '0'
+    if isAfter(it.newest, after) and not isAfter(it.trimmed, after) then
+      found, cut = events(streamOf(channel), after, through, limit, bytes)
+    end
+    answer[#answer + 1] = { it.newest, it.trimmed, it.void, cut, found }
+  end
+  return answer
+end
+
+-- What the feed has of channels that start with a prefix. It has every entry since its oldest, so only channels with news
+-- are looked at. Gives 'far' when it does not reach back to the cursor.
+-- ARGV: search, seen, now, after, through, events, bytes, prefix
+steps.search = function()
+  local log, why = openLog(ARGV[2])
+  if not log then return why end
+  if isDamaged(log) then return { '!damaged' } end
+  local now, after, through, prefix = clock(ARGV[3]), ARGV[4], ARGV[5], ARGV[8]
+  local limit, bytes = tonumber(ARGV[6]), tonumber(ARGV[7])
+  local found, size, count, scanned = {}, 0, 0, 0
+  local seen, trimmed, void = {}, log.forgotten, '0-0'
+  local from, reached, complete = after, nil, ''
+  while complete == '' do
+    local piece = redis.call('XRANGE', feedKey, '(' .. from, through, 'COUNT', 100)
+    for _, entry in ipairs(piece) do
+      local id, value = entry[1], entry[2][2]
+      local fedAfter, kind, channel = string.match(value, '^(%S+) [^\n]*\n(%a)([^\n]*)\n')
+      if reached and fedAfter ~= reached or not reached and isAfter(fedAfter, after) then return { 'far' } end
+      reached = id
+      from = id
+      scanned = scanned + 1
+      if string.sub(channel, 1, #prefix) == prefix and kind ~= 'b' and kind ~= 'l' then
+        if not seen[channel] then
+          local it = current(log, channel, now)
+          seen[channel] = true
+          trimmed = latest(trimmed, it.trimmed)
+          if isAfter(it.trimmed, after) then void = latest(void, it.void) end
+        end
+        if kind ~= 'i' and kind ~= 'z' then
+          found[#found + 1] = id
+          found[#found + 1] = value
+          count = count + 1
+          size = size + #value
+        end
+      end
+      if count >= limit or size >= bytes or scanned >= searchAtMost then
+        complete = id
+        break
+      end
+    end
+    if complete == '' and #piece < 100 then
+      -- An end without the entry that should be there: it was taken from the feed.
+      if not reached and isAfter(log.last, after) and not isAfter(through, log.last) and isAfter(through, after) then
+        return { 'far' }
+      end
+      if reached and reached ~= through and isAfter(log.last, reached) and not isAfter(through, log.last) then
+        local behind = redis.call('XRANGE', feedKey, '(' .. reached, '+', 'COUNT', 1)[1]
+        if not behind or headerOf(behind[1], behind[2][2]).fedAfter ~= reached then return { 'far' } end
+      end
+      complete = through
+    end
+  end
+  return { 'found', trimmed, void, complete, found }
+end
+
+local function windowOf(log, channel, now)
+  local it = current(log, channel, now)
+  local oldest, newest = '', ''
+  if it.count > 0 then
+    local first = redis.call('XRANGE', streamOf(channel), '-', '+', 'COUNT', 1)[1]
+    if first then oldest, newest = first[1], it.newest end
+  end
+  local ended = ''
+  if it.ended ~= '-' then ended = string.match(it.ended, '^[^,]+') end
+  return { channel, tostring(it.count), tostring(it.total - it.base), it.trimmed, oldest, newest,
+    ended, it.newest, it.void }
+end
+
+-- ARGV: windows, seen, now, channels...
+steps.windows = function()
+  local log, why = openLog(ARGV[2])
+  if not log then return why end
+  if isDamaged(log) then return { '!damaged' } end
+  local now = clock(ARGV[3])
+  local answer = { log.forgotten }
+  for index = 4, #ARGV do answer[#answer + 1] = windowOf(log, ARGV[index], now) end
+  return answer
+end
+
+-- The windows of the next channels that start with a prefix, in the order of their names.
+-- ARGV: registry, seen, now, prefix, name behind which to go on
+steps.registry = function()
+  local log, why = openLog(ARGV[2])
+  if not log then return why end
+  if isDamaged(log) then return { '!damaged' } end
+  local now, prefix, behind = clock(ARGV[3]), ARGV[4], ARGV[5]
+  local from = '[' .. prefix
+  if behind ~= '' then from = '(' .. behind end
+  local names = redis.call('ZRANGEBYLEX', namesKey, from, '[' .. prefix .. '\255', 'LIMIT', 0, registryAtMost)
+  local answer = { log.forgotten, names[registryAtMost] or '' }
+  for _, name in ipairs(names) do answer[#answer + 1] = windowOf(log, name, now) end
+  return answer
+end
+
+-- ARGV: retained, seen, names of channels, and prefixes behind a star...
+steps.retained = function()
+  local log, why = openLog(ARGV[2])
+  if not log then return why end
+  local found, size = {}, 0
+  local function add(channel)
+    for _, held in ipairs(redis.call('HVALS', retainedOf(channel))) do
+      local cost, id, value = string.match(held, '^(%d+) (%S+) (.*)$')
+      found[#found + 1] = id
+      found[#found + 1] = value
+      size = size + tonumber(cost)
+      if #found > 2 * retainKeys or size > retainBytes then return false end
+    end
+    return true
+  end
+  for index = 3, #ARGV do
+    local name = ARGV[index]
+    local channels = { name }
+    if string.sub(name, 1, 1) == '*' then
+      local prefix = string.sub(name, 2)
+      channels = redis.call('ZRANGEBYLEX', keyedKey, '[' .. prefix, '[' .. prefix .. '\255', 'LIMIT', 0, retainKeys + 1)
+    end
+    for _, channel in ipairs(channels) do
+      if not add(channel) then return { 'many' } end
+    end
+  end
+  return { 'found', found }
+end
+
+-- ARGV: head, seen
+steps.head = function()
+  local log, why = openLog(ARGV[2])
+  if not log then return why end
+  return { log.last, log.epoch }
+end
+`

@@ -1,0 +1,91 @@
+import { createHash } from 'node:crypto'
+import type { IdFormats } from '@rejoin/protocol'
+import { retainLimits, type WindowOptions } from '../../contract.ts'
+import { append } from './append.ts'
+import { common } from './common.ts'
+import { read } from './read.ts'
+import { upkeep } from './upkeep.ts'
+
+/** A script as Redis knows it. */
+export interface Script {
+  readonly source: string
+  readonly sha: string
+}
+
+export interface ScriptSettings {
+  /** With its hash tag: all keys of a log lie in one slot of a Cluster. */
+  readonly prefix: string
+  /** Names this opening of the log among all that write to it. */
+  readonly writer: string
+  readonly range: IdFormats['range']
+  readonly window: Required<WindowOptions>
+  readonly feed: { readonly maxAgeMs: number; readonly maxBytes: number }
+  readonly idempotency: { readonly maxAgeMs: number; readonly maxKeys: number }
+  readonly forgetAfterMs: number
+}
+
+/** Of the layout in Redis. One written by a later Rejoin is refused, because it would be misread. */
+export const formatVersion = 1
+
+/** Calls of one hub whose answers are remembered. It never has half as many under way. */
+export const slots = 1024
+
+/**
+ * The script of one hub on one server process. Its settings and the `run_id` of that process stand in its text, so its
+ * name is known to that process alone: a command that a client library sends again to another one, say a replica that was
+ * promoted, is answered NOSCRIPT, and cannot append to a log that has lost its newest events.
+ *
+ * @param nonce - new whenever a text may have reached another process than the one it names
+ */
+export function scriptFor(settings: ScriptSettings, run: string, nonce: string): Script {
+  const source = [`-- ${nonce}`, constants(settings, run), common, append, read, upkeep, dispatch].join('\n')
+  return { source, sha: createHash('sha1').update(source).digest('hex') }
+}
+
+/** Tells which process answers on a connection. */
+export const probe = "return redis.call('INFO', 'server')"
+
+function constants({ prefix, writer, range, window, feed, idempotency, forgetAfterMs }: ScriptSettings, run: string) {
+  const values: Record<string, string | number | boolean> = {
+    run,
+    prefix,
+    logKey: `${prefix}log`,
+    feedKey: `${prefix}feed`,
+    channelsKey: `${prefix}channels`,
+    namesKey: `${prefix}names`,
+    keyedKey: `${prefix}keyed`,
+    onceKey: `${prefix}once`,
+    onceOrderKey: `${prefix}once-order`,
+    branchesKey: `${prefix}branches`,
+    sweepKey: `${prefix}sweep`,
+    writerKey: `${prefix}w:${writer}`,
+    formatVersion,
+    hybrid: range.kind === 'hybrid',
+    maxSeq: range.maxSeq,
+    minMs: range.minMs,
+    ...window,
+    // A window that is full lets go of one event for each that comes. In steps of a 64th, that costs a tenth.
+    slack: Math.floor(window.maxEvents / 64),
+    feedAgeMs: feed.maxAgeMs,
+    feedBytes: feed.maxBytes,
+    onceAgeMs: idempotency.maxAgeMs,
+    onceKeys: idempotency.maxKeys,
+    forgetAfterMs,
+    retainKeys: retainLimits.keys,
+    retainBytes: retainLimits.bytes,
+    slots,
+    // A hub that is gone sends nothing again; one that is here writes more often than that.
+    writerTtlMs: 86_400_000,
+    searchAtMost: 5000,
+    registryAtMost: 500,
+  }
+  const lines = Object.entries(values).map(([name, value]) => `local ${name} = ${literal(value)}`)
+  return [...lines, 'local steps = {}'].join('\n')
+}
+
+function literal(value: string | number | boolean): string {
+  if (value === Number.POSITIVE_INFINITY) return 'math.huge'
+  return typeof value === 'string' ? `'${value.replaceAll(/[\\']/g, '\\$&')}'` : String(value)
+}
+
+const dispatch = 'return steps[ARGV[1]]()'

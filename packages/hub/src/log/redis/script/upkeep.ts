@@ -1,0 +1,109 @@
+/** What keeps the log itself: its creation, its branches, repairs, and the sweep of channels that nobody uses. */
+export const upkeep = String.raw`
+-- Everything a hub has to know before it may use this connection. INFO costs as much as an append, so only here.
+-- ARGV: hello
+steps.hello = function()
+  local info = redis.call('INFO', 'server', 'memory', 'persistence', 'replication')
+  local function of(name) return string.match(info, '\n' .. name .. ':([^\r\n]*)') or '' end
+  local found = redis.call('HMGET', logKey, 'run', 'last', 'epoch', 'version', 'ids')
+  local top = ''
+  if redis.call('EXISTS', feedKey) == 1 then
+    local stream = redis.call('XINFO', 'STREAM', feedKey)
+    for index = 1, #stream, 2 do
+      if stream[index] == 'last-generated-id' then top = stream[index + 1] end
+    end
+  end
+  return { of('run_id'), of('redis_version'), of('maxmemory_policy'), of('aof_enabled'), of('role'),
+    found[1] or '', found[2] or '', found[3] or '', found[4] or '', found[5] or '', top }
+end
+
+local function branches()
+  return redis.call('LRANGE', branchesKey, 0, -1)
+end
+
+-- ARGV: history
+steps.history = branches
+
+-- A log where there is none. What an earlier one left behind, by the hand that removed its state, belongs to no branch.
+-- ARGV: create, now, epoch, ids, floor
+steps.create = function()
+  if redis.call('EXISTS', logKey) == 1 then return branches() end
+  for _, name in ipairs(redis.call('ZRANGE', namesKey, 0, -1)) do redis.call('UNLINK', streamOf(name), retainedOf(name)) end
+  redis.call('UNLINK', feedKey, channelsKey, namesKey, keyedKey, onceKey, onceOrderKey, branchesKey)
+  local now, floor = clock(ARGV[2]), ARGV[5]
+  local first
+  if floor ~= '' then
+    first = nextPlace(floor, now)
+  elseif hybrid then
+    first = text(math.max(now, minMs), 0)
+  else
+    first = '0-0'
+  end
+  redis.call('HSET', logKey, 'version', formatVersion, 'ids', ARGV[4], 'run', run, 'last', first, 'epoch', ARGV[3], 'fed', 0,
+    'forgotten', '0-0', 'channels', 0, 'tidied', 0, 'tidiedFed', 0)
+  -- An empty stream that knows its newest place, so that one that was removed can be told from one that has nothing.
+  redis.call('XGROUP', 'CREATE', feedKey, 'none', '$', 'MKSTREAM')
+  redis.call('XGROUP', 'DESTROY', feedKey, 'none')
+  if first ~= '0-0' then redis.call('XSETID', feedKey, first) end
+  redis.call('RPUSH', branchesKey, ARGV[3] .. ' 0 ' .. first .. ' -')
+  return branches()
+end
+
+-- A branch that goes on from what is here, as an entry of the feed. Only where nobody has opened one since the caller looked.
+-- ARGV: branch, now, epoch it was, new epoch, floor
+steps.branch = function()
+  local found = redis.call('HMGET', logKey, 'epoch', 'last', 'fed', 'channels')
+  if not found[1] then return { '!empty' } end
+  if found[1] ~= ARGV[3] then return branches() end
+  local now, fork, floor = clock(ARGV[2]), found[2], ARGV[5]
+  local log = { last = fork, fed = tonumber(found[3]), channels = tonumber(found[4]) }
+  if floor ~= '' then log.last = latest(log.last, floor) end
+  local first = nextPlace(log.last, now)
+  local value = fork .. ' 0-0 ' .. (hybrid and split(first) - now or now) .. ' 0 ' .. log.fed .. '\nb\n\n\n'
+  redis.call('XADD', feedKey, first, 'e', value)
+  local number = redis.call('LLEN', branchesKey)
+  redis.call('RPUSH', branchesKey, ARGV[4] .. ' ' .. number .. ' ' .. first .. ' ' .. fork)
+  redis.call('HSET', logKey, 'run', run, 'last', first, 'epoch', ARGV[4], 'fed', log.fed + #value)
+  return branches()
+end
+
+-- Something was removed by hand. Nobody can say what, so every channel that is not known has lost everything.
+-- ARGV: repair
+steps.repair = function()
+  local last = redis.call('HGET', logKey, 'last')
+  if not last then return { '!empty' } end
+  redis.call('DEL', namesKey)
+  for _, name in ipairs(redis.call('HKEYS', channelsKey)) do redis.call('ZADD', namesKey, 0, name) end
+  redis.call('HSET', logKey, 'forgotten', last, 'channels', redis.call('HLEN', channelsKey))
+  return { 'repaired' }
+end
+
+-- One hub at a time goes round the channels: trims by age those that nobody publishes to, and forgets them in the end.
+-- ARGV: sweep, seen, now, cursor, lease in ms
+steps.sweep = function()
+  local log, why = openLog(ARGV[2])
+  if not log then return why end
+  local holder = redis.call('GET', sweepKey)
+  if holder and holder ~= writerKey then return { 'leased' } end
+  redis.call('SET', sweepKey, writerKey, 'PX', ARGV[5])
+  local now = clock(ARGV[3])
+  local page = redis.call('HSCAN', channelsKey, ARGV[4], 'COUNT', 200)
+  local forgotten = log.forgotten
+  for index = 1, #page[2], 2 do
+    local channel, it = page[2][index], unpackChannel(page[2][index + 1])
+    trim(channel, it, now)
+    if it.count == 0 and it.retained == 0 and now - it.emptySince > forgetAfterMs
+      and redis.call('EXISTS', retainedOf(channel)) == 0 then
+      forgotten = latest(forgotten, latest(it.trimmed, it.newest))
+      redis.call('HDEL', channelsKey, channel)
+      redis.call('ZREM', namesKey, channel)
+      log.channels = log.channels - 1
+    elseif it.isChanged then
+      redis.call('HSET', channelsKey, channel, packChannel(it))
+    end
+  end
+  redis.call('HSET', logKey, 'forgotten', forgotten, 'channels', log.channels)
+  saveLog(log, now)
+  return { 'swept', page[1] }
+end
+`

@@ -1,0 +1,148 @@
+import { isAfter, isSame, type Position } from '@rejoin/protocol'
+import type { LogEvent, Tail, TailBatch } from '../contract.ts'
+import { lostAt } from './branches.ts'
+import { parseEntry, parsePlace, placeText } from './entry.ts'
+import type { Greeted } from './greeting.ts'
+import { backoff, type Link, pause, within } from './link.ts'
+import type { KnownState } from './state.ts'
+
+export interface TailOptions {
+  readonly link: Link
+  readonly state: KnownState
+  readonly prefix: string
+  readonly after: Position
+  /** Brings the history up to date. */
+  refresh(): Promise<void>
+  onBatch(batch: TailBatch): void
+  /** Told that Redis has answered the tail just now. */
+  onContact(): void
+}
+
+// How long one read waits for news. A connection that says nothing for longer than that and this is dead.
+const blockMs = 2000
+const graceMs = 2000
+// What one read should bring: a few milliseconds of work, after which others have their turn.
+const readBytes = 512 * 1024
+const readEvents = { least: 16, most: 1000 }
+
+/**
+ * Follows the feed from a place on, over a connection of its own. Each entry names the one before it, so what is missing
+ * shows by itself, whoever took it; the batch then says from where it goes on.
+ */
+export async function followFeed(options: TailOptions): Promise<Tail> {
+  const { link, state, prefix, refresh, onBatch, onContact } = options
+  const feedKey = `${prefix}feed`
+  let cursor = options.after
+  let epoch = state.epoch
+  let entryBytes = 1000
+  let greeted: Greeted | undefined
+  let closed = false
+
+  async function follow(): Promise<void> {
+    for (let failures = 0; !closed; ) {
+      try {
+        greeted ??= await link.open()
+        failures = 0
+        resume()
+        for (;;) await read(greeted)
+      } catch {
+        // Whatever it was, the next connection goes on from the cursor, or finds out that it cannot.
+        greeted?.connection.destroy()
+        greeted = undefined
+        failures += 1
+        if (!closed) await pause(backoff(failures))
+      }
+    }
+  }
+
+  /** After the log was looked at: a place that was lost with its branch is left for where the next one begins. */
+  function resume(): void {
+    if (closed) return
+    const lost = lostAt(state.history, epoch, cursor)
+    epoch = state.epoch
+    if (lost) goOnFrom(lost.first)
+  }
+
+  function goOnFrom(place: Position): void {
+    cursor = place
+    state.see(place)
+    onBatch({ after: place, events: [] })
+  }
+
+  async function read({ connection }: Greeted): Promise<void> {
+    const count = Math.ceil(Math.min(readEvents.most, Math.max(readEvents.least, readBytes / entryBytes)))
+    const found = await readFeed(connection, count, true)
+    if (closed) throw new Error('closed')
+    if (found.length > 0) await deliver(found)
+    else await lookForMissing()
+  }
+
+  async function readFeed(connection: Greeted['connection'], count: number, wait: boolean): Promise<Entry[]> {
+    const blocking = wait ? ['BLOCK', String(blockMs)] : []
+    const command = ['XREAD', 'COUNT', String(count), ...blocking, 'STREAMS', feedKey, placeText(cursor)]
+    const reply = (await within(blockMs + graceMs, () => connection.send(command))) as FeedReply
+    onContact()
+    // A list of streams, or in the newer protocol a map, which ioredis lays out flat.
+    return (typeof reply?.[0] === 'string' ? (reply[1] as Entry[]) : reply?.[0]?.[1]) ?? []
+  }
+
+  /** Nothing has come. That is well when the log has nothing; it also says whether it is still the same log. */
+  async function lookForMissing(): Promise<void> {
+    const { connection, script } = greeted as Greeted
+    const seen = placeText(state.seen ?? cursor)
+    const head = await within(graceMs, () =>
+      connection.send(['EVALSHA', script.sha, '1', `${prefix}log`, 'head', seen]),
+    )
+    const [last = ''] = head as string[]
+    if (last.startsWith('!')) {
+      greeted = await link.greetAgain(greeted as Greeted)
+      resume()
+      return
+    }
+    if (!isAfter(parsePlace(last), cursor)) return
+    const found = await readFeed(connection, readEvents.most, false)
+    if (found.length > 0) return deliver(found)
+    // The feed has let go of what came, or somebody removed it.
+    await refresh()
+    if (!closed) goOnFrom(parsePlace(last))
+  }
+
+  async function deliver(entries: readonly Entry[]): Promise<void> {
+    let after = cursor
+    let events: LogEvent[] = []
+    const hand = () => {
+      if (closed || (events.length === 0 && isSame(after, cursor))) return
+      cursor = events.at(-1)?.position ?? after
+      state.see(cursor)
+      onBatch({ after, events })
+    }
+    let bytes = 0
+    for (const [id, [, value]] of entries) {
+      const { event, fedAfter, isBranch } = parseEntry(id, value)
+      bytes += value.length
+      if (isBranch || !isSame(fedAfter, events.at(-1)?.position ?? after)) {
+        hand()
+        // Before anybody hears of a place on it, the branch has a name.
+        await refresh()
+        epoch = state.epoch
+        after = isBranch ? event.position : fedAfter
+        events = []
+      }
+      if (!isBranch) events.push(event)
+    }
+    hand()
+    entryBytes = (entryBytes + bytes / entries.length) / 2
+  }
+
+  greeted = await link.open()
+  void follow()
+  return {
+    close() {
+      closed = true
+      greeted?.connection.destroy()
+    },
+  }
+}
+
+type FeedReply = [key: string, entries: Entry[]] | [[key: string, entries: Entry[]]] | null
+type Entry = [id: string, fields: [name: string, value: string]]

@@ -1,0 +1,93 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** A redis-server of one's own, on a free port and in a folder of its own, to be killed and started again. */
+export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
+  const directory = mkdtempSync(join(tmpdir(), 'rejoin-redis-'))
+  const port = options.port ?? (await freePort())
+  let child: ChildProcess | undefined
+  // A test that fails must not leave it behind.
+  const orphaned = () => void child?.kill('SIGKILL')
+  process.on('exit', orphaned)
+
+  async function start(args: readonly string[] = []): Promise<void> {
+    const settings = { port, bind: '127.0.0.1', dir: directory, save: '', appendonly: 'yes', ...options.settings }
+    const given = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
+    child = spawn('redis-server', [...given, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const started = child
+    await new Promise<void>((resolve, reject) => {
+      let said = ''
+      started.stdout?.setEncoding('utf8').on('data', (text: string) => {
+        said = (said + text).slice(-4000)
+        if (/Ready to accept connections/.test(said)) resolve()
+      })
+      started.once('exit', () => reject(new Error(`redis-server did not start. ${said}`)))
+      started.once('error', reject)
+    })
+  }
+
+  async function end(signal: NodeJS.Signals): Promise<void> {
+    const ending = child
+    child = undefined
+    if (!ending || ending.exitCode !== null || ending.signalCode !== null) return
+    const gone = once(ending, 'exit')
+    ending.kill(signal)
+    // One that was stopped hears no other signal than SIGKILL.
+    if (signal !== 'SIGKILL') ending.kill('SIGCONT')
+    await gone
+  }
+
+  await start()
+  return {
+    port,
+    directory,
+    start,
+    kill: () => end('SIGKILL'),
+    stop: () => end('SIGTERM'),
+    pause: () => void child?.kill('SIGSTOP'),
+    resume: () => void child?.kill('SIGCONT'),
+    empty() {
+      rmSync(directory, { recursive: true })
+      mkdirSync(directory)
+    },
+    async remove() {
+      await end('SIGKILL')
+      process.off('exit', orphaned)
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+export interface RedisServerOptions {
+  /** @defaultValue a free one */
+  readonly port?: number
+  /** Lines of its configuration, over those that keep it to itself and write an append-only file. */
+  readonly settings?: Readonly<Record<string, string | number>>
+}
+
+export interface RedisServer {
+  readonly port: number
+  readonly directory: string
+  /** Again, on what it left behind. */
+  start(args?: readonly string[]): Promise<void>
+  kill(): Promise<void>
+  stop(): Promise<void>
+  pause(): void
+  resume(): void
+  /** Takes everything it has written away; while it is down. */
+  empty(): void
+  remove(): Promise<void>
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}

@@ -1,0 +1,272 @@
+import { createRandom } from '@rejoin/hub/testing'
+import { isAfter, origin, sequence, snowflake } from '@rejoin/protocol'
+import { expect, onTestFinished, test } from 'vitest'
+import { type FaultProxy, openFaultProxy } from '../faults/fault-proxy.ts'
+import { type OpenedLog, openRedisLog, operate } from './redis/opened-log.ts'
+import { type RedisServer, type RedisServerOptions, startRedis } from './redis/redis-server.ts'
+
+test('a publish fails at once while Redis is away, and goes through when it is back, without anybody doing anything', async () => {
+  const server = await redis()
+  const hub = await openRedisLog(server.port)
+  const [before] = await hub.publish('a', '1')
+  await server.kill()
+  const began = performance.now()
+  await expect(hub.publish('a', 'lost')).rejects.toMatchObject({ code: 'log-unavailable', retryable: true })
+  expect(performance.now() - began).toBeLessThan(3000)
+  await server.start()
+  await eventually(() => hub.publish('a', '2'))
+  expect((await hub.read(['a'], hub.start)).data).toEqual(['1', '2'])
+  expect(await hub.judge(hub.idOf(before!))).toBe('ok')
+  await hub.reached(await hub.log.head())
+  expect(hub.events().map(({ data }) => data)).toEqual(['1', '2'])
+  expect(hub.log.history).toHaveLength(2)
+})
+
+test('a Redis that stands still fails publishes in time, and keeps each at most once', async () => {
+  const server = await redis()
+  const hub = await openRedisLog(server.port, { answerWithinMs: 500 })
+  await hub.publish('a', '1')
+  server.pause()
+  await expect(hub.publish('a', 'maybe')).rejects.toMatchObject({ code: 'log-unavailable', retryable: true })
+  server.resume()
+  await eventually(() => hub.publish('a', '2'))
+  const { data } = await hub.read(['a'], hub.start)
+  expect(data.filter((text) => text !== 'maybe')).toEqual(['1', '2'])
+  expect(data.filter((text) => text === 'maybe').length).toBeLessThan(2)
+  expect(hub.log.history).toHaveLength(1)
+})
+
+test('an answer that gets lost on the way does not make two events of one', async () => {
+  const server = await redis()
+  const proxy = await between(server)
+  const hub = await openRedisLog(proxy.port)
+  for (let count = 0; count < 20; count += 1) {
+    for (const link of proxy.links) void link.cutAt(link.passed.down + 1, 'reset')
+    await hub.publish('a', `${count}`)
+  }
+  await hub.reached(await hub.log.head())
+  const everything = Array.from({ length: 20 }, (_, count) => `${count}`)
+  expect((await hub.read(['a'], hub.start)).data).toEqual(everything)
+  expect(hub.events().map(({ data }) => data)).toEqual(everything)
+})
+
+test('a tail whose line is dead without a word goes on over another one, where it stood', async () => {
+  const server = await redis()
+  const proxy = await between(server)
+  const [cut, other] = [await openRedisLog(proxy.port), await openRedisLog(server.port)]
+  const [first] = await other.publish('a', '1')
+  await cut.reached(first!)
+  proxy.cutAll('half-open')
+  const [second] = await other.publish('a', '2')
+  await cut.reached(second!)
+  expect(cut.events().map(({ data }) => data)).toEqual(['1', '2'])
+  expect(cut.batches.map(({ after }) => after)).toEqual([cut.start, first])
+})
+
+test('a Redis whose scripts were flushed gets them again', async () => {
+  const server = await redis()
+  const hub = await openRedisLog(server.port)
+  await hub.publish('a', '1')
+  await operate(server.port, 'SCRIPT', 'FLUSH')
+  await hub.publish('a', '2')
+  expect((await hub.read(['a'], hub.start)).data).toEqual(['1', '2'])
+  expect(hub.log.history).toHaveLength(1)
+})
+
+test.each(['FLUSHALL', 'an empty restart'])('after %s, ids from before are told from those of today', async (how) => {
+  const server = await redis()
+  const [one, other] = [await openRedisLog(server.port), await openRedisLog(server.port)]
+  const [lost] = await one.publish('a', '1', '2')
+  await other.reached(lost!)
+  const id = one.idOf(lost!)
+  if (how === 'FLUSHALL') {
+    await operate(server.port, 'FLUSHALL')
+  } else {
+    await server.kill()
+    server.empty()
+    await server.start()
+  }
+  // Nobody publishes, and still all tails learn of it.
+  const isOver = (hub: OpenedLog) => hub.applied(() => hub.log.history.length > 1)
+  await Promise.all([isOver(one), isOver(other)])
+  expect([await one.judge(id), await other.judge(id)]).toEqual(['epoch', 'epoch'])
+  const [next] = await eventually(() => one.publish('a', '3'))
+  expect(isAfter(next!, lost!)).toBe(true)
+  await other.reached(next!)
+  expect(other.idOf(next!)).toBe(one.idOf(next!))
+  const late = await openRedisLog(server.port)
+  expect([await late.judge(id), await late.judge(one.idOf(next!))]).toEqual(['epoch', 'ok'])
+  expect((await late.read(['a'], origin)).data).toEqual(['3'])
+})
+
+test('a replica promoted without the newest events opens a branch: who saw them is told, all others go on', async () => {
+  const master = await redis()
+  const replica = await redis({ settings: { replicaof: `127.0.0.1 ${master.port}` } })
+  const target = { port: master.port }
+  const proxy = await openFaultProxy({ target, random: createRandom(1) })
+  onTestFinished(() => proxy.close())
+  const hub = await openRedisLog(proxy.port)
+  const [kept] = await hub.publish('a', 'kept')
+  await operate(master.port, 'WAIT', '1', '5000')
+  replica.pause()
+  const [lost] = await hub.publish('a', 'lost')
+  await hub.reached(lost!)
+  const [keptId, lostId] = [hub.idOf(kept!), hub.idOf(lost!)]
+
+  await master.kill()
+  replica.resume()
+  await operate(replica.port, 'REPLICAOF', 'NO', 'ONE')
+  target.port = replica.port
+  proxy.cutAll('reset')
+  const [next] = await eventually(() => hub.publish('a', 'next'))
+  await hub.reached(next!)
+  expect(await Promise.all([keptId, lostId, hub.idOf(next!)].map((id) => hub.judge(id)))).toEqual(['ok', 'epoch', 'ok'])
+  expect(hub.log.history.at(-1)).toMatchObject({ number: 1, fork: kept })
+  expect((await hub.read(['a'], kept!)).data).toEqual(['next'])
+  expect(hub.batches.at(-1)?.after).toEqual(hub.log.history.at(-1)?.first)
+})
+
+test('a log put back under the running Redis is noticed by whoever saw more of it', async () => {
+  const server = await redis()
+  const hub = await openRedisLog(server.port)
+  await hub.publish('a', '1')
+  const keys = (await operate(server.port, 'KEYS', '*')) as string[]
+  const copy = await Promise.all(keys.map((key) => operate(server.port, 'COPY', key, key, 'DB', '1')))
+  expect(copy.every((done) => done === 1)).toBe(true)
+  const [lost] = await hub.publish('a', '2')
+  await hub.reached(lost!)
+  const id = hub.idOf(lost!)
+  await operate(server.port, 'SWAPDB', '0', '1')
+  const [next] = await hub.publish('a', '3')
+  await hub.reached(next!)
+  expect(isAfter(next!, lost!)).toBe(true)
+  expect(await hub.judge(id)).toBe('epoch')
+})
+
+test.each([
+  ['a channel was trimmed', ['XTRIM', '{rejoin}:c:a', 'MAXLEN', '1']],
+  ['a channel was removed', ['DEL', '{rejoin}:c:a']],
+  ['all that is known of channels was removed', ['DEL', '{rejoin}:channels']],
+  ['the names of channels were removed, and one', ['DEL', '{rejoin}:names', '{rejoin}:c:a']],
+])('when %s by hand, readers that miss something are told', async (_, command) => {
+  const server = await redis()
+  const hub = await openRedisLog(server.port)
+  const [first, , third] = await hub.publish('a', '1', '2', '3')
+  await operate(server.port, ...command)
+  expect((await hub.read(['a'], first!)).gap).toMatchObject({ channels: ['a'], reason: 'expired' })
+  expect((await hub.read(['a'], third!)).gap).toBeUndefined()
+  const [fourth] = await hub.publish('a', '4')
+  expect((await hub.read(['a'], third!)).data).toEqual(['4'])
+  await hub.reached(fourth!)
+  expect(hub.events()).toHaveLength(4)
+})
+
+test('an event removed from the middle of a channel is a gap there, not before', async () => {
+  const server = await redis()
+  const hub = await openRedisLog(server.port)
+  const [first, second, third] = await hub.publish('a', '1', '2', '3')
+  await operate(server.port, 'XDEL', '{rejoin}:c:a', `${second!.ms}-${second!.seq}`)
+  expect((await hub.read(['a'], hub.start)).data).toEqual(['1'])
+  expect((await hub.read(['a'], first!)).gap).toMatchObject({ channels: ['a'], wholeAfter: second })
+  expect((await hub.read(['a'], second!)).data).toEqual(['3'])
+  expect((await hub.read(['a'], third!)).gap).toBeUndefined()
+})
+
+test('a removed feed costs a tail that was behind its place, and patterns nothing', async () => {
+  const server = await redis()
+  const hub = await openRedisLog(server.port)
+  const [first, second] = await hub.publish('a/1', '1', '2')
+  await operate(server.port, 'DEL', '{rejoin}:feed')
+  expect((await hub.read(['a/*'], first!)).data).toEqual(['2'])
+  const [third] = await hub.publish('a/2', '3')
+  expect((await hub.read(['a/*'], first!)).data).toEqual(['2', '3'])
+  const batches: unknown[] = []
+  await new Promise<void>((resolve) => {
+    void hub.log.tail(first!, (batch) => {
+      batches.push([batch.after, batch.events.map(({ data }) => data)])
+      if (batch.events.length > 0) resolve()
+    })
+  })
+  expect(batches).toEqual([[second, ['3']]])
+  await hub.reached(third!)
+  expect(hub.events().map(({ data }) => data)).toEqual(['1', '2', '3'])
+})
+
+test('a feed lets go by bytes; a tail from before says from where it goes on, and patterns are read from the channels', async () => {
+  const server = await redis()
+  const hub = await openRedisLog(server.port, { feed: { maxBytes: 20_000 } })
+  const texts = Array.from({ length: 400 }, (_, count) => `${count} ${'x'.repeat(200)}`)
+  for (const text of texts) await hub.publish(`a/${text.length}`, text)
+  expect(Number(await operate(server.port, 'XLEN', '{rejoin}:feed'))).toBeLessThan(200)
+  await hub.reached(await hub.log.head())
+  expect(hub.events().map(({ data }) => data)).toEqual(texts)
+  expect((await hub.read(['a/*'], hub.start)).data).toEqual(texts)
+  const after = await new Promise((resolve) => {
+    void hub.log.tail(hub.start, (batch) => resolve(batch.after))
+  })
+  expect(isAfter(after as typeof hub.start, hub.start)).toBe(true)
+})
+
+test.each([
+  ['sequence', sequence()],
+  ['snowflake', snowflake()],
+])('%s ids go on over a restart of Redis', async (_, codec) => {
+  const server = await redis()
+  const hub = await openRedisLog(server.port, { codec })
+  const [first] = await hub.publish('a', '1', '2')
+  const id = hub.idOf(first!)
+  await server.kill()
+  await server.start()
+  const [third] = await eventually(() => hub.publish('a', '3'))
+  await hub.reached(third!)
+  expect(await hub.judge(id)).toBe('ok')
+  expect(hub.idOf(third!)).not.toBe(id)
+  expect((await hub.read(['a'], first!)).data).toEqual(['2', '3'])
+  await expect(openRedisLog(server.port)).rejects.toMatchObject({ code: 'invalid-option' })
+})
+
+test('a Redis that evicts is refused, and one without an append-only file is warned of', async () => {
+  const evicting = await redis({ settings: { 'maxmemory-policy': 'allkeys-lru' } })
+  await expect(openRedisLog(evicting.port)).rejects.toThrow(/CONFIG SET maxmemory-policy noeviction/)
+  const forgetful = await redis({ settings: { appendonly: 'no' } })
+  const warnings: string[] = []
+  const { log } = await openRedisLog(forgetful.port, { onWarning: (message) => void warnings.push(message) })
+  expect(warnings).toEqual([expect.stringContaining('appendonly yes')])
+  expect(log.durability).toBe('memory')
+  await evicting.remove()
+})
+
+test('a full Redis refuses events, serves readers, and takes events again when there is room', async () => {
+  const server = await redis()
+  const hub = await openRedisLog(server.port)
+  await hub.publish('a', '1')
+  await operate(server.port, 'CONFIG', 'SET', 'maxmemory', '1mb')
+  await expect(hub.publish('a', 'too much')).rejects.toMatchObject({ code: 'log-unavailable', retryable: true })
+  await operate(server.port, 'CONFIG', 'SET', 'maxmemory', '0')
+  await hub.publish('a', '2')
+  expect((await hub.read(['a'], hub.start)).data).toEqual(['1', '2'])
+})
+
+async function redis(options?: RedisServerOptions): Promise<RedisServer> {
+  const server = await startRedis(options)
+  onTestFinished(() => server.remove())
+  return server
+}
+
+async function between(server: RedisServer): Promise<FaultProxy> {
+  const proxy = await openFaultProxy({ target: { port: server.port }, random: createRandom(1) })
+  onTestFinished(() => proxy.close())
+  return proxy
+}
+
+/** What fails while Redis is on its way back, until it does not. */
+async function eventually<Result>(attempt: () => Promise<Result>): Promise<Result> {
+  for (const deadline = performance.now() + 20_000; ; ) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (performance.now() > deadline) throw error
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+}

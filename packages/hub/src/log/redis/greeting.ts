@@ -1,4 +1,4 @@
-import { createEpoch, type IdCodec, isAfter, RejoinError } from '@rejoin/protocol'
+import { createEpoch, type IdCodec, isAfter, type Position, RejoinError } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 import { parseBranches } from './branches.ts'
 import { checkServer, type ServerFacts, unavailable } from './checks.ts'
@@ -46,6 +46,8 @@ export function createGreeting(options: GreetingOptions): (connection: Connectio
     const step = (...args: string[]) => ask(connection, script.source, args) as Promise<string[]>
 
     for (let round = 0; round < rounds; round += 1) {
+      // As of now: by the time of the answer, this hub may have seen more over another connection.
+      const { seen } = state
       const hello = readHello(await step('hello'))
       if (hello.run !== run) {
         // The text has reached another process than the one it names. It must not be used any more.
@@ -55,7 +57,7 @@ export function createGreeting(options: GreetingOptions): (connection: Connectio
       if (hello.role !== 'master') throw unavailable(`it is a ${hello.role}, which takes no events`)
       checkServer.policy(hello.policy)
       if (isNew && round === 0) onServer({ aof: hello.aof })
-      const lines = await bringUp(step, hello)
+      const lines = await bringUp(step, hello, seen)
       if (lines[0] === '!empty') continue
       const stored = parseBranches(lines)
       if (state.isOverrun(stored)) {
@@ -69,14 +71,13 @@ export function createGreeting(options: GreetingOptions): (connection: Connectio
     throw unavailable('its log is removed again and again')
   }
 
-  function bringUp(step: Step, hello: Hello): Promise<string[]> {
+  function bringUp(step: Step, hello: Hello, seen: Position | undefined): Promise<string[]> {
     if (hello.logRun === '') {
       return step('create', now(), newEpoch(), ids, state.seen ? placeText(state.seen) : '')
     }
     checkFormat(hello)
     const last = parsePlace(hello.last)
-    const isProved =
-      hello.logRun === hello.run && hello.top === hello.last && !(state.seen && isAfter(state.seen, last))
+    const isProved = hello.logRun === hello.run && hello.top === hello.last && !(seen && isAfter(seen, last))
     return isProved ? step('history') : openBranch(step, hello.epoch, hello.top)
   }
 

@@ -17,6 +17,7 @@ import type { Cancel, Environment } from '../../environment.ts'
 import type {
   Appended,
   AppendOptions,
+  ChannelPage,
   Log,
   LogEvent,
   LogSource,
@@ -42,7 +43,7 @@ import { bodyOf, parseEvents, parsePlace, placeText } from './entry.ts'
 import { createGreeting } from './greeting.ts'
 import { closedError, createLink, type Link, type Reply } from './link.ts'
 import { readPage } from './read.ts'
-import { type KnownChannel, registryOf, windowsOf } from './registry.ts'
+import { type KnownChannel, registryOf, registryPage, windowsOf } from './registry.ts'
 import type { ScriptSettings } from './script/script.ts'
 import { createKnownState, type KnownState } from './state.ts'
 import { startSweep } from './sweep.ts'
@@ -310,6 +311,17 @@ class RedisLog implements Log {
     }
   }
 
+  async channels({ prefix, after, limit }: ChannelPage): Promise<readonly Window[]> {
+    this.#assertOpen()
+    const { channels } = await registryPage(this.#ask, prefix, after, Math.max(1, Math.min(limit, mostListed)))
+    return channels.map((channel) => this.#windowOf(channel))
+  }
+
+  async probe(): Promise<void> {
+    this.#assertOpen()
+    await this.#ask('probe')
+  }
+
   async head(): Promise<Position> {
     this.#assertOpen()
     const [last, epoch] = (await this.#link.step('head', this.#seen)) as [string, string]
@@ -353,6 +365,8 @@ class RedisLog implements Log {
 // At 20,000 a second, half a second's worth: who comes later is better told at once.
 const mostWaiting = 10_000
 const tokensKept = 1000
+// Redis answers nobody else meanwhile: some 20 ms.
+const mostListed = 5000
 
 /** All entries of an append share their time, so one place tells the others. */
 function placesFrom(first: Position, at: number, count: number, maxSeq: number): Place[] {

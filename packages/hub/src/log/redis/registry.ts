@@ -23,12 +23,30 @@ export interface Registry {
 export async function registryOf(ask: Ask, prefix: string): Promise<Registry> {
   const channels: KnownChannel[] = []
   for (let behind = ''; ; ) {
-    const [forgotten, next, ...windows] = await ask('registry', prefix, behind)
-    for (const window of windows) channels.push(parseWindow(window as string[]))
-    behind = next as string
-    if (behind === '') return { channels, forgottenThrough: parsePlace(forgotten as string) }
+    const page = await registryPage(ask, prefix, behind, channelsAtATime)
+    for (const channel of page.channels) channels.push(channel)
+    behind = page.last
+    if (behind === '') return { channels, forgottenThrough: page.forgottenThrough }
   }
 }
+
+/** The next channels behind a name. `last` is the name to go on behind, '' when there are no more. */
+export async function registryPage(
+  ask: Ask,
+  prefix: string,
+  behind: string,
+  limit: number,
+): Promise<Registry & { last: string }> {
+  const [forgotten, last, ...windows] = await ask('registry', prefix, behind, String(limit))
+  return {
+    channels: windows.map((window) => parseWindow(window as string[])),
+    forgottenThrough: parsePlace(forgotten as string),
+    last: last as string,
+  }
+}
+
+// A millisecond or two of Redis.
+const channelsAtATime = 500
 
 /** Of channels by name, in the order asked for. */
 export async function windowsOf(ask: Ask, names: readonly string[]): Promise<Registry> {

@@ -135,6 +135,10 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
   }
 
   greeted = await link.open()
+  resume()
+  // What is there already comes before anything else is done with the tail.
+  const found = await readFeed(greeted.connection, readEvents.most, false)
+  if (found.length > 0) await deliver(found)
   void follow()
   return {
     close() {

@@ -132,16 +132,16 @@ steps.windows = function()
 end
 
 -- The windows of the next channels that start with a prefix, in the order of their names.
--- ARGV: registry, seen, now, prefix, name behind which to go on
+-- ARGV: registry, seen, now, prefix, name behind which to go on, how many
 steps.registry = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end
   if isDamaged(log) then return { '!damaged' } end
-  local now, prefix, behind = clock(ARGV[3]), ARGV[4], ARGV[5]
+  local now, prefix, behind, most = clock(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6])
   local from = '[' .. prefix
-  if behind ~= '' then from = '(' .. behind end
-  local names = redis.call('ZRANGEBYLEX', namesKey, from, '[' .. prefix .. '\255', 'LIMIT', 0, registryAtMost)
-  local answer = { log.forgotten, names[registryAtMost] or '' }
+  if behind ~= '' and behind >= prefix then from = '(' .. behind end
+  local names = redis.call('ZRANGEBYLEX', namesKey, from, '[' .. prefix .. '\255', 'LIMIT', 0, most)
+  local answer = { log.forgotten, names[most] or '' }
   for _, name in ipairs(names) do answer[#answer + 1] = windowOf(log, name, now) end
   return answer
 end

@@ -77,7 +77,6 @@ function constants({ prefix, writer, range, window, feed, idempotency, forgetAft
     // A hub that is gone sends nothing again; one that is here writes more often than that.
     writerTtlMs: 86_400_000,
     searchAtMost: 5000,
-    registryAtMost: 500,
   }
   const lines = Object.entries(values).map(([name, value]) => `local ${name} = ${literal(value)}`)
   return [...lines, 'local steps = {}'].join('\n')

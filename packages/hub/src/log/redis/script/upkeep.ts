@@ -67,6 +67,15 @@ steps.branch = function()
   return branches()
 end
 
+-- A write like any other, of nothing that anybody reads.
+-- ARGV: probe, seen, now
+steps.probe = function()
+  local log, why = openLog(ARGV[2])
+  if not log then return why end
+  redis.call('HSET', logKey, 'probed', clock(ARGV[3]))
+  return { 'probed' }
+end
+
 -- Something was removed by hand. Nobody can say what, so every channel that is not known has lost everything.
 -- ARGV: repair
 steps.repair = function()

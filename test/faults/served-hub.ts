@@ -1,15 +1,17 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createHub, type Hub, type HubOptions, type WindowOptions } from '@rejoin/hub'
+import { createHub, type Hub, type HubOptions, type LogSource, type WindowOptions } from '@rejoin/hub'
 import { lmdbLog } from '@rejoin/hub/lmdb'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
+import { redisLog } from '@rejoin/hub/redis'
+import { Redis } from 'ioredis'
 
-/** A hub behind a real server: on the memory log, or on the one that lasts when it is given a folder. */
+/** A hub behind a real server: on the memory log, on the one that lasts when it is given a folder, or on Redis. */
 export async function serveHub(options: ServedHubOptions = {}): Promise<ServedHub> {
-  const { window, tamper, directory, port = 0, ...rest } = options
+  const { window, tamper, directory, redis, port = 0, ...rest } = options
   const kept = window ? { window } : {}
-  const log = directory === undefined ? memoryLog(kept) : lmdbLog(directory, kept)
+  const log = redis ? redisOn(redis, kept) : directory === undefined ? memoryLog(kept) : lmdbLog(directory, kept)
   const hub = await createHub({ log, ...rest })
   const handle = nodeHandler(hub)
   const server = createServer((request, response) => {
@@ -31,11 +33,24 @@ export async function serveHub(options: ServedHubOptions = {}): Promise<ServedHu
   }
 }
 
+function redisOn({ port, answerWithinMs = 5000 }: RedisPlace, kept: { window?: WindowOptions }): LogSource {
+  return redisLog(new Redis({ port, lazyConnect: true }), { ...kept, answerWithinMs, onWarning: () => undefined })
+}
+
+/** A Redis on this machine. */
+export interface RedisPlace {
+  readonly port: number
+  /** @defaultValue 5000 */
+  readonly answerWithinMs?: number
+}
+
 export interface ServedHubOptions
   extends Pick<HubOptions, 'heartbeatMs' | 'retryMs' | 'hotBytes' | 'limits' | 'environment'> {
   readonly window?: WindowOptions
   /** Where the log is kept. Left out, it is in memory. */
   readonly directory?: string
+  /** The Redis in which the log is kept instead. */
+  readonly redis?: RedisPlace
   /**
    * Where to listen.
    * @defaultValue 0, a free one

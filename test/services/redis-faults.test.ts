@@ -2,8 +2,8 @@ import { createRandom } from '@rejoin/hub/testing'
 import { isAfter, origin, sequence, snowflake } from '@rejoin/protocol'
 import { expect, onTestFinished, test } from 'vitest'
 import { type FaultProxy, openFaultProxy } from '../faults/fault-proxy.ts'
+import { type RedisServer, type RedisServerOptions, replicated, startRedis } from '../faults/redis-server.ts'
 import { type OpenedLog, openRedisLog, operate } from './redis/opened-log.ts'
-import { type RedisServer, type RedisServerOptions, startRedis } from './redis/redis-server.ts'
 
 test('a publish fails at once while Redis is away, and goes through when it is back, without anybody doing anything', async () => {
   const server = await redis()
@@ -100,21 +100,23 @@ test.each(['FLUSHALL', 'an empty restart'])('after %s, ids from before are told 
 })
 
 test('a replica promoted without the newest events opens a branch: who saw them is told, all others go on', async () => {
-  const master = await redis()
-  const replica = await redis({ settings: { replicaof: `127.0.0.1 ${master.port}` } })
+  const master = await redis({ settings: { 'repl-diskless-sync-delay': 0 } })
+  const replication = await between(master)
+  const replica = await redis({ settings: { replicaof: `127.0.0.1 ${replication.port}` } })
   const target = { port: master.port }
   const proxy = await openFaultProxy({ target, random: createRandom(1) })
   onTestFinished(() => proxy.close())
   const hub = await openRedisLog(proxy.port)
   const [kept] = await hub.publish('a', 'kept')
-  await operate(master.port, 'WAIT', '1', '5000')
-  replica.pause()
+  await replicated(master)
+  // Not by stopping the replica: it would find what was sent to it when it goes on.
+  replication.refuse('silence')
+  replication.cutAll('half-open')
   const [lost] = await hub.publish('a', 'lost')
   await hub.reached(lost!)
   const [keptId, lostId] = [hub.idOf(kept!), hub.idOf(lost!)]
 
   await master.kill()
-  replica.resume()
   await operate(replica.port, 'REPLICAOF', 'NO', 'ONE')
   target.port = replica.port
   proxy.cutAll('reset')

@@ -3,7 +3,7 @@ import { logContract } from '@rejoin/hub/testing'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { type RedisServer, startRedis } from './redis/redis-server.ts'
+import { type RedisServer, startRedis } from '../faults/redis-server.ts'
 
 let server: RedisServer
 beforeAll(async () => {

@@ -1,10 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 
 /** A redis-server of one's own, on a free port and in a folder of its own, to be killed and started again. */
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
@@ -82,6 +83,23 @@ export interface RedisServer {
   /** Takes everything it has written away; while it is down. */
   empty(): void
   remove(): Promise<void>
+}
+
+/** Resolves when a replica has everything that its master has now. */
+export async function replicated({ port }: Pick<RedisServer, 'port'>): Promise<void> {
+  for (const deadline = performance.now() + 20_000; performance.now() < deadline; ) {
+    const info = await askRedis(port, 'INFO', 'replication')
+    const offset = /^master_repl_offset:(\d+)/m.exec(info)?.[1]
+    if (offset && new RegExp(`state=online,offset=${offset},`).test(info)) return
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  throw new Error('The replica did not come up with its master.')
+}
+
+/** Asks as an operator would, over a connection of its own. */
+export async function askRedis(port: number, ...command: string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)('redis-cli', ['-p', String(port), ...command])
+  return stdout
 }
 
 export async function freePort(): Promise<number> {

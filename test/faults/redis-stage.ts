@@ -1,0 +1,110 @@
+import { createRandom } from '@rejoin/hub/testing'
+import { type Crowd, type CrowdOptions, openCrowd } from './crowd.ts'
+import { type FaultProxy, openFaultProxy } from './fault-proxy.ts'
+import type { History } from './history.ts'
+import { type HubProcessOptions, type StartedHub, startHub } from './hub-process.ts'
+import { type LastingHub, openLastingHub } from './lasting-hub.ts'
+import { type Send, throughHttp } from './recorder.ts'
+import { type RedisServer, startRedis } from './redis-server.ts'
+
+/**
+ * Several hubs on one Redis, each with a line of its own to it that can be broken, and a crowd in front of them. A reader
+ * or a publisher whose hub is gone is led to another one, as a load balancer would.
+ */
+export async function runOnRedis(options: RedisRunOptions): Promise<void> {
+  const { history, seed, name, hubs: count, readers, eventsPerSecond } = options
+  history.write({ kind: 'run', name, seed, inputs: { hubs: count, readers, eventsPerSecond } })
+  const random = createRandom(seed)
+  const closing: (() => Promise<unknown> | unknown)[] = []
+  try {
+    const redis = await startRedis({ settings: { 'repl-diskless-sync-delay': 0, ...options.settings } })
+    closing.push(() => redis.remove())
+    const target = { port: redis.port }
+    const lines: FaultProxy[] = []
+    const hubs: LastingHub<StartedHub, number>[] = []
+    const doors: Door[] = []
+    for (let index = 0; index < count; index += 1) {
+      const line = await openFaultProxy({ target, random })
+      closing.push(() => line.close())
+      lines.push(line)
+      const place = { port: line.port, answerWithinMs: options.answerWithinMs ?? 2000 }
+      const hubOptions = { ...options.hub, window: options.window, redis: place }
+      const hub = await openLastingHub<StartedHub, number>({
+        random,
+        start: (port, aheadMs = 0) => startHub(history, { ...hubOptions, port, aheadMs }),
+      })
+      closing.push(() => hub.abandon())
+      hubs.push(hub)
+      const leadsTo = { port: hub.port }
+      const proxy = await openFaultProxy({ target: leadsTo, random })
+      closing.push(() => proxy.close())
+      doors.push({ proxy, leadsTo })
+    }
+    const originOf = (index: number) => `http://127.0.0.1:${(doors[index % count] as Door).proxy.port}`
+    const sends = doors.map((_, index) => throughHttp(originOf(index), 10_000))
+    let sent = 0
+    // In turn to all hubs. What was refused while Redis is away may be there all the same, so it is sent again.
+    const send: Send = async (...publish) => {
+      sent += 1
+      const outcome = await (sends[sent % count] as Send)(...publish)
+      return outcome.kind === 'fail' && outcome.why.startsWith('status 503') ? { ...outcome, kind: 'unknown' } : outcome
+    }
+    const crowd = openCrowd({ ...options, originOf, send, resends: 1000, resendAfterMs: 50 })
+    const stage: RedisStage = {
+      ...{ history, redis, hubs, lines, crowd, random },
+      pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+      lead(from, to) {
+        const door = doors[from] as Door
+        door.leadsTo.port = (hubs[to] as LastingHub).port
+        door.proxy.cutAll('reset')
+      },
+      serveFrom(server) {
+        target.port = server.port
+        for (const line of lines) line.cutAll('reset')
+      },
+      closing: (task) => void closing.push(task),
+    }
+    await crowd.renewed()
+    await options.faults(stage)
+    await crowd.renewed()
+    await crowd.finish()
+    for (const hub of hubs) await hub.stop()
+  } finally {
+    for (const close of closing.reverse()) await close()
+  }
+}
+
+interface Door {
+  readonly proxy: FaultProxy
+  /** The proxy looks here for every new connection. */
+  readonly leadsTo: { port: number }
+}
+
+export interface RedisRunOptions extends Omit<CrowdOptions, 'originOf' | 'send' | 'resends' | 'resendAfterMs'> {
+  readonly name: string
+  readonly seed: number
+  readonly hubs: number
+  readonly hub: HubProcessOptions
+  /** @defaultValue 2000 */
+  readonly answerWithinMs?: number
+  /** Of Redis, over those of an append-only file that is flushed every second. */
+  readonly settings?: Readonly<Record<string, string | number>>
+  faults(stage: RedisStage): Promise<void>
+}
+
+export interface RedisStage {
+  readonly history: History
+  readonly redis: RedisServer
+  readonly hubs: readonly LastingHub<StartedHub, number>[]
+  /** From each hub to Redis. */
+  readonly lines: readonly FaultProxy[]
+  readonly crowd: Crowd
+  random(): number
+  pause(ms: number): Promise<void>
+  /** Leads everybody who came to one hub to another. */
+  lead(from: number, to: number): void
+  /** All hubs find this Redis from now on. */
+  serveFrom(server: Pick<RedisServer, 'port'>): void
+  /** Done at the end of the run, whatever happens. */
+  closing(task: () => Promise<unknown>): void
+}

@@ -1,0 +1,11 @@
+/** Redis emptied while it runs, by a restart and by hand: two hubs, 200 readers, 100 events/s. */
+import { emptyRedis } from '../redis-faults.ts'
+import { longRedisRun } from './redis-run.ts'
+
+await longRedisRun(
+  'redis-empty',
+  { hubs: 2, cycles: 5, readers: 200, rate: 100 },
+  ({ cycles }) =>
+    (stage) =>
+      emptyRedis(stage, cycles),
+)

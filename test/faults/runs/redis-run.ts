@@ -1,0 +1,34 @@
+import { type RedisRunOptions, runOnRedis } from '../redis-stage.ts'
+import { longRun } from './long-run.ts'
+
+// What all long runs on Redis have in common; each names its fault.
+export async function longRedisRun<Inputs extends { hubs: number; readers: number; rate: number }>(
+  name: string,
+  inputs: Inputs & Record<string, number>,
+  faultsOf: (inputs: Inputs) => RedisRunOptions['faults'],
+): Promise<void> {
+  await longRun({
+    name,
+    inputs,
+    async run(given, history, progress) {
+      const { hubs, readers, rate: eventsPerSecond, seed } = given
+      await runOnRedis({
+        ...{ name, history, seed, hubs, readers, eventsPerSecond },
+        channels: Array.from({ length: 10 }, (_, index) => `orders/${index}`),
+        channelsOf: (index) => [`orders/${index % 10}`, `orders/${(index + 3) % 10}`],
+        window: { maxEvents: 100_000, maxAgeMs: 24 * 3_600_000, maxBytes: 256 * 1024 * 1024 },
+        hub: { heartbeatMs },
+        patience: {
+          client: { maxRetryMs: 2000 },
+          strict: { silenceMs: 2 * heartbeatMs + 5000 },
+          // From the end of a fault: the reader's wait, the hub's own, and what is left to read.
+          catchUpMs: 30_000,
+        },
+        faults: faultsOf(given),
+      })
+      progress('all faults done')
+    },
+  })
+}
+
+const heartbeatMs = 1000

@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest'
+import { checkHistory, formatReport, linesSource } from '../faults/checker.ts'
+import type { Patience } from '../faults/crowd.ts'
+import { memoryHistory } from '../faults/history.ts'
+import { emptyRedis, killHubs, partHubs, promoteReplica, restartRedis, stepClocks } from '../faults/redis-faults.ts'
+import { type RedisRunOptions, runOnRedis } from '../faults/redis-stage.ts'
+
+// Printed with every failure; set it to repeat a run. Timing is the machine's own, so a repetition is close, not equal.
+const seed = Number(process.env.REJOIN_FAULTS_SEED ?? 1)
+
+const patience: Patience = {
+  client: { retryMs: 50, maxRetryMs: 300 },
+  strict: { retryMs: 50, silenceMs: 2000 },
+  catchUpMs: 20_000,
+}
+
+test('a hub that is killed loses nothing: its readers go on at another, under the same ids', async () => {
+  const { tally } = await run({ hubs: 2, faults: (stage) => killHubs(stage, 3, 500) })
+  expect(tally.gaps).toBe(0)
+})
+
+test('a Redis that is killed, or stands still, loses nothing that was acknowledged, and alarms nobody', async () => {
+  const { tally } = await run({ hubs: 2, faults: (stage) => restartRedis(stage, 1, 1500) })
+  expect(tally.gaps).toBe(0)
+})
+
+test('after Redis was emptied, every reader is told', async () => {
+  const { tally } = await run({ hubs: 2, faults: (stage) => emptyRedis(stage, 1) })
+  expect(tally.gaps).toBe(3 * tally.readers)
+})
+
+test('after a replica took over without the newest events, whoever lost something is told, and no id is used again', async () => {
+  await run({ hubs: 3, faults: (stage) => promoteReplica(stage, 1000) })
+})
+
+test('hubs that are cut off from Redis find back, and their readers miss nothing', async () => {
+  const { tally } = await run({ hubs: 2, faults: (stage) => partHubs(stage, [3000]) })
+  expect(tally.gaps).toBe(0)
+})
+
+test('the clock of a hub is nobody else’s concern (§2.2)', async () => {
+  const { tally } = await run({
+    hubs: 2,
+    faults: (stage) => stepClocks(stage, [-60_000, 3_600_000, -3_600_000, 0], 200),
+  })
+  expect(tally.gaps).toBe(0)
+})
+
+async function run(options: Pick<RedisRunOptions, 'hubs' | 'faults'>) {
+  const history = memoryHistory()
+  await runOnRedis({
+    ...{ name: 'redis', history, seed, patience, readers: 8, eventsPerSecond: 100 },
+    channels: ['orders/1', 'orders/2', 'stock'],
+    window: { maxEvents: 20_000, maxAgeMs: 24 * 3_600_000 },
+    hub: { heartbeatMs: 200 },
+    answerWithinMs: 1000,
+    ...options,
+  })
+  const report = checkHistory([linesSource('history', history.lines)])
+  expect(report.passed, `seed ${seed}\n${formatReport(report)}`).toBe(true)
+  return report
+}

@@ -1,14 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import type { Environment, Log, LogEvent, NewEvent, TailBatch } from '@rejoin/hub'
-import { type RedisLogOptions, redisLog } from '@rejoin/hub/redis'
+import { type RedisClient, type RedisLogOptions, redisLog } from '@rejoin/hub/redis'
 import { isAfter, judgeCursor, type Position, renderId } from '@rejoin/protocol'
 import { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
 
 /** A log as one hub has it open, with a tail that is kept, until the test is over. */
-export async function openRedisLog(port: number, options: RedisLogOptions = {}): Promise<OpenedLog> {
-  const template = new Redis({ port, lazyConnect: true })
-  const log = await redisLog(template, { onWarning: () => undefined, ...options }).open(environment)
+export function openRedisLog(port: number, options: RedisLogOptions = {}): Promise<OpenedLog> {
+  return openLogOf(new Redis({ port, lazyConnect: true }), options)
+}
+
+/** The same, with a client of any kind. */
+export async function openLogOf(client: RedisClient, options: RedisLogOptions = {}): Promise<OpenedLog> {
+  const log = await redisLog(client, { onWarning: () => undefined, ...options }).open(environment)
   onTestFinished(() => log.close())
   const batches: TailBatch[] = []
   const start = await log.head()
@@ -20,6 +24,14 @@ export async function openRedisLog(port: number, options: RedisLogOptions = {}):
     wake()
   })
 
+  async function until(isReached: (place: Position) => boolean): Promise<void> {
+    while (!isReached(applied)) {
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+  }
+
   return {
     log,
     start,
@@ -30,16 +42,8 @@ export async function openRedisLog(port: number, options: RedisLogOptions = {}):
       const { places } = await log.append(entries, { token: randomUUID() })
       return places.map(({ position }) => position)
     },
-    async applied(isReached) {
-      while (!isReached(applied)) {
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-      }
-    },
-    reached(position) {
-      return this.applied((place) => !isAfter(position, place))
-    },
+    applied: until,
+    reached: (position) => until((place) => !isAfter(position, place)),
     idOf: (position) => renderId(position, log),
     async judge(id) {
       const head = await log.head()

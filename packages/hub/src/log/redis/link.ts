@@ -78,7 +78,9 @@ export function createLink({ connector, logKey, answerWithinMs, greet, repairSte
     for (let attempt = 1; ; attempt += 1) {
       if (closed) throw closedError()
       const taken = ready()
-      const greeted = await limited(taken, deadline)
+      const greeted = await limited(taken, deadline).catch((error) => {
+        throw asUnavailable(error)
+      })
       const mayTryAgain = attempt < attempts && performance.now() < deadline
       let reply: Reply
       try {

@@ -8,7 +8,11 @@ local function split(place)
   return tonumber(ms), tonumber(seq)
 end
 
--- Numbers are written with 14 digits, which is enough for milliseconds until the year 5138.
+-- Lua writes numbers with 14 digits, which is enough for milliseconds until the year 5138, but not for bytes.
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
 local function text(ms, seq)
   return ms .. '-' .. seq
 end
@@ -71,7 +75,7 @@ local function unpackChannel(packed)
 end
 
 local function packChannel(it)
-  return it.newest .. ' ' .. it.trimmed .. ' ' .. it.void .. ' ' .. it.total .. ' ' .. it.base .. ' ' .. it.count .. ' '
+  return it.newest .. ' ' .. it.trimmed .. ' ' .. it.void .. ' ' .. whole(it.total) .. ' ' .. whole(it.base) .. ' ' .. it.count .. ' '
     .. it.oldestAt .. ' ' .. it.emptySince .. ' ' .. it.retained .. ' ' .. it.ended
 end
 
@@ -118,7 +122,7 @@ local function feed(log, it, now, body)
   local id = nextPlace(log.last, now)
   local late = now
   if hybrid then late = split(id) - now end
-  local value = log.last .. ' ' .. it.newest .. ' ' .. late .. ' ' .. it.total .. ' ' .. log.fed .. '\n' .. body
+  local value = log.last .. ' ' .. it.newest .. ' ' .. late .. ' ' .. whole(it.total) .. ' ' .. whole(log.fed) .. '\n' .. body
   redis.call('XADD', feedKey, id, 'e', value)
   log.last = id
   log.fed = log.fed + #value
@@ -173,11 +177,11 @@ local function tidyFeed(log, now)
   end
   log.tidied = now
   log.tidiedFed = log.fed
-  redis.call('HSET', logKey, 'tidied', now, 'tidiedFed', log.fed)
+  redis.call('HSET', logKey, 'tidied', now, 'tidiedFed', whole(log.fed))
 end
 
 local function saveLog(log, now)
-  redis.call('HSET', logKey, 'last', log.last, 'fed', log.fed)
+  redis.call('HSET', logKey, 'last', log.last, 'fed', whole(log.fed))
   tidyFeed(log, now)
 end
 `

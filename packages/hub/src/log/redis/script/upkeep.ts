@@ -59,11 +59,11 @@ steps.branch = function()
   local log = { last = fork, fed = tonumber(found[3]), channels = tonumber(found[4]) }
   if floor ~= '' then log.last = latest(log.last, floor) end
   local first = nextPlace(log.last, now)
-  local value = fork .. ' 0-0 ' .. (hybrid and split(first) - now or now) .. ' 0 ' .. log.fed .. '\nb\n\n\n'
+  local value = fork .. ' 0-0 ' .. (hybrid and split(first) - now or now) .. ' 0 ' .. whole(log.fed) .. '\nb\n\n\n'
   redis.call('XADD', feedKey, first, 'e', value)
   local number = redis.call('LLEN', branchesKey)
   redis.call('RPUSH', branchesKey, ARGV[4] .. ' ' .. number .. ' ' .. first .. ' ' .. fork)
-  redis.call('HSET', logKey, 'run', run, 'last', first, 'epoch', ARGV[4], 'fed', log.fed + #value)
+  redis.call('HSET', logKey, 'run', run, 'last', first, 'epoch', ARGV[4], 'fed', whole(log.fed + #value))
   return branches()
 end
 

@@ -1,0 +1,161 @@
+/**
+ * Two hubs on one Redis with an append-only file: events per second from one, and when they arrive at the other.
+ *
+ * Method: redis-server 7 with appendfsync everysec, started for this. This process is the first hub, with 256 publishers of
+ * single events of 200 bytes that wait for their answers; one event in a hundred goes to a channel that the second hub, a
+ * process of its own, has a reader of. All channels have full windows, so that every append also trims.
+ *
+ * - Rate: as many as are answered.
+ * - Delay: 20,000 events/s offered, by the clock; from the publish until the reader of the second hub has the event.
+ * - Catching up: the second hub's process stands still while a million events are appended, and goes on: how long until its
+ *   reader has the last one, and the longest turn of its event loop until then, in which no other reader is served.
+ *
+ * How it could mislead: on two cores, Redis and both hubs share what they would have to themselves in a network, so the rate
+ * is less than theirs and the delay is more; there is no network in it. A disk that is busy slows an append-only file.
+ */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createHub } from '@rejoin/hub'
+import { redisLog } from '@rejoin/hub/redis'
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
+import type { FollowerCommands } from './load/redis-follower.ts'
+import { numbersFrom } from './options.ts'
+import { cores } from './processes/cores.ts'
+import { startRemote } from './processes/remote.ts'
+import { cpuMs } from './processes/usage.ts'
+import { report } from './report.ts'
+
+const { publishers, seconds, rate, missed } = numbersFrom({
+  publishers: 256,
+  seconds: 5,
+  rate: 20_000,
+  missed: 1_000_000,
+})
+const port = 16_379
+const folder = mkdtempSync(join(tmpdir(), 'rejoin-bench-'))
+const redis = spawn('redis-server', ['--port', `${port}`, '--dir', folder, '--save', '', '--appendonly', 'yes'], {
+  stdio: ['ignore', 'pipe', 'inherit'],
+})
+process.once('exit', () => void redis.kill('SIGKILL'))
+await new Promise<void>((resolve) => {
+  redis.stdout.on('data', (text) => {
+    if (String(text).includes('Ready to accept')) resolve()
+  })
+})
+
+const feedBytes = 1024 ** 3
+const options = { feed: { maxBytes: feedBytes, maxAgeMs: 600_000 } }
+const hubs = {
+  redis: await createHub({ log: redisLog(createClient({ socket: { port } }), options) }),
+  ioredis: await createHub({ log: redisLog(new Redis({ port, lazyConnect: true }), options) }),
+}
+const padding = 'x'.repeat(185)
+let sent = 0
+
+const rates = []
+for (const [client, hub] of Object.entries(hubs)) {
+  await publishFor(hub, 1000 * seconds)
+  const before = cpuMs([redis.pid as number])
+  const usage = process.cpuUsage()
+  const { events, ms } = await publishFor(hub, 1000 * seconds)
+  const { user, system } = process.cpuUsage(usage)
+  rates.push({
+    client,
+    'events/s': events / (ms / 1000),
+    'CPU µs/event, Redis': ((cpuMs([redis.pid as number]) - before) * 1000) / events,
+    'CPU µs/event, hub': (user + system) / events,
+  })
+}
+await hubs.ioredis.close()
+const hub = hubs.redis
+
+const follower = startRemote<FollowerCommands>(new URL('./load/redis-follower.js', import.meta.url), {
+  core: cores.load,
+})
+await follower.call('open', { port, feedBytes })
+await publishAt(hub, rate, 2000)
+await follower.call('reset', undefined)
+const paced = await publishAt(hub, rate, 1000 * seconds)
+await new Promise((resolve) => setTimeout(resolve, 500))
+const delays = await follower.call('delays', undefined)
+
+process.kill(follower.pid, 'SIGSTOP')
+const stood = performance.now()
+for (let left = missed; left > 0; left -= 1000) {
+  await hub.publishBatch(Array.from({ length: 1000 }, () => nextEvent()))
+}
+const last = `${Date.now()} the last`
+await hub.publish('watched', { type: 'tick', text: last })
+const awayMs = performance.now() - stood
+process.kill(follower.pid, 'SIGCONT')
+const caughtUp = await follower.call('catchUp', { last })
+await follower.stop()
+await hub.close()
+redis.kill('SIGKILL')
+rmSync(folder, { recursive: true })
+
+const best = Math.max(...rates.map((measured) => measured['events/s']))
+report({
+  bench: 'redis',
+  inputs: { publishers, eventBytes: 200, seconds, rate, missed, appendfsync: 'everysec' },
+  figures: [
+    { what: 'hub.publish', value: best, unit: 'events/s', atLeast: 20_000 },
+    { what: `offered ${rate} events/s, published`, value: paced.perSecond, unit: 'events/s' },
+    { what: 'p99 from publish to a reader of another hub', value: delays.p99Ms, unit: 'ms', atMost: 50 },
+    { what: `catching up ${missed} events`, value: caughtUp.ms / 1000, unit: 's', atMost: 10 },
+    { what: 'longest turn meanwhile', value: caughtUp.longestTurnMs, unit: 'ms', atMost: 250 },
+  ],
+  details: [
+    ...rates.map((measured) => ({ ...measured, 'p50 ms': '', 'away s': '' })),
+    {
+      client: 'second hub',
+      'events/s': paced.perSecond,
+      'CPU µs/event, Redis': '',
+      'CPU µs/event, hub': '',
+      'p50 ms': delays.p50Ms,
+      'away s': awayMs / 1000,
+    },
+  ],
+})
+
+function nextEvent() {
+  sent += 1
+  const channel = sent % 100 === 0 ? 'watched' : `c/${sent % 100}`
+  return { channel, type: 'tick', text: `${Date.now()} ${padding}` }
+}
+
+type PublishingHub = typeof hub
+
+async function publishFor(to: PublishingHub, ms: number): Promise<{ events: number; ms: number }> {
+  const started = performance.now()
+  let events = 0
+  const publisher = async () => {
+    while (performance.now() - started < ms) {
+      const { channel, ...message } = nextEvent()
+      await to.publish(channel, message)
+      events += 1
+    }
+  }
+  await Promise.all(Array.from({ length: publishers }, publisher))
+  return { events, ms: performance.now() - started }
+}
+
+/** What is due by the clock is published, whether or not what came before has been answered. */
+async function publishAt(to: PublishingHub, perSecond: number, ms: number): Promise<{ perSecond: number }> {
+  const started = performance.now()
+  const under = new Set<Promise<unknown>>()
+  let events = 0
+  while (performance.now() - started < ms) {
+    for (const due = ((performance.now() - started) * perSecond) / 1000; events < due; events += 1) {
+      const { channel, ...message } = nextEvent()
+      const published = to.publish(channel, message).finally(() => under.delete(published))
+      under.add(published)
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  await Promise.all(under)
+  return { perSecond: events / ((performance.now() - started) / 1000) }
+}

@@ -15,19 +15,22 @@ export async function killHubs(stage: RedisStage, cycles: number, apartMs: numbe
     await hubs[victim]?.start()
     stage.lead(victim, victim)
     await crowd.renewed()
+    await pause(apartMs)
   }
 }
 
 /** Kills Redis and starts it again on its append-only file; and lets it stand still. */
-export async function restartRedis(stage: RedisStage, cycles: number, awayMs: number): Promise<void> {
+export async function restartRedis(stage: RedisStage, cycles: number, awayMs: number, apartMs: number): Promise<void> {
   const { redis, history, crowd, pause } = stage
   for (let cycle = 0; cycle < cycles; cycle += 1) {
+    await pause(apartMs)
     history.write({ kind: 'fault', what: 'kill -9 of Redis' })
     await redis.kill()
     await pause(awayMs)
     await redis.start()
     history.write({ kind: 'heal' })
     await crowd.renewed()
+    await pause(apartMs)
     history.write({ kind: 'fault', what: 'Redis stands still' })
     redis.pause()
     await pause(awayMs)
@@ -38,8 +41,8 @@ export async function restartRedis(stage: RedisStage, cycles: number, awayMs: nu
 }
 
 /** Empties Redis: while it runs, by a restart, and by removing the log's own state. */
-export async function emptyRedis(stage: RedisStage, cycles: number): Promise<void> {
-  const { redis, history, crowd } = stage
+export async function emptyRedis(stage: RedisStage, cycles: number, apartMs: number): Promise<void> {
+  const { redis, history, crowd, pause } = stage
   const ways = {
     FLUSHALL: () => askRedis(redis.port, 'FLUSHALL'),
     'an empty restart': async () => {
@@ -51,6 +54,7 @@ export async function emptyRedis(stage: RedisStage, cycles: number): Promise<voi
   }
   for (let cycle = 0; cycle < cycles; cycle += 1) {
     for (const [what, empty] of Object.entries(ways)) {
+      await pause(apartMs)
       history.write({ kind: 'fault', what })
       history.write({ kind: 'branch', why: what })
       await empty()
@@ -88,10 +92,11 @@ async function replicatedOnce(redis: { port: number }): Promise<void> {
 }
 
 /** Parts one hub from Redis, without a word: all its lines, and new ones; or the lines it has alone. */
-export async function partHubs(stage: RedisStage, lengthsMs: readonly number[]): Promise<void> {
+export async function partHubs(stage: RedisStage, lengthsMs: readonly number[], apartMs: number): Promise<void> {
   const { lines, history, crowd, pause } = stage
   for (const [index, ms] of lengthsMs.entries()) {
     const line = lines[index % lines.length]
+    await pause(apartMs)
     history.write({ kind: 'fault', what: `hub ${index % lines.length} is cut off from Redis for ${ms} ms` })
     line?.refuse('silence')
     line?.cutAll('half-open')

@@ -20,12 +20,12 @@ test('a hub that is killed loses nothing: its readers go on at another, under th
 })
 
 test('a Redis that is killed, or stands still, loses nothing that was acknowledged, and alarms nobody', async () => {
-  const { tally } = await run({ hubs: 2, faults: (stage) => restartRedis(stage, 1, 1500) })
+  const { tally } = await run({ hubs: 2, faults: (stage) => restartRedis(stage, 1, 1500, 300) })
   expect(tally.gaps).toBe(0)
 })
 
 test('after Redis was emptied, every reader is told', async () => {
-  const { tally } = await run({ hubs: 2, faults: (stage) => emptyRedis(stage, 1) })
+  const { tally } = await run({ hubs: 2, faults: (stage) => emptyRedis(stage, 1, 300) })
   expect(tally.gaps).toBe(3 * tally.readers)
 })
 
@@ -34,7 +34,7 @@ test('after a replica took over without the newest events, whoever lost somethin
 })
 
 test('hubs that are cut off from Redis find back, and their readers miss nothing', async () => {
-  const { tally } = await run({ hubs: 2, faults: (stage) => partHubs(stage, [3000]) })
+  const { tally } = await run({ hubs: 2, faults: (stage) => partHubs(stage, [3000], 300) })
   expect(tally.gaps).toBe(0)
 })
 

@@ -4,8 +4,8 @@ import { longRedisRun } from './redis-run.ts'
 
 await longRedisRun(
   'redis-empty',
-  { hubs: 2, cycles: 5, readers: 200, rate: 100 },
-  ({ cycles }) =>
+  { hubs: 2, cycles: 5, readers: 200, rate: 100, apart: 5000 },
+  ({ cycles, apart }) =>
     (stage) =>
-      emptyRedis(stage, cycles),
+      emptyRedis(stage, cycles, apart),
 )

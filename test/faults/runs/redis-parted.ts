@@ -4,6 +4,8 @@ import { longRedisRun } from './redis-run.ts'
 
 await longRedisRun(
   'redis-parted',
-  { hubs: 2, readers: 40, rate: 500 },
-  () => (stage) => partHubs(stage, [5000, 30_000, 120_000]),
+  { hubs: 2, readers: 40, rate: 500, apart: 5000 },
+  ({ apart }) =>
+    (stage) =>
+      partHubs(stage, [5000, 30_000, 120_000], apart),
 )

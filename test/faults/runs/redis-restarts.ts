@@ -4,8 +4,8 @@ import { longRedisRun } from './redis-run.ts'
 
 await longRedisRun(
   'redis-restarts',
-  { hubs: 2, cycles: 5, readers: 40, rate: 500, away: 10_000 },
-  ({ cycles, away }) =>
+  { hubs: 2, cycles: 5, readers: 40, rate: 500, away: 10_000, apart: 5000 },
+  ({ cycles, away, apart }) =>
     (stage) =>
-      restartRedis(stage, cycles, away),
+      restartRedis(stage, cycles, away, apart),
 )

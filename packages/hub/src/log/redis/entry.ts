@@ -4,7 +4,7 @@ import type { LogEvent, NewEvent } from '../contract.ts'
 import { retainedCost } from '../retained.ts'
 
 /**
- * How an entry stands in Redis: under its place as id, in one field, five numbers that the script writes, a line break, and
+ * How an entry stands in Redis: under its place as id, in one field, four words that the script writes, a line break, and
  * what the hub gave it. Neither channels nor types hold a line break, and a key is written as JSON, which has none either.
  */
 export interface StoredEntry {

@@ -48,19 +48,40 @@ local function nextPlace(last, now)
   return text(ms + 1, 0)
 end
 
+-- The next place of an open log. Kept as numbers, and the text of a millisecond once for all its places.
+local function advance(log, now)
+  local ms, seq = log.ms, log.seq
+  if not hybrid then
+    seq = seq + 1
+  else
+    if now < minMs then now = minMs end
+    if now > ms then
+      ms, seq = now, 0
+    elseif seq < maxSeq then
+      seq = seq + 1
+    else
+      ms, seq = ms + 1, 0
+    end
+  end
+  if ms ~= log.ms or not log.msText then log.msText = ms .. '-' end
+  log.ms, log.seq = ms, seq
+  return log.msText .. seq
+end
+
 local function streamOf(channel) return prefix .. 'c:' .. channel end
 local function retainedOf(channel) return prefix .. 'r:' .. channel end
 
 -- The log's own state; or nil and why it cannot be worked on: the caller has to look at the log anew.
 local function openLog(seen)
-  local found = redis.call('HMGET', logKey, 'run', 'last', 'epoch', 'fed', 'forgotten', 'channels', 'tidied', 'tidiedFed')
+  local found = redis.call('HMGET', logKey, 'run', 'last', 'epoch', 'mean', 'forgotten', 'channels', 'tidied')
   if not found[1] then return nil, { '!empty' } end
   if found[1] ~= run then return nil, { '!run' } end
   -- The caller has seen a place that this log has not come to: it was rolled back under the same process.
   if seen ~= '' and isAfter(seen, found[2]) then return nil, { '!behind' } end
+  local ms, seq = split(found[2])
   return {
-    last = found[2], epoch = found[3], fed = tonumber(found[4]), forgotten = found[5],
-    channels = tonumber(found[6]), tidied = tonumber(found[7]), tidiedFed = tonumber(found[8]),
+    last = found[2], ms = ms, seq = seq, epoch = found[3], mean = tonumber(found[4]), forgotten = found[5],
+    channels = tonumber(found[6]), tidied = tonumber(found[7]), entries = 0, bytes = 0,
   }
 end
 
@@ -106,26 +127,27 @@ end
 
 -- What stands before the first line break of an entry.
 local function headerOf(id, value)
-  local fedAfter, previous, late, total, fed = string.match(value, '^(%S+) (%S+) (%S+) (%d+) (%d+)\n')
+  local fedAfter, previous, late, total = string.match(value, '^(%S+) (%S+) (%S+) (%d+)\n')
   local at
   if hybrid then
     at = split(id) - tonumber(late)
   else
     at = tonumber(late)
   end
-  return { fedAfter = fedAfter, previous = previous, at = at, total = tonumber(total), fed = tonumber(fed) }
+  return { fedAfter = fedAfter, previous = previous, at = at, total = tonumber(total) }
 end
 
 -- Gives the next place to an entry and writes it to the feed. Every entry names the one before it in the feed and in its
--- channel, and how many bytes came before it in both: what is missing shows, and what is left can be counted.
+-- channel, and how many bytes came before it there: what is missing shows, and what is left can be counted.
 local function feed(log, it, now, body)
-  local id = nextPlace(log.last, now)
+  local id = advance(log, now)
   local late = now
-  if hybrid then late = split(id) - now end
-  local value = log.last .. ' ' .. it.newest .. ' ' .. late .. ' ' .. whole(it.total) .. ' ' .. whole(log.fed) .. '\n' .. body
+  if hybrid then late = log.ms - now end
+  local value = log.last .. ' ' .. it.newest .. ' ' .. late .. ' ' .. whole(it.total) .. '\n' .. body
   redis.call('XADD', feedKey, id, 'e', value)
   log.last = id
-  log.fed = log.fed + #value
+  log.entries = log.entries + 1
+  log.bytes = log.bytes + #value
   return id, value
 end
 
@@ -161,27 +183,26 @@ local function trim(channel, it, now)
   end
 end
 
--- The feed is for tails and patterns, and lets go by age and bytes. Looked at once a second: approximate trims cost little.
+-- The feed is for tails and patterns, and lets go by age and bytes, which its length tells with the mean of an entry. Once a
+-- second, and when much has come: trims of whole nodes cost little.
 local function tidyFeed(log, now)
-  if now >= log.tidied and now - log.tidied < 1000 and log.fed - log.tidiedFed < feedBytes / 16 then return end
+  local isDue = now < log.tidied or now - log.tidied >= 1000 or log.bytes > feedBytes / 64
+  local length = redis.call('XLEN', feedKey)
+  if not isDue and length * log.mean <= feedBytes * 1.05 then return end
   if hybrid then
     redis.call('XTRIM', feedKey, 'MINID', '~', text(math.max(0, now - feedAgeMs), 0), 'LIMIT', 0)
   end
-  local oldest = redis.call('XRANGE', feedKey, '-', '+', 'COUNT', 1)[1]
-  if oldest then
-    local held = log.fed - headerOf(oldest[1], oldest[2][2]).fed
-    if held > feedBytes then
-      local keep = math.floor(redis.call('XLEN', feedKey) * feedBytes / held)
-      redis.call('XTRIM', feedKey, 'MAXLEN', '~', keep, 'LIMIT', 0)
-    end
-  end
-  log.tidied = now
-  log.tidiedFed = log.fed
-  redis.call('HSET', logKey, 'tidied', now, 'tidiedFed', whole(log.fed))
+  redis.call('XTRIM', feedKey, 'MAXLEN', '~', math.floor(feedBytes / log.mean), 'LIMIT', 0)
+  redis.call('HSET', logKey, 'tidied', now)
 end
 
 local function saveLog(log, now)
-  redis.call('HSET', logKey, 'last', log.last, 'fed', whole(log.fed))
+  if log.entries > 0 then
+    -- Over some thousand entries.
+    local weight = math.min(1, log.entries / 4096)
+    log.mean = log.mean + (log.bytes / log.entries - log.mean) * weight
+  end
+  redis.call('HSET', logKey, 'last', log.last, 'mean', log.mean)
   tidyFeed(log, now)
 end
 `

@@ -39,8 +39,8 @@ steps.create = function()
   else
     first = '0-0'
   end
-  redis.call('HSET', logKey, 'version', formatVersion, 'ids', ARGV[4], 'run', run, 'last', first, 'epoch', ARGV[3], 'fed', 0,
-    'forgotten', '0-0', 'channels', 0, 'tidied', 0, 'tidiedFed', 0)
+  redis.call('HSET', logKey, 'version', formatVersion, 'ids', ARGV[4], 'run', run, 'last', first, 'epoch', ARGV[3], 'mean', 300,
+    'forgotten', '0-0', 'channels', 0, 'tidied', 0)
   -- An empty stream that knows its newest place, so that one that was removed can be told from one that has nothing.
   redis.call('XGROUP', 'CREATE', feedKey, 'none', '$', 'MKSTREAM')
   redis.call('XGROUP', 'DESTROY', feedKey, 'none')
@@ -52,18 +52,16 @@ end
 -- A branch that goes on from what is here, as an entry of the feed. Only where nobody has opened one since the caller looked.
 -- ARGV: branch, now, epoch it was, new epoch, floor
 steps.branch = function()
-  local found = redis.call('HMGET', logKey, 'epoch', 'last', 'fed', 'channels')
+  local found = redis.call('HMGET', logKey, 'epoch', 'last')
   if not found[1] then return { '!empty' } end
   if found[1] ~= ARGV[3] then return branches() end
   local now, fork, floor = clock(ARGV[2]), found[2], ARGV[5]
-  local log = { last = fork, fed = tonumber(found[3]), channels = tonumber(found[4]) }
-  if floor ~= '' then log.last = latest(log.last, floor) end
-  local first = nextPlace(log.last, now)
-  local value = fork .. ' 0-0 ' .. (hybrid and split(first) - now or now) .. ' 0 ' .. whole(log.fed) .. '\nb\n\n\n'
+  local first = nextPlace(floor ~= '' and latest(fork, floor) or fork, now)
+  local value = fork .. ' 0-0 ' .. (hybrid and split(first) - now or now) .. ' 0\nb\n\n\n'
   redis.call('XADD', feedKey, first, 'e', value)
   local number = redis.call('LLEN', branchesKey)
   redis.call('RPUSH', branchesKey, ARGV[4] .. ' ' .. number .. ' ' .. first .. ' ' .. fork)
-  redis.call('HSET', logKey, 'run', run, 'last', first, 'epoch', ARGV[4], 'fed', whole(log.fed + #value))
+  redis.call('HSET', logKey, 'run', run, 'last', first, 'epoch', ARGV[4])
   return branches()
 end
 

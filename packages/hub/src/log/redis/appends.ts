@@ -16,8 +16,9 @@ export interface Appends {
   readonly waiting: number
 }
 
-// What one call may hold Redis up for: some ten milliseconds. Larger batches go alone.
-const most = { entries: 512, bytes: 512 * 1024 }
+// Fewer would pay more for each call, more would let Redis wait for the hub and the hub for Redis: both work at a time.
+// It also bounds what one call holds Redis up for, to some milliseconds. Larger batches go alone.
+const most = { entries: 128, bytes: 512 * 1024 }
 
 export function createAppends(send: (number: string, args: readonly string[]) => Promise<readonly string[]>): Appends {
   let gathered: Gathered = nothingYet()

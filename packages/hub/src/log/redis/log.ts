@@ -191,6 +191,8 @@ class RedisLog implements Log {
   readonly #appends = createAppends((number, args) => this.#send(number, args))
   /** The last appends. The script recognises a call that is sent again; who asks this log again is recognised here. */
   readonly #tokens = new Map<string, Promise<Appended>>()
+  /** By the machine's own clock, as everything about connections. */
+  #heardAt = performance.now()
   #closed = false
 
   constructor({ link, state, settings, formats, durability, now, environment }: Parts) {
@@ -300,7 +302,9 @@ class RedisLog implements Log {
     const tail = await followFeed({
       ...{ link: this.#link, state: this.#state, prefix: this.#settings.prefix, after, onBatch },
       refresh: () => this.#refresh(),
-      onContact: () => undefined,
+      onContact: () => {
+        this.#heardAt = performance.now()
+      },
     })
     this.#tails.add(tail)
     return {
@@ -315,6 +319,10 @@ class RedisLog implements Log {
     this.#assertOpen()
     const { channels } = await registryPage(this.#ask, prefix, after, Math.max(1, Math.min(limit, mostListed)))
     return channels.map((channel) => this.#windowOf(channel))
+  }
+
+  tailSilenceMs(): number {
+    return performance.now() - this.#heardAt
   }
 
   async probe(): Promise<void> {

@@ -26,7 +26,9 @@ let wake: () => void = () => undefined
 const commands = {
   async open({ port, feedBytes }: { port: number; feedBytes: number }): Promise<void> {
     const options = { feed: { maxBytes: feedBytes, maxAgeMs: 600_000 } }
-    hub = await createHub({ log: redisLog(new Redis({ port, lazyConnect: true }), options) })
+    const log = redisLog(new Redis({ port, lazyConnect: true }), options)
+    // Its reader stays, although the hub has not heard from Redis for long: this is about how it catches up.
+    hub = await createHub({ log, maxTailSilenceMs: Number.POSITIVE_INFINITY })
     void follow()
   },
   async reset(): Promise<void> {

@@ -29,7 +29,7 @@ export function createPublisher(stage: Stage): Publisher {
     if (ended.size > 0 && chance.happens(0.15)) return chance.pick([...ended])
     const open = stage.channels.filter((channel) => !ended.has(channel))
     if (open.length > 0 && !chance.happens(scenario.opens)) return chance.pick(open)
-    const channel = chance.happens(0.8) ? `c/new${count}` : `new${count}`
+    const channel = chance.happens(0.8) ? `c/ne${count}w` : `ne${count}w`
     stage.channels.push(channel)
     stage.count('new channel')
     return channel

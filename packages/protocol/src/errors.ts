@@ -10,7 +10,7 @@ export class RejoinError extends Error {
   readonly retryable: boolean
 
   constructor(message: string, details: { code: ErrorCode; retryable?: boolean; cause?: unknown }) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause })
+    super(message, details)
     this.code = details.code
     this.retryable = details.retryable ?? false
   }

@@ -18,6 +18,7 @@ export function createBlockReader(onBlock: (block: Block) => void, onRetry: (ms:
   // The block whose blank line has not arrived.
   let id: string | undefined
   let type = ''
+  let channel: string | undefined
   let data: string | undefined
   let length = 0
 
@@ -67,6 +68,7 @@ export function createBlockReader(onBlock: (block: Block) => void, onRetry: (ms:
     if (name === 'data') data = data === undefined ? value : `${data}\n${value}`
     else if (name === 'id' && !value.includes('\0')) id = value
     else if (name === 'event') type = value
+    else if (name === 'channel') channel = value
     else if (name === 'retry' && /^\d+$/.test(value)) onRetry(Number(value))
     // A comment is no part of an event: a stream of nothing else may go on for ever.
     if (data === undefined) length = 0
@@ -74,9 +76,9 @@ export function createBlockReader(onBlock: (block: Block) => void, onRetry: (ms:
 
   function endBlock(): void {
     lastId = id ?? lastId
-    if (data !== undefined) onBlock({ type: type || 'message', data, id: lastId })
+    if (data !== undefined) onBlock({ type: type || 'message', data, id: lastId, channel })
     else if (id !== undefined) onBlock({ id })
-    id = data = undefined
+    id = data = channel = undefined
     type = ''
     length = 0
   }

@@ -1,4 +1,4 @@
-import type { SyncRequired } from '@rejoin/protocol'
+import type { SyncRequired as Gap } from '@rejoin/protocol'
 import type { Handler, Off } from './handler-set.ts'
 import type { StreamState } from './stream-state.ts'
 
@@ -8,6 +8,8 @@ export interface StreamEvent<Type extends string = string, Data = unknown> {
   readonly id: string
   readonly type: Type
   readonly data: Data
+  /** Where it was published, when the URL asks for it with `show=channel`. Not with 'event-source', which hides it. */
+  readonly channel?: string | undefined
 }
 
 /** An event of any type of a map from types to data, told apart by its `type`. */
@@ -19,6 +21,15 @@ export type AnyEvent<Events extends object> = {
 export interface InvalidEvent extends StreamEvent<string, string> {
   /** What `JSON.parse` threw, or the issues that a schema found. */
   readonly error: unknown
+}
+
+/** Events are gone that a stream should have had. */
+export interface SyncRequired<Events extends object = Record<string, unknown>> extends Omit<Gap, 'retained'> {
+  /**
+   * The newest event of each key, when the channels retain them: what was gone is made good by these. Their data is read
+   * like that of any event, and what cannot be read is left out and goes to `onInvalid`.
+   */
+  readonly retained?: readonly (AnyEvent<Events> & { readonly channel: string; readonly key: string })[]
 }
 
 /** What a stream shows of itself, with its last events. */
@@ -47,7 +58,7 @@ export interface EventStream<Events extends object = Record<string, unknown>> {
    * it returns a promise, later events wait for it. They may already be part of what was loaded, so apply them
    * idempotently.
    */
-  onSync(handler: Handler<SyncRequired>): Off
+  onSync(handler: Handler<SyncRequired<Events>>): Off
   /** Calls the handler at once, and whenever `state`, `attempt`, `nextRetryAt`, `stale` or `closeReason` changes. */
   onState(handler: Handler<StreamState>): Off
   /** Calls the handler with events whose data is not JSON, or not what the schema of their type asks for. */

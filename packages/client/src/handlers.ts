@@ -1,3 +1,4 @@
+import type { SyncRequired } from '@rejoin/protocol'
 import type { StreamEvent } from './event-stream.ts'
 import { createHandlerSet, type Handler, type HandlerSet, isPromise, type Off } from './handler-set.ts'
 import type { ReadOptions } from './options.ts'
@@ -19,21 +20,8 @@ export function createHandlers(
   return {
     on,
     call,
-    event(event) {
-      try {
-        const data: unknown = parse === 'text' ? event.data : JSON.parse(event.data)
-        const result = schemas?.[event.type]?.['~standard']?.validate(data) ?? { value: data }
-        if (!isPromise(result)) return deliver(event, accept(result))
-        return Promise.resolve(result)
-          .then(accept)
-          .then(
-            (value) => deliver(event, value),
-            (error) => refuse(event, error),
-          )
-      } catch (error) {
-        refuse(event, error)
-      }
-    },
+    event: (event) => read(event, deliver),
+    sync: (gap) => (Array.isArray(gap.retained) ? syncRetained(gap) : sync(gap)),
     latest() {
       shown ??= latest.slice(-keep)
       return shown
@@ -60,8 +48,38 @@ export function createHandlers(
     on(kind, () => undefined)
   }
 
-  function deliver({ id, type }: StreamEvent, data: unknown): Promise<unknown> | undefined {
-    const event = { id, type, data }
+  /** @returns what `take` does, and a promise of it when a schema has to be waited for */
+  function read(event: StreamEvent<string, string>, take: Take): Promise<unknown> | undefined {
+    try {
+      const data: unknown = parse === 'text' ? event.data : JSON.parse(event.data)
+      const result = schemas?.[event.type]?.['~standard']?.validate(data) ?? { value: data }
+      return isPromise(result) ? Promise.resolve(result).then(accept).catch(refuse) : accept(result)
+    } catch (error) {
+      refuse(error)
+    }
+
+    function accept(result: SchemaResult<unknown>): Promise<unknown> | undefined {
+      if (result.issues) throw result.issues
+      return take({ ...event, data: result.value })
+    }
+
+    function refuse(error: unknown): void {
+      void call(invalidNews, { ...event, error }, 'Bad data: add onInvalid.')
+    }
+  }
+
+  async function syncRetained(gap: SyncRequired): Promise<unknown> {
+    const retained: StreamEvent[] = []
+    for (const event of gap.retained!) await read(event, (it) => void retained.push(it))
+    return sync({ ...gap, retained })
+  }
+
+  function sync(gap: unknown): Promise<unknown> | undefined {
+    return call(syncNews, gap, 'Events are gone: add onSync.')
+  }
+
+  function deliver(event: StreamEvent): Promise<unknown> | undefined {
+    const { type } = event
     if (keep > 0) {
       latest.push(event)
       // Now and then, as each time moves all of them.
@@ -71,10 +89,6 @@ export function createHandlers(
     void call(type, event)
     if (type !== '*') void call('*', event)
     return call(offerNews, event)
-  }
-
-  function refuse(event: StreamEvent<string, string>, error: unknown): void {
-    void call(invalidNews, { ...event, error }, 'Data that cannot be read: add onInvalid.')
   }
 }
 
@@ -87,10 +101,7 @@ export const offerNews = '\noffer'
 /** A kind that has its first handler. */
 export const kindNews = '\nkind'
 
-function accept(result: SchemaResult<unknown>): unknown {
-  if (result.issues) throw result.issues
-  return result.value
-}
+type Take = (event: StreamEvent) => Promise<unknown> | undefined
 
 export interface Handlers {
   on(kind: string, handler: Handler<never>): Off
@@ -101,6 +112,8 @@ export interface Handlers {
   call(kind: string, value: unknown, advice?: string): Promise<unknown> | undefined
   /** @returns what later events have to wait for */
   event(event: StreamEvent<string, string>): Promise<unknown> | undefined
+  /** Tells of a gap, with the data of what is retained read. Returns what later events have to wait for. */
+  sync(gap: SyncRequired): Promise<unknown> | undefined
   /** The last events, the same array until there is another. */
   latest(): readonly StreamEvent[]
   /** Those that have had a handler; of further ones `kindNews` tells. */

@@ -1,7 +1,7 @@
 import type { Hello } from '@rejoin/protocol'
 import { sendRequest } from './request.ts'
 import { readRetryAfter } from './retry-after.ts'
-import type { Transport, TransportParts } from './transport.ts'
+import type { Block, Transport, TransportParts } from './transport.ts'
 
 /**
  * Reads a stream in answers, for where a proxy holds streams back: asks what there is, then again and again what is new
@@ -31,18 +31,18 @@ export function createTransport({ address, options, clock }: TransportParts): Tr
       sink.tell({ type: 'bytes' })
       if (answer.retryMs > 0) sink.tell({ type: 'retry', ms: answer.retryMs })
 
-      for (const { id, type, data } of answer.events) {
+      for (const { id, type, data, channel } of answer.events) {
         // Of something that is no hub, of which the same is to be expected.
         if (typeof type !== 'string' || typeof data !== 'string') return
         lastId = id ?? lastId
         if (type === 'hello') {
-          const { requested, heartbeatMs = longestWaitMs } = JSON.parse(data) as Partial<Hello>
-          waitMs = Math.min(heartbeatMs, longestWaitMs)
+          const { requested, heartbeatMs = 0 } = JSON.parse(data) as Partial<Hello>
+          waitMs = heartbeatMs > 0 ? Math.min(heartbeatMs, longestWaitMs) : longestWaitMs
           // An answer to another question, from a cache perhaps. What can be done about it is for a new connection.
           if (!isFirst && requested !== cursor) return
           if (!isFirst) continue
         }
-        const wait = sink.receive({ id: lastId, type, data })
+        const wait = sink.receive({ id: lastId, type, data, channel })
         if (wait) await wait
         if (signal.aborted || type === 'close') return
       }
@@ -62,7 +62,7 @@ export function pollAddress(address: URL): URL {
 }
 
 interface PollAnswer {
-  readonly events: readonly { readonly id: string | null; readonly type: string; readonly data: string }[]
+  readonly events: readonly (Omit<Block, 'id'> & { readonly id: string | null })[]
   readonly cursor: string | null
   readonly retryMs: number
 }

@@ -1,6 +1,6 @@
-import { type Close, type Hello, isIdText, isReservedType, type SyncRequired } from '@rejoin/protocol'
+import { type Close, isIdText, isReservedType, type SyncRequired } from '@rejoin/protocol'
 import { type Connection, isOpen, type Report } from './connection.ts'
-import { duplicateNews, type Handlers, syncNews } from './handlers.ts'
+import { duplicateNews, type Handlers } from './handlers.ts'
 import { createRecentIds } from './recent-ids.ts'
 import type { Block } from './transport.ts'
 
@@ -19,11 +19,6 @@ export function createReceivers({
   // A handler that later events have to wait for. Nothing is delivered meanwhile, on whichever connection it arrives.
   let busy: Promise<void> | undefined
 
-  /** A gap of which the hub has not told, or not legibly. */
-  function unknownGap(id: string | null): SyncRequired {
-    return { reason: 'unknown-id', channels: [], requested: current().sent ?? '', oldest: null, latest: id ?? '' }
-  }
-
   return (generation) => {
     // The id that the last block of this connection left.
     let lastId = ''
@@ -33,16 +28,16 @@ export function createReceivers({
     function receive(block: Block): Promise<void> | undefined {
       if (busy) return hold(busy).then(() => receive(block))
       if (!isCurrent()) return
-      const { type, data } = block
+      const { type, data = '', channel } = block
       // An event that names no id shows the one before it.
       const isNamed = block.id !== lastId || type === undefined
       lastId = block.id
       // One that could not be sent back is no place: a little too much is replayed then, and nothing is missed (§2.6).
       const id = isNamed && (lastId === '' || isIdText(lastId)) ? lastId : null
-      if (type === undefined || data === undefined) return tell({ type: 'id', id })
+      if (type === undefined) return tell({ type: 'id', id })
       if (isReservedType(type)) return control(type, data, id)
       // The last id outlives its connection (§6), for an event that names none.
-      const event = { id: lastId || (current().cursor ?? ''), type, data }
+      const event = { id: lastId || (current().cursor ?? ''), type, data, channel }
       // On a hub every event names its id (§4.3), so that the same id again is the same event again. Elsewhere it may be
       // another event, which names none.
       if ((greeted || isNamed) && recentIds.has(lastId)) {
@@ -55,25 +50,28 @@ export function createReceivers({
     }
 
     function control(type: string, data: string, id: string | null): Promise<void> | undefined {
+      const told = readObject(data)
       if (type === 'hello') {
         greeted = true
-        tell({ type: 'hello', id, hello: readObject<Hello>(data) })
-        if (current().astray) return sync(unknownGap(id), id)
+        tell({ type: 'hello', id, hello: told })
+        if (current().astray) return sync(id)
       } else if (type === 'sync-required') {
-        return sync({ ...unknownGap(id), ...readObject<SyncRequired>(data) }, id)
+        return sync(id, told)
       } else {
         tell({ type: 'id', id })
-        const { reason = 'admin' } = readObject<Close>(data)
+        const { reason = 'admin' }: Partial<Close> = told
         if (type === 'close') tell({ type: 'ended', reason, final: reason === 'finished' })
       }
     }
 
-    function sync(gap: SyncRequired, id: string | null): Promise<void> | undefined {
+    /** @param told - what the hub says of the gap; it may have said nothing, or nothing legible */
+    function sync(id: string | null, told?: Partial<SyncRequired>): Promise<void> | undefined {
       tell({ type: 'sync' })
       if (!isCurrent()) return
       recentIds.clear()
-      const settled = handlers.call(syncNews, gap, 'Events are gone: add onSync, and reload there.')
-      return after(settled, () => {
+      const requested = current().sent ?? ''
+      const gap = { reason: 'unknown-id', channels: [], requested, oldest: null, latest: id ?? '', ...told } as const
+      return after(handlers.sync(gap), () => {
         synced()
         tell({ type: 'id', id })
       })
@@ -110,15 +108,16 @@ export interface ReceiverOptions {
   handled(generation: number, id: string | null): void
   /** The user has been told of a gap, and has dealt with it. */
   synced(): unknown
-  handlers: Pick<Handlers, 'event' | 'call'>
+  handlers: Pick<Handlers, 'event' | 'sync' | 'call'>
 }
 
 /** When a promise comes back, the next block must wait for it. */
 export type Receiver = (block: Block) => Promise<void> | undefined
 
-function readObject<Shape extends object>(text: string): Partial<Shape> {
+/** What a frame of the protocol says. Nobody has checked that it is what it should be. */
+function readObject(text: string): object {
   try {
-    return Object(JSON.parse(text)) as Partial<Shape>
+    return Object(JSON.parse(text)) as object
   } catch {
     // Not JSON: the caller goes on without it, as with JSON of another shape.
     return {}

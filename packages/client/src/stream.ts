@@ -38,7 +38,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   for (const [name, value] of Object.entries(numbers)) {
     if (!(value >= 0)) throw invalidOption(`${name} is ${value}. Give 0 or more.`)
   }
-  if (from !== null && !isIdText(from)) throw invalidOption(`from is ${JSON.stringify(from)}. Give an id, or nothing.`)
+  if (from !== null && !isIdText(from)) throw invalidOption(`from is ${from}. Give an id, or nothing.`)
   const address = resolveAddress(url)
   const policy = {
     ...options,

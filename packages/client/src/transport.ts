@@ -36,6 +36,8 @@ export interface Sink {
 export interface Block {
   readonly type?: string
   readonly data?: string
+  /** Where an event was published, for a reader that asked to be shown it (§4.15). */
+  readonly channel?: string | undefined
   /** The last id of the stream once this block is counted; empty while there was none on this connection. */
   readonly id: string
 }

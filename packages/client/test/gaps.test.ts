@@ -18,6 +18,56 @@ describe('a gap', () => {
     expect(order).toEqual([gap, 'e10'])
   })
 
+  test('gives what the channels retain, read like events, in order, and what cannot be read to onInvalid (§4.6)', async () => {
+    const schema = (accept: (value: unknown) => boolean) => ({
+      '~standard': {
+        version: 1 as const,
+        // Async, so that one that took longer would be out of order.
+        validate: async (value: unknown) => (accept(value) ? { value } : { issues: [{ message: 'no number' }] }),
+      },
+    })
+    const { stream, events } = start({ from: 'e1', schemas: { price: schema((value) => typeof value === 'number') } })
+    const order: unknown[] = []
+    stream.onSync(({ retained }) => order.push(retained))
+    const invalid: unknown[] = []
+    stream.onInvalid(({ id, error }) => invalid.push([id, error]))
+    stream.on('message', ({ id }) => order.push(id))
+    const kept = (id: string, type: string, data: string) => ({ id, channel: 'orders', key: id, type, data })
+    const retained = [
+      kept('e5', 'price', '5'),
+      kept('e6', 'price', '"six"'),
+      kept('e7', 'message', '{"a":1}'),
+      kept('e8', 'message', '{'),
+    ]
+    const first = await server.stream()
+    const told = ['id: e9', 'event: sync-required', `data: ${JSON.stringify({ ...gap, retained })}`]
+    first.write(`${[...hello({ requested: 'e1' }), '', ...told, '', ...message('e10')].join('\n')}\n\n`)
+    await events.until(1)
+    const read = [
+      { ...retained[0], data: 5 },
+      { ...retained[2], data: { a: 1 } },
+    ]
+    expect(order).toEqual([read, 'e10'])
+    expect(invalid).toEqual([
+      ['e6', [{ message: 'no number' }]],
+      ['e8', expect.any(SyntaxError)],
+    ])
+    expect(stream.cursor).toBe('e10')
+  })
+
+  test.each(['7', '{}', '"all"', '[null]'])('with %s as what is retained is told all the same', async (retained) => {
+    const { stream, events } = start({ from: 'e1' })
+    const told: unknown[] = []
+    stream.onSync(({ reason }) => told.push(reason))
+    stream.onInvalid(() => undefined)
+    const first = await server.stream()
+    first.send(...hello({ requested: 'e1' }))
+    first.send('id: e9', 'event: sync-required', `data: {"reason":"expired","retained":${retained}}`)
+    first.send(...message('e10'))
+    await events.until(1)
+    expect(told).toEqual(['expired'])
+  })
+
   test('holds later events, and the place, until the reload is done', async () => {
     const { stream, events } = start({ from: 'e1' })
     const told = deferred()

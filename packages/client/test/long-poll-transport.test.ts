@@ -212,3 +212,17 @@ test.each([
 ])('%s is polled at %s', (address, polled) => {
   expect(pollAddress(new URL(address)).href).toBe(polled)
 })
+
+test.each([0, -1, null, 'soon'])(
+  'a heartbeat of %j does not make polls follow each other without a wait',
+  async (heartbeatMs) => {
+    const server = await script()
+    const run = runTransport(transportTo(server.url), { cursor: 'e1' })
+    answer(await server.visit(), 'e1', [], 'e1', heartbeatMs as number)
+    const second = await server.visit()
+    expect(second.url.searchParams.get('waitMs')).toBe('25000')
+    answer(second, 'e1', [], 'e1', heartbeatMs as number)
+    await run.ended
+    expect(server.visits()).toBe(2)
+  },
+)

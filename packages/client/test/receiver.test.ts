@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { type Connection, newConnection, type Report } from '../src/connection.ts'
-import { syncNews } from '../src/handlers.ts'
 import { createReceivers } from '../src/receiver.ts'
 
 test('a reload that outlasts its connection also holds what the next one receives', async () => {
@@ -78,8 +77,8 @@ function receiving() {
         events.push(id)
         return undefined
       },
-      call(kind, gap) {
-        if (kind !== syncNews) return
+      call: () => undefined,
+      sync(gap) {
         gaps.push(gap)
         return reload
       },

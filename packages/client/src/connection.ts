@@ -41,6 +41,7 @@ export function newConnection(cursor: string | null, clientId: string): Connecti
     refresh: false,
     rung: 0,
     doubts: 0,
+    upgradeAt: never,
     openMs: 30_000,
     stale: false,
     syncAt: 0,
@@ -90,12 +91,13 @@ type Reaction<Given extends Input> = (next: Draft, moment: Moment, input: Given)
 
 function answered(next: Draft, moment: Moment, { status, isEventStream, retryAfterMs }: Answer): void {
   if (status === 200 && isEventStream) {
-    if (next.state === 'connecting') next.openedAt = moment.now
     next.state = 'connected'
+    next.openedAt = moment.now
     next.refresh = false
     live(next, moment)
   } else if (status === 408 || status === 425 || status === 429 || status >= 500) {
     lose(next, moment, retryAfterMs)
+    next.doubts = 0
     // Who says when to come back has turned us away on purpose (§4.12).
     if (retryAfterMs > 0) next.closeReason ??= 'overloaded'
   } else if (status === 401 && moment.canRefresh && !next.refresh) {
@@ -110,18 +112,21 @@ function answered(next: Draft, moment: Moment, { status, isEventStream, retryAft
 }
 
 function skip(next: Draft, moment: Moment): void {
-  doubt(next, doubtLimit, moment)
+  doubt(next, never, moment)
   if (moment.rungs > 1) lose(next, moment)
   else close(next, 'no-transport')
 }
 
 function greeted(next: Draft, moment: Moment, { id, hello }: Greeting): void {
-  const { requested, heartbeatMs = 0 } = hello
+  const { requested, heartbeatMs = 0, expiresInMs = 0 } = hello
   next.silenceMs = never
   if (heartbeatMs > 0) {
     // Two heartbeats may be late, not lost; five seconds are for a slow network.
     next.silenceMs = 2 * heartbeatMs + slackMs
     next.openMs = Math.min(next.silenceMs, maxOpenMs)
+  }
+  if (expiresInMs > 0 && moment.canRefresh) {
+    next.renewAt = moment.now + Math.max(renewalShare * expiresInMs, goodAfterMs)
   }
   prove(next, moment)
   if (next.sent === null || requested === next.sent) {
@@ -142,9 +147,10 @@ function ended(next: Draft, moment: Moment, { reason, final }: Ending): void {
     return
   }
   // Whose silence proves nothing is no hub, and may send what it has and end for good reason.
-  if (!reason && next.state === 'connected' && moment.now - next.openedAt < droppedMs && next.silenceMs < never) {
-    doubt(next, 1, moment)
-  }
+  const isDropped = next.state === 'connected' && moment.now - next.openedAt < droppedMs && next.silenceMs < never
+  if (!reason && isDropped) doubt(next, 1, moment)
+  // A server that cannot be reached, or ends a stream that did get through, explains those before.
+  else next.doubts = 0
   next.refresh ||= reason === 'token-expired'
   lose(next, moment)
   next.closeReason ??= reason ?? null
@@ -169,7 +175,7 @@ function live(next: Draft, { now }: Moment): void {
  */
 function resync(next: Draft, moment: Moment): void {
   const { now } = moment
-  const earliest = now + (syncBurst - 1) * syncEveryMs
+  const earliest = now + syncBurstMs
   next.syncAt = Math.min(Math.max(next.syncAt, now), earliest + syncEveryMs)
   if (next.syncAt > earliest) lose(next, moment, next.syncAt - earliest)
   else next.syncAt += syncEveryMs
@@ -179,12 +185,14 @@ function due(next: Draft, moment: Moment): void {
   const { now } = moment
   next.lastByteAt = Math.min(next.lastByteAt, now)
   // The end of a wait is believed without a look at the clock: had it been put back, the wait would grow by as much.
-  if (next.state === 'backoff' || (next.rung > 0 && next.upgradeAt <= now)) {
+  if (next.state === 'backoff' || Math.min(next.renewAt, next.upgradeAt) <= now) {
+    next.refresh ||= next.renewAt <= now
     open(next, moment)
   } else if (deadAt(next) <= now) {
-    if (next.lastByteAt === next.openedAt) doubt(next, 2, moment)
+    // Without a head it may as well be the network that is gone.
+    if (next.lastByteAt === next.openedAt) doubt(next, next.state === 'connected' ? 2 : 1.5, moment)
     // The first time, the silence was wait enough.
-    lose(next, moment, 0, next.attempt === 0 ? 0 : undefined)
+    lose(next, moment, 0, next.attempt ? undefined : 0)
   } else if (deadlineOf(next) <= now) {
     next.stale = true
   }
@@ -203,16 +211,18 @@ function wake(next: Draft, moment: Moment): void {
 }
 
 function open(next: Draft, { now }: Moment): void {
-  if (next.rung > 0 && next.upgradeAt <= now) {
+  if (next.upgradeAt <= now) {
+    next.upgradeAt = never
     next.rung = 0
     // One sign that the better way is still barred is enough.
-    next.doubts = doubtLimit - 1
+    next.doubts = doubtLimit
   }
   next.state = 'connecting'
   next.generation++
   next.sent = next.cursor
   next.openedAt = next.lastByteAt = now
   next.silenceMs = next.openMs
+  next.renewAt = never
   next.proved = next.paused = next.astray = false
   next.nextRetryAt = next.closeReason = null
 }
@@ -249,9 +259,9 @@ function close(next: Draft, closeReason: CloseReason): void {
 function doubt(next: Draft, weight: number, { now, rungs }: Moment): void {
   next.doubts += weight
   if (next.doubts < doubtLimit) return
-  next.doubts = 0
   next.rung = (next.rung + 1) % rungs
-  next.upgradeAt = now + upgradeMs
+  next.upgradeAt = next.rung > 0 ? now + (next.doubts > doubtLimit ? upgradeMs : secondLookMs) : never
+  next.doubts = 0
 }
 
 /** An empty id is a server's way to say that there is no place to come back to. */
@@ -260,15 +270,15 @@ function moveCursor(next: Draft, id: string | null): void {
 }
 
 function deadlineOf(is: Connection): number {
-  if (is.state === 'backoff') return is.nextRetryAt ?? never
+  if (!isOpen(is)) return is.nextRetryAt ?? never
   // One heartbeat that is overdue is worth a word, two are worth a new connection.
-  const deadline = deadAt(is, is.proved && !is.stale ? (is.silenceMs + slackMs) / 2 : undefined)
-  return is.rung > 0 && isOpen(is) ? Math.min(deadline, is.upgradeAt) : deadline
+  const lateMs = is.proved && !is.stale ? (is.silenceMs + slackMs) / 2 : is.silenceMs
+  return Math.min(is.renewAt, is.upgradeAt, deadAt(is, lateMs))
 }
 
 /** While a handler is awaited nothing is read, so that silence says nothing about the line. */
 function deadAt(is: Connection, silenceMs = is.silenceMs): number {
-  return isOpen(is) && !is.paused ? is.lastByteAt + silenceMs : never
+  return is.paused ? never : is.lastByteAt + silenceMs
 }
 
 /**
@@ -277,13 +287,13 @@ function deadAt(is: Connection, silenceMs = is.silenceMs): number {
  */
 function effectsOf(before: Connection, next: Connection): Effect[] {
   const isNew = next.generation !== before.generation
-  const effects: [Effect, boolean][] = [
-    ['abort', isOpen(before) && (isNew || !isOpen(next))],
-    ['timer', next.timerAt !== before.timerAt],
-    ['open', isNew],
-    ['notify', announced.some((field) => next[field] !== before[field])],
-  ]
-  return effects.flatMap(([effect, isDue]) => (isDue ? effect : []))
+  const effects = [
+    isOpen(before) && (isNew || !isOpen(next)) && 'abort',
+    next.timerAt !== before.timerAt && 'timer',
+    isNew && 'open',
+    announced.some((field) => next[field] !== before[field]) && 'notify',
+  ] as const
+  return effects.filter((effect) => effect !== false)
 }
 
 /** Whether there is a connection, made or in the making. */
@@ -310,6 +320,9 @@ const never = Infinity
  */
 const goodAfterMs = 5_000
 
+/** After this share of the time that its rights hold, a stream that can get new ones comes back with them. */
+const renewalShare = 0.9
+
 /** On top of what a heartbeat may take, for a slow network. */
 const slackMs = 5_000
 
@@ -319,15 +332,20 @@ const maxOpenMs = 120_000
 /** A stream that is over this soon was cut by something that does not like streams, or by a server that is unwell. */
 const droppedMs = 1_000
 
-/** Three streams that end at once, or two on which no byte arrives, are enough to try another transport. */
+/**
+ * Three streams in a row that end at once, or two on which no byte arrives, are enough to try another transport. Three
+ * that a server cuts as it is restarted, or two requests into a dead network, look the same: the first transport is then
+ * tried again soon.
+ */
 const doubtLimit = 3
+const secondLookMs = 60_000
 
-/** When the first transport is tried again. Not often, as each try may cost a silence, and the other one does work. */
+/** When there is more against it: not often, as each try may cost a silence, and the other one does work. */
 const upgradeMs = 1_800_000
 
-/** So many reloads may follow each other, and in the long run one in so many ms. */
-const syncBurst = 5
+/** In the long run there may be one reload in so many ms, and five may follow each other. */
 const syncEveryMs = 30_000
+const syncBurstMs = 4 * syncEveryMs
 
 export interface Connection extends Omit<StreamState, 'transport'>, OpenRequest {
   /** The cursor that the current connection asked for. */
@@ -346,6 +364,8 @@ export interface Connection extends Omit<StreamState, 'transport'>, OpenRequest 
   readonly doubts: number
   /** When the first transport is tried again. */
   readonly upgradeAt: number
+  /** When this connection is replaced by one with fresh credentials. */
+  readonly renewAt: number
   /** By when the reloads so far would be due, had they been kept apart. */
   readonly syncAt: number
   /** The last wait. */

@@ -46,7 +46,8 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
   backoff?: Backoff
   /**
    * The ways to reach the hub, best first. The next one has its turn when streams do not get through: two on which no
-   * byte arrives, three that end at once. The first is tried again after half an hour. The place in the stream is kept.
+   * byte arrives, three in a row that end at once. The first is tried again after half an hour, and once after a minute
+   * when a server that was restarted, or a network that was gone, would have looked the same. The place is kept.
    * @defaultValue ['fetch', 'long-poll']. 'event-source' can send no headers, and gets only types that have a handler:
    * where more is asked for, that is reported and the next one is used.
    */

@@ -16,7 +16,7 @@ export async function sendRequest(
   accept = 'text/event-stream',
 ): Promise<Response> {
   const { clientId, generation: attempt, cursor } = request
-  const { fetch = globalThis.fetch, credentials = 'same-origin' } = options
+  const { fetch = globalThis.fetch, credentials } = options
   const inHeader = request.cursorIn === 'header'
   // A hub ends what it still holds of our last connection (§4.13), and turns us away by a status (§4.12).
   const url = requestAddress(address, { clientId, attempt, reject: 'status' }, inHeader ? null : cursor)
@@ -24,7 +24,7 @@ export async function sendRequest(
     headers.set('Accept', accept)
     headers.delete('Last-Event-ID')
     if (cursor !== null && inHeader) headers.set('Last-Event-ID', cursor)
-    return fetch(url, { headers, redirect, cache: 'no-store', credentials, signal })
+    return fetch(url, { headers, redirect, cache: 'no-store', credentials, signal } as RequestInit)
   }
 
   if (!options.headers && !options.token) return send(new Headers(), 'follow')
@@ -45,7 +45,8 @@ export interface RequestOptions {
   headers?: HeadersInit | ((attempt: Attempt) => HeadersInit | Promise<HeadersInit>)
   /**
    * Sent as `Authorization: Bearer …`, under the same rules as `headers`. A function is asked once more when the server
-   * has answered 401; a second 401 closes the stream with `unauthorized`.
+   * has answered 401; a second 401 closes the stream with `unauthorized`. When a hub says how long the rights hold, a
+   * function is also asked after nine tenths of that, and the stream comes back at its place with the new token.
    * @defaultValue none
    */
   token?: string | ((attempt: Attempt) => string | Promise<string>)

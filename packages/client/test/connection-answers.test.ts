@@ -93,6 +93,51 @@ describe('401', () => {
   })
 })
 
+describe('rights that expire (§4.4)', () => {
+  test('are renewed before that, from the same place, and once for each connection', () => {
+    const { is, at, tell, connected, greet, opens } = machine({ canRefresh: true })
+    connected()
+    greet({ expiresInMs: 100_000, heartbeatMs: 3_600_000 })
+    tell({ type: 'event', id: 'e1' })
+    at(89_999)
+    expect(is()).toMatchObject({ state: 'connected', generation: 1 })
+    at(90_000)
+    expect(opens.at(-1)).toMatchObject({ generation: 2, refresh: true, cursor: 'e1', attempt: 0 })
+    connected()
+    greet({ requested: 'e1', heartbeatMs: 3_600_000 })
+    at(3_600_000)
+    expect(is()).toMatchObject({ state: 'connected', generation: 2, refresh: false })
+  })
+
+  test('are left to expire when nobody can be asked for others', () => {
+    const { is, at, connected, greet } = machine()
+    connected()
+    greet({ expiresInMs: 100_000, heartbeatMs: 3_600_000 })
+    at(1_000_000)
+    expect(is()).toMatchObject({ state: 'connected', generation: 1 })
+  })
+
+  test.each([1, -1, 0, 5000])('in %i ms do not make the client ask again and again', (expiresInMs) => {
+    const { is, at, connected, greet } = machine({ canRefresh: true })
+    connected()
+    greet({ expiresInMs, heartbeatMs: 3_600_000 })
+    at(4999)
+    expect(is().generation).toBe(1)
+  })
+
+  test('and did so while there was no connection, are asked for anew', () => {
+    const { is, at, tell, connected, greet, setClock, fire, opens } = machine({ canRefresh: true })
+    connected()
+    greet({ expiresInMs: 100_000 })
+    at(20_000)
+    tell({ type: 'ended' })
+    expect(is().state).toBe('backoff')
+    setClock(200_000)
+    fire()
+    expect(opens.at(-1)?.refresh).toBe(true)
+  })
+})
+
 describe('a hub that ends a stream on purpose (§4.10)', () => {
   test('is asked again after its retry, and the reason shows until then', () => {
     const { is, at, tell, connected, greet } = machine()

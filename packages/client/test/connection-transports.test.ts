@@ -25,6 +25,34 @@ describe('a transport', () => {
     expect(is().rung).toBe(1)
   })
 
+  test.each<[string, (driven: ReturnType<typeof machine>) => void]>([
+    ['cannot be reached', ({ tell }) => tell({ type: 'ended' })],
+    ['is unwell', ({ tell }) => tell({ type: 'answered', status: 502, isEventStream: false, retryAfterMs: 0 })],
+    [
+      'keeps a stream for a while',
+      ({ connected, greet, elapse, tell }) => {
+        connected()
+        greet()
+        elapse(1500)
+        tell({ type: 'ended' })
+      },
+    ],
+  ])('is not blamed for streams that are cut by a server which in between %s', (_, happen) => {
+    const driven = machine({ rungs: 2 })
+    const { at, is, tell, connected, greet } = driven
+    for (let restart = 0; restart < 20; restart++) {
+      for (let cut = 0; cut < 2; cut++) {
+        connected()
+        greet()
+        tell({ type: 'ended' })
+        at(is().nextRetryAt!)
+      }
+      happen(driven)
+      at(is().nextRetryAt!)
+      expect(is().rung).toBe(0)
+    }
+  })
+
   test('is not blamed for a server that is down, busy or ends on purpose', () => {
     const { at, is, tell, connected } = machine({ rungs: 2 })
     const ends: (() => void)[] = [
@@ -73,20 +101,69 @@ describe('a transport', () => {
     expect(only.is()).toMatchObject({ state: 'closed', closeReason: 'no-transport' })
   })
 
-  test('that is better is tried again after half an hour, and left at the first sign that it is still barred', () => {
-    const { at, is, tell, connected, greet } = degraded()
+  test('that may only have met a server being restarted is tried again after a minute, and kept when it is good', () => {
+    const { at, is, connected, greet, tell } = degraded()
+    expect(poll()).toBeCloseTo(60_000, -4)
+    connected()
+    greet()
+    at(at() + 6000)
+    tell({ type: 'bytes' })
+    expect(is()).toMatchObject({ state: 'connected', rung: 0, doubts: 0, upgradeAt: Infinity })
+
+    function poll() {
+      return polledFor({ at, is, connected, greet, tell })
+    }
+  })
+
+  test('that is still barred then is left at the first sign of it, for half an hour', () => {
+    const driven = degraded()
+    const { at, is, tell, connected } = driven
+    polledFor(driven)
+    connected()
+    tell({ type: 'ended' })
+    expect(is().rung).toBe(1)
+    at(is().nextRetryAt!)
+    expect(polledFor(driven)).toBeCloseTo(1_800_000, -5)
+  })
+
+  test('on which streams open and say nothing is tried again after half an hour, as each try costs a silence', () => {
+    const driven = machine({ rungs: 2 })
+    for (let attempt = 0; attempt < 2; attempt++) {
+      driven.connected()
+      driven.elapse(30_000)
+      driven.at(driven.is().nextRetryAt!)
+    }
+    expect(polledFor(driven)).toBeCloseTo(1_800_000, -5)
+  })
+
+  test('into which requests vanish is tried again after a minute, as the network may have been gone', () => {
+    const driven = machine({ rungs: 2 })
+    for (let attempt = 0; attempt < 2; attempt++) {
+      driven.elapse(30_000)
+      driven.at(driven.is().nextRetryAt!)
+    }
+    expect(polledFor(driven)).toBeCloseTo(60_000, -4)
+  })
+
+  /** Lets the second transport be good until the first is tried again, and tells how long that took. */
+  function polledFor({
+    at,
+    is,
+    connected,
+    greet,
+    tell,
+  }: Pick<ReturnType<typeof machine>, 'at' | 'is' | 'connected' | 'greet' | 'tell'>) {
+    expect(is().rung).toBe(1)
     const since = at()
     connected()
     greet({ heartbeatMs: 25_000 })
-    while (at() < since + 1_795_000) {
-      at(at() + 20_000)
+    while (is().rung > 0) {
+      at(at() + 1000)
       if (is().rung > 0) tell({ type: 'bytes' })
     }
-    expect(is()).toMatchObject({ state: 'connecting', rung: 0 })
-    connected()
-    at(at() + 55_000)
-    expect(is()).toMatchObject({ state: 'backoff', rung: 1 })
-  })
+    expect(is().state).toBe('connecting')
+    return at() - since
+  }
 
   function degraded() {
     const driven = machine({ rungs: 2 })

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest'
-import { type ScriptedServer, scriptedServer } from './scripted-server.ts'
-import { retried, server, start, stateOf } from './stage.ts'
+import { hello, message, type ScriptedServer, scriptedServer } from './scripted-server.ts'
+import { clock, retried, server, start, stateOf } from './stage.ts'
 
 let other: ScriptedServer | undefined
 afterEach(() => other?.close())
@@ -54,6 +54,37 @@ test('a stream whose token expired comes back with another, at the same place', 
   ;(await server.stream()).send('retry: 100', 'event: close', 'data: {"reason":"token-expired"}')
   await retried(stream)
   expect((await server.visit()).headers).toMatchObject({ authorization: 'Bearer new', 'last-event-id': 'e1' })
+})
+
+test('a token is renewed before it expires, and the stream goes on at its place', async () => {
+  const { stream, events } = start({ token: ({ refresh }) => (refresh ? 'new' : 'old') })
+  const first = await server.stream()
+  expect(first.headers.authorization).toBe('Bearer old')
+  first.send(...hello({ expiresInMs: 60_000, heartbeatMs: 600_000 }, 'e0'))
+  first.send(...message('e1'))
+  await events.until(1)
+  clock.advance(53_999)
+  expect(server.visits()).toBe(1)
+  clock.advance(1)
+  const second = await server.stream()
+  expect(second.headers).toMatchObject({ authorization: 'Bearer new', 'last-event-id': 'e1' })
+  await first.gone
+  second.send(...hello({ resumed: true, requested: 'e1' }, 'e1'))
+  second.send(...message('e2'))
+  expect(await events.until(2)).toEqual(['e1', 'e2'])
+  expect(stream.state).toMatchObject({ state: 'connected', attempt: 0 })
+})
+
+test('a token that nobody can renew is used until the hub ends the stream', async () => {
+  const { events } = start({ token: 'fixed' })
+  const first = await server.stream()
+  first.send(...hello({ expiresInMs: 60_000, heartbeatMs: 600_000 }, 'e0'))
+  first.send(...message('e1'))
+  await events.until(1)
+  clock.advance(120_000)
+  first.send(...message('e2'))
+  await events.until(2)
+  expect(server.visits()).toBe(1)
 })
 
 test('nothing that is meant for one server follows a redirect to another', async () => {

@@ -45,8 +45,15 @@ export function machine({ cursor = null as string | null, maxRetries = Infinity,
     /** Reports something about the current connection. */
     tell,
     connected: () => tell({ type: 'answered', status: 200, isEventStream: true, retryAfterMs: 0 }),
-    greet: ({ id = null, ...fields }: { id?: string | null; requested?: string | null; heartbeatMs?: number } = {}) =>
-      tell({ type: 'hello', id, hello: { requested: null, heartbeatMs: 25_000, ...fields } }),
+    greet: ({
+      id = null,
+      ...fields
+    }: {
+      id?: string | null
+      requested?: string | null
+      heartbeatMs?: number
+      expiresInMs?: number
+    } = {}) => tell({ type: 'hello', id, hello: { requested: null, heartbeatMs: 25_000, ...fields } }),
     /** Lets time pass up to a moment, timers included; without one, tells the time. */
     at,
     elapse: (ms: number) => at(now + ms),

@@ -3,13 +3,15 @@ import type { AddressInfo } from 'node:net'
 import { createHub } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { connect } from '../src/index.ts'
 
 test.each(['fetch', 'long-poll'] as const)(
   'an event read by %s says where it was published, when the URL asks for it (§4.15)',
   async (transport) => {
     const { hub, url } = await serve()
+    const warn = vi.spyOn(console, 'warn').mockReturnValue()
+    onTestFinished(() => warn.mockRestore())
     const shown = firstTwo(`${url}?channel=a&channel=b/c&show=channel`)
     const plain = firstTwo(`${url}?channel=a&channel=b/c`)
     await hub.publish('b/c', { data: 1 })
@@ -22,6 +24,7 @@ test.each(['fetch', 'long-poll'] as const)(
       [1, undefined],
       [2, undefined],
     ])
+    expect(warn).not.toHaveBeenCalled()
 
     async function firstTwo(address: string) {
       const stream = connect(address, { from: 'earliest', transports: [transport] })

@@ -40,6 +40,7 @@ describe('a reader without a cursor (§3.4)', () => {
     const reader = connect('a', { start: { from: 'earliest' } })
     await environment.settle()
     expect(reader.events[0]?.type).toBe('hello')
+    expect(JSON.parse(reader.events[0]?.data ?? '')).toMatchObject({ resumed: false, requested: 'earliest' })
     expect(reader.data).toEqual(['3', '4', '5'])
   })
 

@@ -415,8 +415,10 @@ class ReaderSession implements Session, Stalled {
     this.#greeted = true
     this.#stopJudging()
     const { heartbeatMs, retry } = this.#context
+    // It stands where a cursor does, and can be lost on the way like one.
+    const requested = this.#start.from === 'earliest' ? 'earliest' : this.#shown
     const greeting = {
-      ...{ resumed, requested: this.#shown, heartbeatMs, connection: this.connection },
+      ...{ resumed, requested, heartbeatMs, connection: this.connection },
       ...this.#expiry(),
     }
     return Buffer.from(encodeHello(greeting, { retryMs: retry.forOne(), ...(id ? { id } : {}) }))

@@ -66,6 +66,22 @@ export const patternDuties: Duties = {
     assert.deepEqual([others.gap, others.events.map(dataOf)], [undefined, ['3']])
   },
 
+  async 'a reader of a pattern that stands in the middle of a batch is told what it lost, however long it was away'({
+    open,
+    environment,
+  }) {
+    const log = await open({ maxAgeMs: 1000 })
+    const [first] = await append(log, [entry('a/1', '1'), entry('a/2', '2')])
+    for (let minute = 0; minute < 5; minute += 1) {
+      await environment.advance(60_000)
+      await log.probe()
+    }
+    const { position } = first as Stored
+    assert.equal((await log.read(['a/*'], position, await log.head(), atMost(10))).gap?.reason, 'expired')
+    await append(log, [entry('a/3', '3')])
+    assert.equal((await log.read(['a/*'], position, await log.head(), atMost(10))).gap?.reason, 'expired')
+  },
+
   async 'a pattern is told of an invalidation below it'({ open }) {
     const log = await open()
     const [first] = await append(log, [entry('a/1', '1'), entry('b/1', '2')])

@@ -41,6 +41,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
   const removals: Buffer[] = []
   /** Channels that readers of patterns have to be told of. */
   const touched = new Map<string, { first: Position; events: number }>()
+  let feedMadeBefore: number | undefined
 
   /** What is known of a channel, which this does not make. */
   function known(name: string): ChannelState | undefined {
@@ -135,7 +136,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     record(event)
   }
 
-  /** What this commit touched, and in exchange the oldest entry, when there are too many. */
+  /** What this commit touched. */
   function feedChanges(puts: Entry[]): void {
     const named = [...touched].map(([name, place]) => ({ name, number: channelNamed(name).state.number, ...place }))
     const first = events.find(({ kind }) => kind === 'event' || kind === 'invalidation')?.position
@@ -143,14 +144,18 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     const key = feedKey(first)
     const entry = { first, last: state.last, at: trimming.now, previous: state.feedLast, channels: named }
     puts.push({ key, value: sealFeedEntry(key, entry) })
-    state.feedLast = first
+    state.feedLast = state.last
     state.feedEntries += 1
-    if (state.feedEntries > maxFeedEntries) dropFeed(staleEntries(store, state, Number.NEGATIVE_INFINITY, 2))
   }
 
-  function dropFeed(keys: readonly Buffer[]): void {
-    for (const key of keys) removals.push(key)
-    state.feedEntries -= keys.length
+  /** Lets go of the feed's oldest entries. Once for each commit, or one entry would be counted as two. */
+  function trimFeed(): void {
+    const isOver = state.feedEntries > maxFeedEntries
+    if (!isOver && feedMadeBefore === undefined) return
+    const atMost = feedMadeBefore === undefined ? 2 : feedAtATime
+    const stale = staleEntries(store, state, feedMadeBefore ?? Number.NEGATIVE_INFINITY, atMost)
+    for (const key of stale) removals.push(key)
+    state.feedEntries -= stale.length
   }
 
   return {
@@ -194,7 +199,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
       state.forgottenThrough = stored.last
     },
     sweepFeed(madeBefore) {
-      dropFeed(staleEntries(store, state, madeBefore, feedAtATime))
+      feedMadeBefore = madeBefore
     },
     changes() {
       const puts: Entry[] = []
@@ -221,6 +226,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
         puts.push({ key, value: sealChannelState(key, changed) })
       }
       feedChanges(puts)
+      trimFeed()
       return { puts, removals }
     },
   }

@@ -15,7 +15,10 @@ export interface FeedEntry {
   readonly last: Position
   /** When it was made. */
   readonly at: number
-  /** Where the entry before this one stands, `origin` for the first. One that is missing shows by it. */
+  /**
+   * The last place of the entry before this one, `origin` for the first. One that is missing shows by it; and a reader that
+   * stands in the middle of a commit whose entry was let go does not take this one for the next.
+   */
   readonly previous: Position
   readonly channels: readonly Touched[]
 }
@@ -57,7 +60,7 @@ export function* feedAfter(store: Store, { feedLast }: LogState, after: Position
       yield 'broken'
       return
     }
-    before = entry.first
+    before = entry.last
     if (isAfter(entry.last, after)) yield entry
   }
   const isWhole = before ? isSame(before, feedLast) : !isAfter(feedLast, after)

@@ -13,7 +13,7 @@ import {
 } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 import { formatVersion, idsOf, openFormat, sealFormat } from './format.ts'
-import { afterChannels, channelKey, formatKey, stateKey } from './keys.ts'
+import { afterChannels, channelKey, feedRange, formatKey, stateKey } from './keys.ts'
 import { type LogState, openChannelState, openLogState, sealLogState } from './state.ts'
 import { openStore, type Store, syncFolder } from './store.ts'
 import { takeWriterLock } from './writer-lock.ts'
@@ -167,8 +167,9 @@ function rebuildState(store: Store, history: History): LogState {
     if (channel.ended) last = latest(last, channel.ended)
     nextChannel = Math.max(nextChannel, channel.number + 1)
   }
-  // The feed is not gone on from: what is left of it ends somewhere else, so nobody takes it for whole.
-  return { ...emptyState, last, forgottenThrough: last, nextChannel, channels, feedLast: last }
+  // Nobody reads what is left of the feed, because everything up to here counts as lost; it goes with time.
+  const feedEntries = [...store.range(feedRange.start, feedRange.end)].length
+  return { ...emptyState, last, forgottenThrough: last, nextChannel, channels, feedLast: last, feedEntries }
 }
 
 /**

@@ -14,7 +14,7 @@ export interface LogState {
   channels: number
   /** How many idempotency keys are kept. */
   keys: number
-  /** Where the feed's newest entry stands, `origin` before the first. */
+  /** The last place of the feed's newest entry, `origin` before the first. */
   feedLast: Position
   /** How many entries the feed has. */
   feedEntries: number

@@ -1,6 +1,10 @@
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { createVirtualEnvironment } from '@rejoin/hub/testing'
 import { open as openDatabase } from 'lmdb'
 import { describe, expect, test } from 'vitest'
+import type { Store } from '../src/log/lmdb/store.ts'
+import { startSweep } from '../src/log/lmdb/sweep.ts'
+import { createWindows } from '../src/log/window.ts'
 import { lmdbWorkbench, passTimeUntil, publish, readOn } from './lmdb-workbench.ts'
 
 const unusual = (text: string) => `${text}-${'x'.repeat(20)}`
@@ -127,6 +131,48 @@ describe('a damaged entry of a channel', () => {
     await log.close()
     await root.close()
   })
+})
+
+describe('what a channel retains', () => {
+  const keyed = (key: string) => ({ channel: 'a', type: 'message', data: unusual(key), key })
+
+  test('is not given in part when a value is damaged, and is whole again once it was published anew', async () => {
+    const { open, data } = lmdbWorkbench()
+    const before = await open({ window: { maxEvents: 1 } })
+    await before.append([keyed('x'), keyed('y')], { token: '1' })
+    await before.append([{ channel: 'a', type: 'message', data: 'last' }], { token: '2' })
+    await before.close()
+    damage(data(), unusual('x'))
+    const log = await open({ window: { maxEvents: 1 } })
+    expect(await log.retained(['a'])).toBeUndefined()
+    await log.append([keyed('x')], { token: '3' })
+    expect((await log.retained(['*']))?.map(({ key }) => key)).toEqual(['y', 'x'])
+  })
+
+  test('is not said to be nothing when the entry of the channel is damaged', async () => {
+    const { open, data } = lmdbWorkbench()
+    const log = await open()
+    await log.append([keyed('x')], { token: '1' })
+    const { root, key, value } = entryOf(data(), 'Ca')
+    value[0]! ^= 1
+    await root.put(key, value)
+    expect(await Promise.all([log.retained(['a']), log.retained(['*'])])).toEqual([undefined, undefined])
+    await log.close()
+    await root.close()
+  })
+})
+
+test('a sweep that meets a page it cannot read leaves the process alone', async () => {
+  const environment = createVirtualEnvironment()
+  const damaged = () => {
+    throw new Error('MDB_CORRUPTED')
+  }
+  const store = { range: damaged } as unknown as Store
+  const commits = { submit: async () => undefined, settled: async () => undefined }
+  const windows = createWindows({ maxEvents: 1, maxAgeMs: 1000, maxBytes: 1 })
+  const stop = startSweep({ store, commits, environment, windows, forgetAfterMs: 1000 })
+  await environment.advance(60_000)
+  stop()
 })
 
 test('when the state of the log is damaged, it is rebuilt, and a branch opens', async () => {

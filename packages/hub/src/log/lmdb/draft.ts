@@ -67,12 +67,21 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
   }
 
   function retain(channel: ChannelDraft, key: string, after: LogEvent | undefined): void {
+    const wasCounted = before !== undefined || isDamaged(channel, key)
     const before = retainedAt(channel.name, key)
     channel.state.retained ??= { keys: 0, bytes: 0 }
-    channel.state.retained.keys += (after ? 1 : 0) - (before ? 1 : 0)
+    channel.state.retained.keys += (after ? 1 : 0) - (wasCounted ? 1 : 0)
     channel.state.retained.bytes += (after ? retainedCost(after) : 0) - (before ? retainedCost(before) : 0)
     channel.retained ??= new Map()
     channel.retained.set(key, after)
+  }
+
+  /** It was counted as a key; for how many bytes, nobody knows any more. */
+  function isDamaged({ name, state, retained, voided }: ChannelDraft, key: string): boolean {
+    if (!state.retained?.keys || voided || retained?.has(key)) return false
+    const place = retainedKey(state.number, key)
+    const sealed = store.get(place)
+    return sealed !== undefined && openRetained(place, sealed, name) === undefined
   }
 
   function channelNamed(name: string): ChannelDraft {

@@ -46,7 +46,6 @@ import { channelsUnder } from './patterns.ts'
 import { type ChannelEvents, readChannel } from './read.ts'
 import { openRetained } from './retained.ts'
 import { type ChannelState, type LogState, openChannelState, sealLogState } from './state.ts'
-import type { Store } from './store.ts'
 import { startSweep } from './sweep.ts'
 import { trimChannel } from './trim.ts'
 
@@ -271,6 +270,8 @@ class LmdbLog implements Log {
     return store.reading(() => {
       const found: LogEvent[] = []
       for (const { channel, state } of names.flatMap((name) => this.#retaining(name))) {
+        // Nobody knows what it retained.
+        if (!state) return undefined
         const before = found.length
         const { start, end } = retainedRange(state.number)
         for (const { key, value } of store.range(start, end)) {
@@ -284,14 +285,21 @@ class LmdbLog implements Log {
     })
   }
 
-  #retaining(name: string): { channel: string; state: ChannelState }[] {
-    const { store } = this.#opened
-    const channels = isPattern(name)
-      ? channelsUnder(store, prefixOf(name))
-      : [{ channel: name, state: known(store, name) }]
-    const retaining: { channel: string; state: ChannelState }[] = []
-    for (const { channel, state } of channels) if (state?.retained?.keys) retaining.push({ channel, state })
+  /** The channels that retain anything, and those whose entry is damaged, without a state. */
+  #retaining(name: string): { channel: string; state: ChannelState | undefined }[] {
+    const retaining: { channel: string; state: ChannelState | undefined }[] = []
+    for (const { channel, state } of this.#entriesOf(name)) {
+      if (!state || state.retained?.keys) retaining.push({ channel, state })
+    }
     return retaining
+  }
+
+  #entriesOf(name: string): Iterable<{ channel: string; state: ChannelState | undefined }> {
+    const { store } = this.#opened
+    if (isPattern(name)) return channelsUnder(store, prefixOf(name))
+    const key = channelKey(name)
+    const sealed = store.get(key)
+    return sealed ? [{ channel: name, state: openChannelState(key, sealed) }] : []
   }
 
   /** @param quick - the state as it is stored, when the oldest event need not be looked up. */
@@ -488,12 +496,6 @@ function endOf(channel: string, { ended, newest }: ChannelState): LogEvent {
 function pickOldest(windows: readonly Window[]): Pick<Window, 'oldest'> {
   const oldest = windows.flatMap((window) => window.oldest ?? []).sort(comparePositions)[0]
   return oldest ? { oldest } : {}
-}
-
-function known(store: Store, channel: string): ChannelState | undefined {
-  const key = channelKey(channel)
-  const sealed = store.get(key)
-  return sealed && openChannelState(key, sealed)
 }
 
 interface MadeCommit extends Commit {

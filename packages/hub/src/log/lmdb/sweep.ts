@@ -28,8 +28,7 @@ export function startSweep({ store, commits, environment, windows, forgetAfterMs
     const now = environment.now()
     const { changes, roundEnded } = look(now)
     const madeBefore = now - windows.longestAgeMs
-    if (hasStaleEntry(store, madeBefore))
-      changes.push({ size: 100, apply: (draft) => void draft.sweepFeed(madeBefore) })
+    if (isFeedDue(madeBefore)) changes.push({ size: 100, apply: (draft) => void draft.sweepFeed(madeBefore) })
     const goOn = () => {
       if (!stopped) cancel = environment.after(roundEnded ? roundMs : pauseMs, next)
     }
@@ -57,6 +56,15 @@ export function startSweep({ store, commits, environment, windows, forgetAfterMs
     }
     from = channelKey('')
     return { changes, roundEnded: true }
+  }
+
+  function isFeedDue(madeBefore: number): boolean {
+    try {
+      return hasStaleEntry(store, madeBefore)
+    } catch {
+      // A page is damaged here, too. Readers of patterns are told by the read that meets it.
+      return false
+    }
   }
 
   function changeFor(key: Buffer, value: Buffer, now: number): Change | undefined {

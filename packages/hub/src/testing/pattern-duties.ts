@@ -84,6 +84,8 @@ export const patternDuties: Duties = {
 
   async 'a pattern is told of an invalidation below it'({ open }) {
     const log = await open()
+    const [first] = await append(log, [entry('c/2', '1'), entry('c/1', '2')])
+    assert.deepEqual((await log.windows(['c/*']))[0]?.oldest, (first as Stored).position)
     const [first] = await append(log, [entry('a/1', '1'), entry('b/1', '2')])
     const voided = await log.invalidate('a/1')
     await append(log, [entry('a/2', '3')])

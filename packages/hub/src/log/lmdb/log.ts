@@ -238,7 +238,7 @@ class LmdbLog implements Log {
     const { store } = this.#opened
     const prefix = prefixOf(pattern)
     let sum: Window = { channel: pattern, events: 0, bytes: 0, trimmedThrough: this.#state.forgottenThrough }
-    let oldest: { channel: string; at: number } | undefined
+    let oldest: { channels: string[]; at: number } = { channels: [], at: Number.POSITIVE_INFINITY }
     let from: Buffer | undefined
     do {
       const start = from
@@ -251,8 +251,10 @@ class LmdbLog implements Log {
           }
           const window = this.#windowOf(channel, state)
           windows.push(window)
-          const isOlder = !oldest || (state && state.oldestAt < oldest.at)
-          if (state && window.events > 0 && !window.oldest && isOlder) oldest = { channel, at: state.oldestAt }
+          if (!state || window.events === 0 || window.oldest) continue
+          if (state.oldestAt < oldest.at) oldest = { channels: [], at: state.oldestAt }
+          // Those of one batch have one time, and only a look at their events tells which comes first.
+          if (state.oldestAt === oldest.at && oldest.channels.length < channelsAtATime) oldest.channels.push(channel)
         }
         sum = sumWindows(sum, windows)
         return undefined
@@ -260,7 +262,7 @@ class LmdbLog implements Log {
       await new Promise((resolve) => setImmediate(resolve))
       this.#assertOpen()
     } while (from)
-    const first = oldest ? await this.windows([oldest.channel]) : []
+    const first = await this.windows(oldest.channels)
     return { ...sum, ...pickOldest([sum, ...first]) }
   }
 
@@ -324,7 +326,7 @@ class LmdbLog implements Log {
     return store.reading(() => {
       const windows: Window[] = []
       for (const { channel } of channelsUnder(store, prefix, channelKey(after > prefix ? after : prefix))) {
-        if (windows.length === limit) break
+        if (windows.length >= limit) break
         if (channel !== after) windows.push(this.#windowOf(channel))
       }
       return windows

@@ -59,6 +59,29 @@ describe('a channel that ends (§4.10)', () => {
     expect([reader.data, reader.ended]).toEqual([['1', '2'], false])
   })
 
+  test('tells a reader that comes in the same turn', async () => {
+    const { hub, environment, connect } = await openHub()
+    const reader = connect('a')
+    await hub.end('a')
+    await environment.settle()
+    expect(closeOf(reader)).toEqual([{ reason: 'finished' }])
+  })
+
+  test('tells a reader that is slow to catch up, however many others come meanwhile', async () => {
+    const { hub, environment, connect } = await openHub({ hotBytes: 1 })
+    await publish(hub, 'a', 1, 2)
+    await hub.end('a')
+    const slow = connect('a', { start: { from: 'earliest' }, fullAfter: 1 })
+    await environment.settle()
+    for (let other = 0; other < 10_001; other += 1) connect(`others/${other}`)
+    await environment.settle()
+    for (let turn = 0; turn < 3; turn += 1) {
+      slow.drain()
+      await environment.settle()
+    }
+    expect([slow.data, closeOf(slow)]).toEqual([['1', '2'], [{ reason: 'finished' }]])
+  })
+
   test('refuses what comes after, and can be ended again', async () => {
     const { hub } = await openHub()
     const { id } = await hub.end('a')

@@ -7,13 +7,16 @@ export interface Ends {
   of(names: readonly string[]): Position | undefined
   /** Whether the log need not be asked about any of them. */
   knows(names: readonly string[]): boolean
-  /** Asks the log about those that nobody asked about before. Where it cannot tell now, they count as not ended. */
-  learn(names: readonly string[]): Promise<void>
+  /**
+   * Asks the log about those that nobody asked about before, and gives the newest end when all have one. Where the log cannot
+   * tell now, they count as not ended.
+   */
+  learn(names: readonly string[]): Promise<Position | undefined>
   add(channel: string, end: Position): void
   /** The tail lost its place, and may have passed over an end. */
   clear(): void
-  /** How often that happened. Whoever asked before has to ask again. */
-  readonly clears: number
+  /** How often that happened, or a channel ended. Until the next time an answer holds, also one that was let go here. */
+  readonly changes: number
 }
 
 // A megabyte. One that was let go is asked about again.
@@ -26,20 +29,23 @@ export function createEnds(log: Pick<Log, 'windows'>): Ends {
   const brought = new Map<string, Position>()
   let asking = 0
   let clears = 0
+  let changes = 0
   // One name that never ends makes the others not matter.
   const unknownOf = (names: readonly string[]) =>
     names.some(isPattern) ? [] : names.filter((name) => !known.has(name))
 
+  function of(names: readonly string[]): Position | undefined {
+    let newest: Position | undefined
+    for (const name of names) {
+      const end = known.get(name)
+      if (!end) return undefined
+      newest = latest(newest ?? end, end)
+    }
+    return newest
+  }
+
   return {
-    of(names) {
-      let newest: Position | undefined
-      for (const name of names) {
-        const end = known.get(name)
-        if (!end) return undefined
-        newest = latest(newest ?? end, end)
-      }
-      return newest
-    },
+    of,
     knows: (names) => unknownOf(names).length === 0,
     async learn(names) {
       asking += 1
@@ -54,19 +60,23 @@ export function createEnds(log: Pick<Log, 'windows'>): Ends {
       }
       asking -= 1
       if (asking === 0) brought.clear()
+      const end = of(names)
       for (const channel of known.keys()) {
         if (known.size <= maxKnown) break
         known.delete(channel)
       }
+      return end
     },
     add(channel, end) {
+      changes += 1
       if (known.has(channel)) known.set(channel, end)
       else if (asking > 0) brought.set(channel, end)
     },
-    get clears() {
-      return clears
+    get changes() {
+      return changes
     },
     clear() {
+      changes += 1
       clears += 1
       known.clear()
       brought.clear()

@@ -119,8 +119,10 @@ class ReaderSession implements Session, Stalled {
   #busy = false
   #started = false
   #greeted = false
-  /** The log was asked if its channels have ended, when what was known of ends had been let go so many times. */
-  #endsAskedAt = -1
+  /** Where the last of its channels ended, as the log said when it was asked. */
+  #end: Position | undefined
+  /** As of which change of the ends that is. */
+  #endAsOf = -1
   /** Everything of the subscription up to here has been handed to the sink. Only kept up while not live. */
   #cursor: Position = origin
   /** Events passed over since an id was written. */
@@ -222,9 +224,8 @@ class ReaderSession implements Session, Stalled {
       return
     }
     const { ends } = this.#context
-    if (this.#endsAskedAt !== ends.clears && !ends.knows(this.subscription.channels)) {
-      this.#endsAskedAt = ends.clears
-      this.#goOnAfter(ends.learn(this.subscription.channels))
+    if (this.#endAsOf !== ends.changes && !ends.knows(this.subscription.channels)) {
+      this.#goOnAfter(this.#learnEnd())
       return
     }
     if (this.#isStranded(this.#cursor)) {
@@ -283,9 +284,17 @@ class ReaderSession implements Session, Stalled {
     return true
   }
 
+  async #learnEnd(): Promise<void> {
+    const { ends } = this.#context
+    this.#endAsOf = ends.changes
+    this.#end = await ends.learn(this.subscription.channels)
+  }
+
   /** It has everything up to the end of all its channels. */
   #isFinished(): boolean {
-    const end = this.#context.ends.of(this.subscription.channels)
+    const { ends } = this.#context
+    const { channels } = this.subscription
+    const end = ends.knows(channels) ? ends.of(channels) : this.#end
     return end !== undefined && !isAfter(end, this.#cursor)
   }
 
@@ -504,7 +513,7 @@ class ReaderSession implements Session, Stalled {
 
   leaveLive(position: Position): void {
     this.#cursor = position
-    this.#endsAskedAt = -1
+    this.#endAsOf = -1
     this.mode = 'replaying'
     this.#wake()
   }

@@ -1,4 +1,4 @@
-import { isAfter, isSame, type Position } from '@rejoin/protocol'
+import { isAfter, isPattern, isSame, type Position } from '@rejoin/protocol'
 import type { Environment } from '../environment.ts'
 import type { LogEvent, TailBatch } from '../log/contract.ts'
 import { type Audiences, createAudiences, type LiveReader } from './audience.ts'
@@ -111,10 +111,11 @@ export function createLive(options: LiveOptions): Live {
     jump(position, () => audiences.readersOf(channel))
   }
 
-  /** Its readers may be done; each sees for itself, once it has everything up to here. */
+  /** Its readers may be done; each sees for itself, once it has everything up to here. Those of patterns never are. */
   function end({ channel, position }: LogEvent): void {
     onEnd(channel, position)
-    jump(position, () => audiences.readersOf(channel))
+    const mayBeDone = ({ subscription }: Follower) => !subscription.channels.some(isPattern)
+    jump(position, () => audiences.readersOf(channel).filter(mayBeDone))
   }
 
   function add(frame: Frame, kind: LogEvent['kind']): void {

@@ -51,6 +51,16 @@ describe('a channel that retains its newest values (§5.9)', () => {
     })
   })
 
+  test('tells values apart that were published under one Idempotency-Key (§5.5)', async () => {
+    const { hub } = await openHub({ retain: ['prices'] })
+    const once = { idempotencyKey: '1' }
+    const { id } = await hub.publish('prices', { key: 'EUR', data: 1 }, once)
+    expect((await hub.publish('prices', { key: 'EUR', data: 1 }, once)).id).toBe(id)
+    for (const other of [{ key: 'GBP' }, { key: 'EUR', forget: true }, { live: true }]) {
+      await expect(hub.publish('prices', { ...other, data: 1 }, once)).rejects.toMatchObject({ code: 'key-reused' })
+    }
+  })
+
   test('refuses a retain option that names no channel', async () => {
     await expect(createHub({ log: memoryLog(), retain: ['a*'] })).rejects.toMatchObject({ code: 'invalid-channel' })
   })
@@ -103,5 +113,6 @@ describe('a live event (§5.10)', () => {
       durability: 'none',
     })
     expect(await answer('/publish/a', 'x')).toMatchObject({ durability: 'memory' })
+    expect(await answer('/publish/a?live=false', 'x')).toMatchObject({ durability: 'memory' })
   })
 })

@@ -62,9 +62,14 @@ function readQuery(query: URLSearchParams): Pick<Message, 'type' | 'key' | 'forg
   return {
     ...(type === null ? {} : { type }),
     ...(key === null ? {} : { key }),
-    ...(query.has('forget') ? { forget: true } : {}),
-    ...(query.has('live') ? { live: true } : {}),
+    ...(isSet(query, 'forget') ? { forget: true } : {}),
+    ...(isSet(query, 'live') ? { live: true } : {}),
   }
+}
+
+/** `?live` and `?live=true` say so, `?live=false` does not. */
+function isSet(query: URLSearchParams, name: string): boolean {
+  return query.has(name) && query.get(name) !== 'false'
 }
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Log } from '@rejoin/hub'
+import { lmdbLog } from '@rejoin/hub/lmdb'
 import { isAfter, origin } from '@rejoin/protocol'
 import { open as openDatabase } from 'lmdb'
 import { describe, expect, test } from 'vitest'
@@ -114,3 +115,26 @@ async function heapUsed(): Promise<number> {
   const { heapUsed, external } = process.memoryUsage()
   return heapUsed + external
 }
+
+test('a channel that is ended in the very commit that would forget it stays ended', async () => {
+  const { folder, environment } = lmdbWorkbench()
+  let atSweep = () => {}
+  const after: typeof environment.after = (ms, task) => {
+    return environment.after(ms, () => {
+      task()
+      atSweep()
+    })
+  }
+  const log = await lmdbLog(folder(), { window: { maxAgeMs: 1000 }, forgetAfterMs: 1000 }).open({
+    ...environment,
+    after,
+  })
+  await publish(log, 'a', '1')
+  await passTimeUntil(environment, 5000, async () => (await log.windows(['a']))[0]?.events === 0)
+  const ends: Promise<unknown>[] = []
+  atSweep = () => void ends.push(log.end('a'))
+  await passTimeUntil(environment, 5000, async () => ends.length > 0)
+  await Promise.all(ends)
+  await expect(publish(log, 'a', '2')).rejects.toMatchObject({ code: 'channel-ended' })
+  await log.close()
+})

@@ -43,4 +43,15 @@ describe('memory log', () => {
     expect((await log.read(['a'], start, await log.head(), { events: 10, bytes: 1e6 })).gap?.channels).toEqual(['a'])
     await log.close()
   })
+
+  test('a channel that was forgotten and then ended is still a gap to a reader from before', async () => {
+    const environment = createVirtualEnvironment()
+    const log = await memoryLog({ window: { maxAgeMs: 1000 }, forgetAfterMs: 60_000 }).open(environment)
+    const start = await log.head()
+    await log.append([{ channel: 'a', type: 'message', data: '1' }], { token: '1' })
+    await environment.advance(120_000)
+    await log.end('a')
+    expect((await log.read(['a'], start, await log.head(), { events: 10, bytes: 1e6 })).gap?.channels).toEqual(['a'])
+    await log.close()
+  })
 })

@@ -241,7 +241,9 @@ class MemoryLog implements Log {
   #changedIn(name: string, after: Position): ChannelRing[] {
     const changed: ChannelRing[] = []
     for (const [channel, ring] of this.#ringsOf(name)) {
-      if (isAfter(ring.newest, after) && covers(name, channel)) changed.push(ring)
+      // One that was forgotten and has come back to be ended has nothing new, and may have lost something.
+      const isChanged = isAfter(ring.newest, after) || isAfter(ring.trimmedThrough, after)
+      if (isChanged && covers(name, channel)) changed.push(ring)
     }
     return changed
   }

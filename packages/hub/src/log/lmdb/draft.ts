@@ -67,8 +67,8 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
   }
 
   function retain(channel: ChannelDraft, key: string, after: LogEvent | undefined): void {
-    const wasCounted = before !== undefined || isDamaged(channel, key)
     const before = retainedAt(channel.name, key)
+    const wasCounted = before !== undefined || isDamaged(channel, key)
     channel.state.retained ??= { keys: 0, bytes: 0 }
     channel.state.retained.keys += (after ? 1 : 0) - (wasCounted ? 1 : 0)
     channel.state.retained.bytes += (after ? retainedCost(after) : 0) - (before ? retainedCost(before) : 0)
@@ -198,9 +198,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     },
     sweep(name, emptyBefore) {
       const channel = channelNamed(name)
-      const { events, emptySince, trimmedThrough, retained } = channel.state
-      channel.forgotten = events === 0 && emptySince < emptyBefore && !retained?.keys
-      if (channel.forgotten) state.forgottenThrough = latest(state.forgottenThrough, trimmedThrough)
+      channel.forgetEmptyBefore = Math.max(channel.forgetEmptyBefore ?? 0, emptyBefore)
     },
     discard(key) {
       removals.push(key)
@@ -213,9 +211,10 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     changes() {
       const puts: Entry[] = []
       for (const channel of channels.values()) {
-        if (channel.forgotten && channel.fresh.length === 0) {
+        if (isForgotten(channel)) {
           removals.push(channel.key)
           state.channels -= 1
+          state.forgottenThrough = latest(state.forgottenThrough, channel.state.trimmedThrough)
           continue
         }
         const { key, state: changed, fresh } = channel
@@ -253,7 +252,12 @@ interface ChannelDraft {
   retained?: Map<string, LogEvent | undefined>
   /** What is stored of its keys is to be removed. */
   voided?: boolean
-  forgotten?: boolean
+  /** It is to go if it was empty before this time, and nothing has come since: an end or an invalidation either. */
+  forgetEmptyBefore?: number
+}
+
+function isForgotten({ state, forgetEmptyBefore = 0 }: ChannelDraft): boolean {
+  return state.events === 0 && state.emptySince < forgetEmptyBefore && !state.retained?.keys
 }
 
 const feedAtATime = 2000

@@ -45,7 +45,7 @@ import { mergePages, readPage } from './page.ts'
 import { channelsUnder } from './patterns.ts'
 import { type ChannelEvents, readChannel } from './read.ts'
 import { openRetained } from './retained.ts'
-import { type ChannelState, type LogState, openChannelState, sealLogState } from './state.ts'
+import { type ChannelState, type LogState, openChannelState, openLogState, sealLogState } from './state.ts'
 import { startSweep } from './sweep.ts'
 import { trimChannel } from './trim.ts'
 
@@ -221,7 +221,15 @@ class LmdbLog implements Log {
     const now = this.#now()
     const end = isAfter(through, this.#announced) ? this.#announced : through
     const stateOf = (channel: string) => this.#stateOf(channel, now)
-    return readPage({ store: this.#opened.store, log: this.#state, stateOf }, names, { after, through: end, limit })
+    const log = names.some(isPattern) ? { ...this.#state, forgottenThrough: this.#forgottenThrough() } : this.#state
+    return readPage({ store: this.#opened.store, log, stateOf }, names, { after, through: end, limit })
+  }
+
+  /** As it is stored: a commit that forgets a channel shows in the store some time before it is announced here. */
+  #forgottenThrough(): Position {
+    const sealed = this.#opened.store.get(stateKey)
+    const stored = sealed && openLogState(stateKey, sealed)
+    return latest(this.#state.forgottenThrough, stored?.forgottenThrough ?? origin)
   }
 
   async windows(names: readonly string[]): Promise<readonly Window[]> {
@@ -401,7 +409,7 @@ class LmdbLog implements Log {
     const { store } = this.#opened
     const key = channelKey(channel)
     const sealed = store.get(key)
-    if (!sealed) return { ...unknownChannel, trimmedThrough: this.#state.forgottenThrough }
+    if (!sealed) return { ...unknownChannel, trimmedThrough: this.#forgottenThrough() }
     const state = openChannelState(key, sealed)
     if (!state) {
       this.#tidy(channel)

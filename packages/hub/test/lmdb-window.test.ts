@@ -138,3 +138,14 @@ test('a channel that is ended in the very commit that would forget it stays ende
   await expect(publish(log, 'a', '2')).rejects.toMatchObject({ code: 'channel-ended' })
   await log.close()
 })
+
+test('a gap leads to where everything that was asked for is whole, also what the page did not come to', async () => {
+  const { open } = lmdbWorkbench()
+  const log = await open({ window: { maxEvents: 1 } })
+  const after = await log.head()
+  await publish(log, 'a', '1', '2')
+  await publish(log, 'b/1', '3')
+  const [trimmed] = await publish(log, 'b/2', '4', '5')
+  const { gap } = await log.read(['a', 'b/*'], after, await log.head(), { events: 1, bytes: 1e6 })
+  expect(gap).toMatchObject({ channels: ['a'], wholeAfter: trimmed })
+})

@@ -210,9 +210,10 @@ class LmdbLog implements Log {
   async read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
     this.#assertOpen()
     const page = await this.#opened.store.reading(() => this.#page(names, after, through, limit))
-    if (!page.gap?.channels.some(isPattern)) return page
-    // Other channels of the pattern may have lost something still later.
-    const windows = await this.windows(page.gap.channels)
+    const patterns = names.filter(isPattern)
+    if (!page.gap || patterns.length === 0) return page
+    // Channels that this page did not come to may have lost something still later.
+    const windows = await this.windows(patterns)
     const wholeAfter = windows.reduce((place, window) => latest(place, window.trimmedThrough), page.gap.wholeAfter)
     return { ...page, gap: { ...page.gap, wholeAfter } }
   }

@@ -1,16 +1,30 @@
 import type { AnnouncerHost } from './announce.ts'
+import { type ExitCode, exitCodes } from './exit-code.ts'
 
 /** The part of `process` that the program lives in. */
 export interface ProgramHost extends AnnouncerHost {
-  readonly stderr: { write(text: string): unknown }
+  readonly stdin: AsyncIterable<string | Uint8Array> & { readonly isTTY?: boolean }
+  readonly stdout: AnnouncerHost['stdout'] & OutputEvents
+  readonly stderr: { readonly isTTY?: boolean; write(text: string): unknown }
   exitCode?: number | string | null | undefined
   on(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP', listener: () => void): unknown
   on(mistake: 'uncaughtException' | 'unhandledRejection', listener: (cause: unknown) => void): unknown
   exit(code: number): void
 }
 
+interface OutputEvents {
+  on(event: 'error', listener: (cause: unknown) => void): unknown
+  once(event: 'drain', listener: () => void): unknown
+}
+
 /** Says why the program could not do what it was asked to. */
-export function fail(host: ProgramHost, message: string): void {
+export function fail(host: ProgramHost, message: string, exitCode: ExitCode = exitCodes.failed): void {
   host.stderr.write(`rejoin: ${message}\n`)
-  host.exitCode = 1
+  host.exitCode = exitCode
+}
+
+/** In the words with which the program was started. */
+export function commandWith(flags: string, { env }: ProgramHost): string {
+  const command = env.npm_lifecycle_event === 'start' ? `npm start -- ${flags}` : `rejoin serve ${flags}`
+  return command.replace(/(?: --)? $/, '')
 }

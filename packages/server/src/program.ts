@@ -1,26 +1,45 @@
 import { RejoinError } from '@rejoin/protocol'
 import { Command, CommanderError, Option } from 'commander'
+import { addChannels } from './commands/channels.ts'
+import { collect } from './commands/collect.ts'
 import { runConfig } from './commands/config.ts'
+import { addDrain } from './commands/drain.ts'
+import { addPublish } from './commands/publish.ts'
 import { runServe } from './commands/serve.ts'
+import { addTail } from './commands/tail.ts'
+import { addToken } from './commands/token.ts'
 import { defaultConfigFile } from './config/file.ts'
 import { type LoadedConfig, loadConfig } from './config/load.ts'
 import { flagOf, hasFlag, type Setting, settings } from './config/settings.ts'
+import { exitCodeOf } from './exit-code.ts'
 import { fail, type ProgramHost } from './program-host.ts'
 import { version } from './version.ts'
 
 /** Does what the command line asks. Resolves when that is done, or, for a server, when it listens. */
 export async function runProgram(args: readonly string[], host: ProgramHost): Promise<void> {
   try {
-    await commandLine(host).parseAsync(args, { from: 'user' })
+    const program = commandLine(host)
+    refuseUnknown(args[0], program)
+    await program.parseAsync(args, { from: 'user' })
   } catch (error) {
     // Commander has said what was wrong with the command line, or shown the help that was asked for.
     if (error instanceof CommanderError) host.exitCode = error.exitCode
-    else if (error instanceof RejoinError) fail(host, error.message)
+    else if (error instanceof RejoinError) fail(host, error.message, exitCodeOf(error))
     else throw error
   }
 }
 
-function commandLine(host: ProgramHost): Command {
+/** Because `serve` needs not be said, commander takes a word that it does not know for an argument of that. */
+function refuseUnknown(word: string | undefined, { commands }: Command): void {
+  const names = [...commands.map((command) => command.name()), 'help']
+  if (word === undefined || word.startsWith('-') || names.includes(word)) return
+  throw new RejoinError(`There is no command ${JSON.stringify(word)}. There are ${names.join(', ')}.`, {
+    code: 'invalid-option',
+  })
+}
+
+/** All commands with their flags, which `docs/reference/cli.md` lists. */
+export function commandLine(host: ProgramHost): Command {
   const program = new Command('rejoin')
     .description('Resumable event streams over Server-Sent Events.')
     .version(version)
@@ -29,7 +48,13 @@ function commandLine(host: ProgramHost): Command {
   const serve = program.command('serve', { isDefault: true }).description('run a hub and its playground')
   const config = program.command('config').description('print the effective settings, and where each comes from')
   addFlags(serve).action(async () => runServe(await readSettings(serve, host), host))
-  addFlags(config).action(async () => runConfig(await readSettings(config, host), host))
+  config.option('--json', 'print a JSON object for each')
+  addFlags(config).action(async () => runConfig(await readSettings(config, host), host, config.getOptionValue('json')))
+  addPublish(program, host)
+  addTail(program, host)
+  addChannels(program, host)
+  addToken(program, host)
+  addDrain(program, host)
   return program
 }
 
@@ -38,7 +63,7 @@ function addFlags(command: Command): Command {
   for (const setting of settings.filter(hasFlag)) {
     for (const [flags, description] of describeFlags(setting)) {
       const option = new Option(flags, description).helpGroup(`${setting.group}:`)
-      if (setting.kind.repeatable) option.argParser((value: string, before: string[] = []) => [...before, value])
+      if (setting.kind.repeatable) option.argParser(collect)
       command.addOption(option)
     }
   }
@@ -67,6 +92,6 @@ function readSettings(command: Command, { env }: ProgramHost): Promise<LoadedCon
   const flags = command.options
     .filter((option) => command.getOptionValueSource(option.attributeName()) === 'cli')
     .map((option) => [option.name().replace(/^no-/, ''), command.getOptionValue(option.attributeName())])
-  const { config: file, ...others } = Object.fromEntries(flags)
+  const { config: file, json: _json, ...others } = Object.fromEntries(flags)
   return loadConfig({ flags: others, env, file })
 }

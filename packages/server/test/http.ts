@@ -10,6 +10,13 @@ export async function serving(options: ServeOptions = {}): Promise<Serving> {
   return server
 }
 
+/** The address of a server that has gone. */
+export async function nobody(): Promise<string> {
+  const { url, close } = await serve({ port: 0 })
+  await close()
+  return url
+}
+
 export interface Sent {
   method?: string
   headers?: Record<string, string>

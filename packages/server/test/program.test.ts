@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { flagOf, hasFlag, settings } from '../src/config/settings.ts'
 import { runProgram } from '../src/program.ts'
-import type { ProgramHost } from '../src/program-host.ts'
+import { fakeProcess, run } from './fake-process.ts'
 import { open, send, serving, until } from './http.ts'
 
 describe('a taken port', () => {
   test('is named, with the command that takes the next one', async () => {
     const port = await takenPort()
     const { exitCode, stderr } = await run(['serve', '--log', 'memory', '--port', String(port)], {
-      npm_lifecycle_event: 'start',
+      env: { npm_lifecycle_event: 'start' },
     })
     expect(exitCode).toBe(1)
     expect(stderr).toBe(
@@ -54,6 +54,14 @@ test('the help names every setting that has a flag, and the file', async () => {
   expect(exitCode).toBe(0)
   const flags = new Set([...stdout.matchAll(/^ {2}(?:-h, )?--(?:no-)?([\w-]+)/gm)].map(([, flag]) => flag))
   expect([...flags].sort()).toEqual(['config', 'help', ...settings.filter(hasFlag).map(flagOf)].sort())
+})
+
+test('a command that is not there is answered with those that are', async () => {
+  const { exitCode, stderr } = await run(['publsh', 'demo', 'hello'])
+  expect(stderr).toBe(
+    'rejoin: There is no command "publsh". There are serve, config, publish, tail, channels, token, drain, help.\n',
+  )
+  expect(exitCode).toBe(1)
 })
 
 test('to serve is what it does when nothing else is said', async () => {
@@ -162,15 +170,9 @@ async function takenPort(): Promise<number> {
   return Number(new URL(url).port)
 }
 
-async function run(args: string[], env: Record<string, string> = {}) {
-  const { host, stdout, stderr } = createHost(env)
-  await runProgram(args, host)
-  return { exitCode: host.exitCode, stdout: stdout.join(''), stderr: stderr.join('') }
-}
-
 /** The program with a server that listens, to be ended by a signal. */
 async function started(args: string[], env: Record<string, string> = {}) {
-  const { host, stdout, exits, emit } = createHost(env)
+  const { host, stdout, exits, emit } = fakeProcess({ env })
   await runProgram(args, host)
   const { url } = JSON.parse(stdout[0] ?? '') as { url: string }
   const signal = (name: 'SIGINT' | 'SIGTERM') => emit(name)
@@ -186,21 +188,4 @@ function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'rejoin-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
-}
-
-/** A process that the program can end without ending ours. */
-function createHost(env: Record<string, string>) {
-  const stdout: string[] = []
-  const stderr: string[] = []
-  const exits: number[] = []
-  const listeners = new Map<string, (cause?: unknown) => void>()
-  const host: ProgramHost = {
-    stdout: { write: (text) => stdout.push(text) },
-    stderr: { write: (text) => stderr.push(text) },
-    env,
-    exitCode: undefined,
-    on: (event: string, listener: (cause?: unknown) => void) => listeners.set(event, listener),
-    exit: (code) => exits.push(code),
-  }
-  return { host, stdout, stderr, exits, emit: (event: string, cause?: unknown) => listeners.get(event)?.(cause) }
 }

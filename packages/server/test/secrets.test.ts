@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { SignJWT } from 'jose'
 import { expect, onTestFinished, test } from 'vitest'
 import { runProgram } from '../src/program.ts'
-import type { ProgramHost } from '../src/program-host.ts'
+import { fakeProcess } from './fake-process.ts'
 import { open, type Sent, send, until } from './http.ts'
 
 const jwtSecret = 'Zx9vQ2mLr7TnKc4WbYh8Jd3Fg6Ps1Au5'
@@ -83,20 +83,10 @@ function token(claims: { exp: number }): Promise<string> {
 
 /** The program as it is started from a shell, but for the process it would end. */
 async function started(env: Record<string, string>) {
-  const output: string[] = []
-  const listeners = new Map<string, (cause?: unknown) => void>()
-  const host: ProgramHost = {
-    stdout: { write: (text) => output.push(text) },
-    stderr: { write: (text) => output.push(text) },
-    env,
-    exitCode: undefined,
-    on: (event: string, listener: (cause?: unknown) => void) => listeners.set(event, listener),
-    exit: () => undefined,
-  }
+  const { host, output, emit } = fakeProcess({ env })
   await runProgram(['config', '--port', '0', '--log', 'memory'], host)
   const shown = output.length
   await runProgram(['serve', '--port', '0', '--log', 'memory'], host)
-  const emit = (event: string) => listeners.get(event)?.()
   onTestFinished(() => emit('SIGTERM'))
   const { url } = JSON.parse(output[shown] ?? '') as { url: string }
   return { url, emit, written: () => output.join('') }

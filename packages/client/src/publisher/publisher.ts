@@ -125,11 +125,29 @@ export interface PublisherOptions extends RequestOptions {
   clock?: Clock
 }
 
-/** A JSON value, or text that is sent as it is; `message` is the type of what names none. */
-export type PublishMessage = { readonly type?: string } & (
-  | { readonly data: unknown; readonly text?: never }
-  | { readonly text: string; readonly data?: never }
-)
+/** A JSON value, or text that is sent as it is. */
+export type PublishMessage = MessageOptions &
+  ({ readonly data: unknown; readonly text?: never } | { readonly text: string; readonly data?: never })
+
+interface MessageOptions {
+  /** @defaultValue 'message' */
+  readonly type?: string
+  /**
+   * In a channel that retains: the value that this event is the newest of (§5.9). A channel that retains nothing refuses it.
+   * @defaultValue the empty one
+   */
+  readonly key?: string
+  /**
+   * Retains nothing under the key from now on.
+   * @defaultValue false
+   */
+  readonly forget?: boolean
+  /**
+   * For those who read at this moment: the event is not kept, and who is away is not told of it (§5.10).
+   * @defaultValue false
+   */
+  readonly live?: boolean
+}
 
 export interface PublishCall {
   /** Ends the call, and the waits between its retries. */

@@ -2,7 +2,15 @@ import type { LoadedConfig, SettingValue } from '../config/load.ts'
 import type { ProgramHost } from '../program-host.ts'
 
 /** Prints every setting, its value and who said so. Secrets are not shown, only that they are set. */
-export function runConfig({ values, unread }: LoadedConfig, { stdout }: ProgramHost): void {
+export function runConfig({ values, unread }: LoadedConfig, { stdout, stderr }: ProgramHost, asJson = false): void {
+  if (asJson) {
+    for (const { setting, value = null, origin } of values) {
+      const known = setting.secret && value !== null ? { set: true } : { value }
+      stdout.write(`${JSON.stringify({ key: setting.key, ...known, origin })}\n`)
+    }
+    for (const variable of unread) stderr.write(`${variable} is set, and is no setting: it is not read.\n`)
+    return
+  }
   const rows = values.map((each) => [each.setting.key, shown(each), each.origin] as const)
   const keyWidth = widest(rows.map(([key]) => key))
   const valueWidth = widest(rows.map(([, value]) => value))

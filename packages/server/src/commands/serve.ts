@@ -4,7 +4,7 @@ import type { Announcer } from '../announce/announcer.ts'
 import { createAnnouncer } from '../announce.ts'
 import type { Config } from '../config/config.ts'
 import type { LoadedConfig } from '../config/load.ts'
-import { fail, type ProgramHost } from '../program-host.ts'
+import { commandWith, fail, type ProgramHost } from '../program-host.ts'
 import { type ServeOptions, serve } from '../serve.ts'
 import { endInOrder } from './ending.ts'
 
@@ -80,9 +80,4 @@ function adviceFor({ code, retryable }: RejoinError, port: number, folder: strin
 
 function nextPort(port: number): number {
   return port < 65_535 ? port + 1 : 4747
-}
-
-/** In the words with which the program was started. */
-function commandWith(flags: string, { env }: ProgramHost): string {
-  return env.npm_lifecycle_event === 'start' ? `npm start -- ${flags}` : `rejoin serve ${flags}`
 }

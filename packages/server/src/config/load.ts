@@ -120,7 +120,7 @@ function asConfig(values: readonly SettingValue[]): Config {
 }
 
 function unreadVariables(env: Given['env']): string[] {
-  const read = new Set(['REJOIN_CONFIG', ...settings.map(variableOf)])
+  const read = new Set(['REJOIN_CONFIG', 'REJOIN_TOKEN', 'REJOIN_URL', ...settings.map(variableOf)])
   return Object.keys(env)
     .filter((name) => name.startsWith('REJOIN_') && !read.has(name))
     .sort()

@@ -1,0 +1,41 @@
+import type { EventStream, StreamState } from '@rejoin/client'
+import { durationWords } from '../output/duration.ts'
+import { commandWith, type ProgramHost } from '../program-host.ts'
+
+/** Tells on standard error what becomes of the connection, a line for each change that a person would want to know of. */
+export function tellState(stream: EventStream, tailed: Tailed, host: ProgramHost): void {
+  const start = commandWith('', host)
+  let known: Known = { isLive: false, wasLive: false }
+  stream.onState((state) => {
+    const news = newsOf(state, known, tailed, start)
+    // Stale is also what has just connected and is not greeted yet.
+    const isLive = state.state === 'connected' && !state.stale
+    known = { isLive, wasLive: known.wasLive || isLive }
+    if (news !== undefined) host.stderr.write(`rejoin: ${news}\n`)
+  })
+}
+
+interface Tailed {
+  readonly url: string
+  readonly channels: readonly string[]
+}
+
+interface Known {
+  readonly isLive: boolean
+  readonly wasLive: boolean
+}
+
+function newsOf(state: StreamState, { isLive, wasLive }: Known, tailed: Tailed, start: string): string | undefined {
+  const { attempt, nextRetryAt, stale, closeReason } = state
+  const { url, channels } = tailed
+  if (state.state === 'connected') {
+    if (stale) return isLive ? 'quiet for longer than the hub promised, looking again soon' : undefined
+    if (isLive) return undefined
+    return wasLive ? 'connected again' : `connected to ${url}, ${channels.join(', ')}`
+  }
+  if (state.state !== 'backoff' || nextRetryAt === null) return undefined
+  const when = `trying again in ${durationWords(Math.max(nextRetryAt - Date.now(), 0))}`
+  if (closeReason !== null) return `the hub let go (${closeReason}), ${when}`
+  if (wasLive) return attempt <= 1 ? `cut off, ${when}` : `still cut off, attempt ${attempt}, ${when}`
+  return `no hub answers at ${url}, ${when}${attempt <= 1 ? `. Start one with: ${start}` : ''}`
+}

@@ -1,0 +1,113 @@
+import type { EventStream } from '@rejoin/client'
+import { checkName, isPattern, RejoinError } from '@rejoin/protocol'
+import type { Command } from 'commander'
+import { exitCodes } from '../exit-code.ts'
+import { createOutput } from '../output/output.ts'
+import { fail, type ProgramHost } from '../program-host.ts'
+import { collect } from './collect.ts'
+import { type AddressFlags, addAddressFlags, type HubAddress, hubAddress } from './hub-address.ts'
+import { explainEnd } from './tail-end.ts'
+import { eventLine, gapLine, readTailed } from './tail-lines.ts'
+import { tellState } from './tail-state.ts'
+
+export function addTail(program: Command, host: ProgramHost): void {
+  const command = program
+    .command('tail')
+    .description('print the events of channels as they come, through cuts and restarts')
+    .argument('<channels...>', 'channels, or patterns such as orders/*')
+    .option('--since <id>', 'begin after this id; "earliest" begins with the oldest that is held')
+    .option('--last <number>', 'begin with the last so many')
+    .option('--type <type>', 'only this type; repeatable', collect)
+    .option('--count <number>', 'end after so many')
+    .option('--json', 'print a JSON object for each event, and for each gap')
+    .option('--quiet', 'do not tell about the connection')
+  addAddressFlags(command, 'REJOIN_TOKEN').action((channels: string[]) => runTail(channels, command.opts(), host))
+}
+
+interface TailFlags extends AddressFlags {
+  readonly since?: string
+  readonly last?: string
+  readonly type?: string[]
+  readonly count?: string
+  readonly json?: true
+  readonly quiet?: true
+}
+
+async function runTail(channels: readonly string[], flags: TailFlags, host: ProgramHost): Promise<void> {
+  const address = await hubAddress(flags, host)
+  const count = flags.count === undefined ? Number.POSITIVE_INFINITY : wholeNumber(flags.count, '--count')
+  const url = streamUrl(address, channels, flags)
+  const { connect } = await import('@rejoin/client')
+  const output = createOutput(host)
+  const style = { json: flags.json === true, showChannel: showsChannel(channels), colour: hasColour(host) }
+
+  // Everything goes through the loop, also what the text is not needed of: an event is the reader's once it is printed.
+  const stream = connect(url, {
+    ...{ from: flags.since ?? null, parse: 'text', keep: 0 },
+    ...(address.token === undefined ? {} : { token: address.token }),
+  })
+  stream.onSync((gap) => {
+    const line = gapLine(gap, style)
+    return flags.json ? output.line(line) : void host.stderr.write(`${line}\n`)
+  })
+  if (!flags.quiet) tellState(stream, { url: address.url, channels }, host)
+  const ending = endWhenTold(stream, host, output.closed)
+
+  let printed = 0
+  for await (const event of stream) {
+    await output.line(eventLine(readTailed(event), style))
+    printed += 1
+    if (printed >= count) break
+  }
+  stream.close()
+  const end = ending.code ?? (printed >= count ? exitCodes.done : undefined)
+  if (end !== undefined) host.exitCode = end
+  else finish(stream, address, host)
+}
+
+function streamUrl({ url }: HubAddress, channels: readonly string[], { type = [], last, since }: TailFlags): URL {
+  if (last !== undefined && since !== undefined) {
+    throw new RejoinError('--since and --last both say where to begin. Leave one out.', { code: 'invalid-option' })
+  }
+  const address = new URL(`${url}/events`)
+  for (const channel of channels) address.searchParams.append('channel', checkName(channel))
+  for (const each of type) address.searchParams.append('type', each)
+  if (last !== undefined) address.searchParams.set('replay', String(wholeNumber(last, '--last')))
+  // The client hands out the data of an event and not the name of its channel, which so is part of the data (§4.15).
+  address.searchParams.set('show', 'envelope')
+  return address
+}
+
+function wholeNumber(text: string, option: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
+  throw new RejoinError(`${option} is ${JSON.stringify(text)}. Give a whole number of at least 1.`, {
+    code: 'invalid-option',
+  })
+}
+
+function showsChannel(channels: readonly string[]): boolean {
+  return channels.length > 1 || channels.some(isPattern)
+}
+
+function hasColour({ stdout, env }: ProgramHost): boolean {
+  return stdout.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
+}
+
+/** By a signal, or when nobody reads any more. */
+function endWhenTold(stream: EventStream, host: ProgramHost, closed: AbortSignal): { code?: number } {
+  const ending: { code?: number } = {}
+  const end = (code: number) => {
+    ending.code ??= code
+    stream.close()
+  }
+  host.on('SIGINT', () => end(exitCodes.interrupted))
+  host.on('SIGTERM', () => end(exitCodes.terminated))
+  closed.addEventListener('abort', () => end(exitCodes.done))
+  return ending
+}
+
+function finish({ state: { closeReason } }: EventStream, address: HubAddress, host: ProgramHost): void {
+  if (closeReason === 'finished') return
+  const { message, exitCode } = explainEnd(closeReason, address)
+  fail(host, message, exitCode)
+}

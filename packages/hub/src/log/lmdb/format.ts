@@ -1,5 +1,6 @@
 import type { History, IdCodec } from '@rejoin/protocol'
 import { RejoinError } from '@rejoin/protocol'
+import { idsOf } from '../ids-of.ts'
 import { ByteWriter, unseal } from './bytes.ts'
 
 /** How the file is written, how its ids look, and the branches of its history. Written when it is made and when one opens. */
@@ -11,18 +12,6 @@ export interface LogFormat {
 
 /** Of the layout of the store. One written by a later Rejoin is refused, because it would be misread. */
 export const formatVersion = 2
-
-/**
- * Tells the settings of a codec from any other: the id of one certain place. An event whose id changed with a setting
- * would come twice to a reader that knows it by the old one.
- */
-export function idsOf(codec: IdCodec): string {
-  const place = { ms: codec.clock === 'counter' ? 0 : sampleMs, seq: 7 }
-  return `${codec.name} ${codec.encode(place, { epoch: '0123456Z', number: 5, first: place })}`
-}
-
-// In 2027: within the range of every codec, and of a snowflake start chosen before that.
-const sampleMs = 1_800_000_000_000
 
 export function sealFormat(key: Uint8Array, format: LogFormat): Buffer {
   writer.text(JSON.stringify(format))

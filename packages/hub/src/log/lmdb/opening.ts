@@ -12,7 +12,8 @@ import {
   RejoinError,
 } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
-import { formatVersion, idsOf, openFormat, sealFormat } from './format.ts'
+import { idsOf } from '../ids-of.ts'
+import { formatVersion, openFormat, sealFormat } from './format.ts'
 import { afterChannels, channelKey, feedRange, formatKey, stateKey } from './keys.ts'
 import { type LogState, openChannelState, openLogState, sealLogState } from './state.ts'
 import { openStore, type Store, syncFolder } from './store.ts'

@@ -32,7 +32,7 @@ import type {
 } from '../contract.ts'
 import { channelEnded } from '../ended.ts'
 import type { IdempotencyOptions, Once } from '../idempotency.ts'
-import { idsOf } from '../lmdb/format.ts'
+import { idsOf } from '../ids-of.ts'
 import { tooMuch } from '../retained.ts'
 import { sumWindows, windowOf } from '../window.ts'
 import { createAppends } from './appends.ts'

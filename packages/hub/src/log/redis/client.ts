@@ -85,19 +85,31 @@ async function connectNodeRedis(template: NodeRedis, key: string): Promise<Conne
   const isCluster = 'slots' in template
   // Answers of the older protocol are lists; and keys are named inside the script, where a prefix would not reach them.
   const plain = { RESP: 2, keyPrefix: '', disableOfflineQueue: true, maintNotifications: 'disabled' }
-  const socket = { ...template.options?.socket, reconnectStrategy: false, connectTimeout: connectWithinMs }
+  const once = { reconnectStrategy: false, connectTimeout: connectWithinMs }
   const client = isCluster
-    ? template.duplicate({ RESP: 2, defaults: { ...template.options?.defaults, ...plain } })
-    : template.duplicate({ socket, ...plain })
+    ? template.duplicate({
+        RESP: 2,
+        // To the one master that has the log: a Cluster whose other masters are away serves it all the same, and a client
+        // that connects to all of them waits for the last.
+        minimizeConnections: true,
+        defaults: {
+          ...template.options?.defaults,
+          socket: { ...template.options?.defaults?.socket, ...once },
+          ...plain,
+        },
+      })
+    : template.duplicate({ socket: { ...template.options?.socket, ...once }, ...plain })
   let end: () => void = () => undefined
   const over = new Promise<void>((resolve) => {
     end = resolve
   })
   client.on('error', () => {
-    // That of a Cluster is over when one of its nodes is: it would hold commands back until that one is there again.
+    // That of a Cluster tells of each node that it asked in vain who has what.
     if (!isCluster || !client.isOpen) end()
   })
   client.once('end', end)
+  client.once('node-error', end)
+  client.once('node-disconnect', end)
   try {
     await client.connect()
   } catch (error) {
@@ -132,7 +144,7 @@ interface IoRedis {
 
 interface NodeRedis {
   readonly isOpen: boolean
-  readonly options?: { readonly socket?: object; readonly defaults?: object }
+  readonly options?: { readonly socket?: object; readonly defaults?: { readonly socket?: object } }
   duplicate(options: object): NodeRedis
   connect(): Promise<unknown>
   destroy(): void

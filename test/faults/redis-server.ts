@@ -1,16 +1,14 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-/** A redis-server of one's own, on a free port and in a folder of its own, to be killed and started again. */
+/** A redis-server of one's own, on a port and in a folder of its own, to be killed and started again. */
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
   const directory = mkdtempSync(join(tmpdir(), 'rejoin-redis-'))
-  const port = options.port ?? (await freePort())
+  let port = somePort()
   let child: ChildProcess | undefined
   // A test that fails must not leave it behind.
   const orphaned = () => void child?.kill('SIGKILL')
@@ -27,7 +25,7 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
         said = (said + text).slice(-4000)
         if (/Ready to accept connections/.test(said)) resolve()
       })
-      started.once('exit', () => reject(new Error(`redis-server did not start. ${said}`)))
+      started.once('exit', () => reject(new NotStarted(said)))
       started.once('error', reject)
     })
   }
@@ -43,7 +41,18 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
     await gone
   }
 
-  await start()
+  async function startAnywhere(): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await start()
+      } catch (error) {
+        if (!(error instanceof NotStarted && error.isTaken) || tries === 20) throw error
+        port = somePort()
+      }
+    }
+  }
+
+  await startAnywhere()
   return {
     port,
     directory,
@@ -65,8 +74,6 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
 }
 
 export interface RedisServerOptions {
-  /** @defaultValue a free one */
-  readonly port?: number
   /** Lines of its configuration, over those that keep it to itself and write an append-only file. */
   readonly settings?: Readonly<Record<string, string | number>>
 }
@@ -102,10 +109,19 @@ export async function askRedis(port: number, ...command: string[]): Promise<stri
   return stdout
 }
 
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
+/**
+ * Below those that the system gives to connections, which would take it while the server is away; and so is the one 10,000
+ * above it, where a node of a Cluster talks to the others.
+ */
+function somePort(): number {
+  return 10_000 + Math.floor(Math.random() * 12_000)
+}
+
+class NotStarted extends Error {
+  readonly isTaken: boolean
+
+  constructor(said: string) {
+    super(`redis-server did not start. ${said}`)
+    this.isTaken = /Address already in use/.test(said)
+  }
 }

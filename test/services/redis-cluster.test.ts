@@ -11,7 +11,7 @@ beforeAll(async () => {
   servers = await Promise.all(Array.from({ length: 6 }, () => startRedis({ settings })))
   const nodes = servers.map(({ port }) => `127.0.0.1:${port}`)
   await askRedis(servers[0]!.port, '--cluster', 'create', ...nodes, '--cluster-replicas', '1', '--cluster-yes')
-  await until(async () => (await askRedis(servers[0]!.port, 'CLUSTER', 'INFO')).includes('cluster_state:ok'))
+  await until(isFormed)
 }, 60_000)
 afterAll(() => Promise.all(servers.map((server) => server.remove())))
 
@@ -51,9 +51,27 @@ describe.each(Object.entries(clients))('a Cluster of three, with a client of %s'
     expect(await hub.judge(hub.idOf(first!))).toBe('ok')
     expect(hub.log.history.length).toBeGreaterThan(1)
     await owner.start()
-    await until(async () => (await askRedis(owner.port, 'INFO', 'replication')).includes('master_link_status:up'))
+    await until(isFormed)
   }, 60_000)
 })
+
+/** Whether every node serves, knows all others to be well, and every master has a replica that is up with it. */
+async function isFormed(): Promise<boolean> {
+  const looks = await Promise.all(
+    servers.map(async ({ port }) => {
+      const [info, nodes, replication] = await Promise.all([
+        askRedis(port, 'CLUSTER', 'INFO'),
+        askRedis(port, 'CLUSTER', 'NODES'),
+        askRedis(port, 'INFO', 'replication'),
+      ])
+      const isWell = info.includes('cluster_state:ok') && info.includes('cluster_size:3')
+      const isKnown =
+        nodes.trim().split('\n').length === servers.length && !/fail|handshake|noaddr| disconnected/.test(nodes)
+      return isWell && isKnown && /master_link_status:up|slave0:.*state=online/.test(replication)
+    }),
+  )
+  return looks.every(Boolean)
+}
 
 async function ownerOf(prefix: string): Promise<RedisServer> {
   const alive = servers[0] as RedisServer

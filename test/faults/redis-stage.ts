@@ -17,7 +17,9 @@ export async function runOnRedis(options: RedisRunOptions): Promise<void> {
   const random = createRandom(seed)
   const closing: (() => Promise<unknown> | unknown)[] = []
   try {
-    const redis = await startRedis({ settings: { 'repl-diskless-sync-delay': 0, ...options.settings } })
+    const redis = await startRedis({
+      settings: { 'repl-diskless-sync-delay': 0, appendfsync: 'always', ...options.settings },
+    })
     closing.push(() => redis.remove())
     const target = { port: redis.port }
     const lines: FaultProxy[] = []
@@ -87,7 +89,7 @@ export interface RedisRunOptions extends Omit<CrowdOptions, 'originOf' | 'send' 
   readonly hub: HubProcessOptions
   /** @defaultValue 2000 */
   readonly answerWithinMs?: number
-  /** Of Redis, over those of an append-only file that is flushed every second. */
+  /** Of Redis, over those of an append-only file that has what was answered, whenever Redis is killed. */
   readonly settings?: Readonly<Record<string, string | number>>
   faults(stage: RedisStage): Promise<void>
 }

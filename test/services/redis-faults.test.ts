@@ -6,7 +6,7 @@ import { type RedisServer, type RedisServerOptions, replicated, startRedis } fro
 import { type OpenedLog, openRedisLog, operate } from './redis/opened-log.ts'
 
 test('a publish fails at once while Redis is away, and goes through when it is back, without anybody doing anything', async () => {
-  const server = await redis()
+  const server = await redis(flushing)
   const hub = await openRedisLog(server.port)
   const [before] = await hub.publish('a', '1')
   await server.kill()
@@ -215,7 +215,7 @@ test.each([
   ['sequence', sequence()],
   ['snowflake', snowflake()],
 ])('%s ids go on over a restart of Redis', async (_, codec) => {
-  const server = await redis()
+  const server = await redis(flushing)
   const hub = await openRedisLog(server.port, { codec })
   const [first] = await hub.publish('a', '1', '2')
   const id = hub.idOf(first!)
@@ -240,6 +240,19 @@ test('a Redis that evicts is refused, and one without an append-only file is war
   await evicting.remove()
 })
 
+test.each([
+  ['always', 'disk'],
+  ['no', 'os'],
+  ['everysec', 'memory'],
+])(
+  'with appendfsync %s an answered publish is called as safe as a crash of Redis leaves it: %s',
+  async (appendfsync, durability) => {
+    const server = await redis({ settings: { appendfsync } })
+    const { log } = await openRedisLog(server.port)
+    expect(log.durability).toBe(durability)
+  },
+)
+
 test('a full Redis refuses events, serves readers, and takes events again when there is room', async () => {
   const server = await redis()
   const hub = await openRedisLog(server.port)
@@ -250,6 +263,9 @@ test('a full Redis refuses events, serves readers, and takes events again when t
   await hub.publish('a', '2')
   expect((await hub.read(['a'], hub.start)).data).toEqual(['1', '2'])
 })
+
+/** Every second, what was answered while a flush is under way is in Redis alone, and a kill takes it. */
+const flushing = { settings: { appendfsync: 'always' } }
 
 async function redis(options?: RedisServerOptions): Promise<RedisServer> {
   const server = await startRedis(options)

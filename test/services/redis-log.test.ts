@@ -2,8 +2,9 @@ import { redisLog } from '@rejoin/hub/redis'
 import { logContract } from '@rejoin/hub/testing'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
-import { afterAll, beforeAll, describe, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type RedisServer, startRedis } from '../faults/redis-server.ts'
+import { openRedisLog } from './redis/opened-log.ts'
 
 let server: RedisServer
 beforeAll(async () => {
@@ -37,4 +38,22 @@ describe.each(Object.entries(clients))('redis log, with a client of %s', (name, 
       },
     ],
   })
+})
+
+test('channels of the redis log have the window of the narrowest name over them, and the log’s for what it leaves out', async () => {
+  const { log, publish } = await openRedisLog(server.port, {
+    prefix: 'windows',
+    window: { maxEvents: 6 },
+    windows: {
+      'prices/*': { maxEvents: 2, maxAgeMs: 60_000 },
+      'prices/fx/*': { maxEvents: 3 },
+      'prices/fx/eur': { maxEvents: 4 },
+      "it's/*": { maxBytes: 400 },
+    },
+  })
+  const channels = ['prices/x', 'prices/fx/usd', 'prices/fx/eur', 'orders', "it's/here"]
+  for (const channel of channels) await publish(channel, ...Array.from({ length: 8 }, () => 'x'.repeat(100)))
+  const counts = (await log.windows(channels)).map(({ events }) => events)
+  expect(counts).toEqual([2, 3, 4, 6, expect.any(Number)])
+  expect(counts[4]).toBeLessThan(6)
 })

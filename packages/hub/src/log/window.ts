@@ -26,12 +26,15 @@ export interface Windows {
   /** The longest and the shortest age that any channel has. */
   readonly longestAgeMs: number
   readonly shortestAgeMs: number
+  /** Those that are not the log's, by the names they were given for. */
+  readonly named: ReadonlyMap<string, Required<WindowOptions>>
 }
 
 export function createWindows(window: Required<WindowOptions>, windows: ChannelWindows = {}): Windows {
   const named = new Map(Object.entries(windows).map(([name, own]) => [checkName(name), windowOf(own, window)]))
   const ages = [window, ...named.values()].map(({ maxAgeMs }) => maxAgeMs)
   return {
+    named,
     longestAgeMs: Math.max(...ages),
     shortestAgeMs: Math.min(...ages),
     of(channel) {

@@ -13,7 +13,7 @@ import {
   RejoinError,
   ulid,
 } from '@rejoin/protocol'
-import type { Cancel, Environment } from '../../environment.ts'
+import type { Cancel } from '../../environment.ts'
 import type {
   Appended,
   AppendOptions,
@@ -34,7 +34,7 @@ import { channelEnded } from '../ended.ts'
 import type { IdempotencyOptions, Once } from '../idempotency.ts'
 import { idsOf } from '../ids-of.ts'
 import { tooMuch } from '../retained.ts'
-import { sumWindows, windowOf } from '../window.ts'
+import { type ChannelWindows, createWindows, sumWindows, windowOf } from '../window.ts'
 import { createAppends } from './appends.ts'
 import { parseBranches } from './branches.ts'
 import { noAofWarning, type ServerFacts } from './checks.ts'
@@ -43,7 +43,7 @@ import { bodyOf, parseEvents, parsePlace, placeText } from './entry.ts'
 import { createGreeting } from './greeting.ts'
 import { closedError, createLink, type Link, type Reply } from './link.ts'
 import { readPage } from './read.ts'
-import { type KnownChannel, registryOf, registryPage, windowsOf } from './registry.ts'
+import { type Ask, type KnownChannel, registryOf, registryPage, windowsOf } from './registry.ts'
 import type { ScriptSettings } from './script/script.ts'
 import { createKnownState, type KnownState } from './state.ts'
 import { startSweep } from './sweep.ts'
@@ -63,6 +63,12 @@ export interface RedisLogOptions {
    * @defaultValue 1,000 events, 1 hour, 16 MiB
    */
   window?: WindowOptions
+  /**
+   * Other windows for some channels, by their names or by patterns: `{ 'prices/*': { maxEvents: 10 } }`. The narrowest counts,
+   * and what it leaves out is as in `window`. Like that, the same for all hubs.
+   * @defaultValue none
+   */
+  windows?: ChannelWindows
   /** What is kept of all channels together, for hubs that were away and for readers of patterns. */
   feed?: FeedOptions
   /**
@@ -127,6 +133,7 @@ export function redisLog(client: RedisClient, options: RedisLogOptions = {}): Lo
     if (!(value >= 1)) refuse(`${name} is ${value}. Give a number of 1 or more, or leave it out.`)
   }
   const window = windowOf(options.window, { maxEvents: 1000, maxAgeMs: 3_600_000, maxBytes: 16 * 1024 * 1024 })
+  const windows = createWindows(window, options.windows)
   const connector = connectorOf(client, `{${prefix}}:log`)
   return {
     name: 'redis',
@@ -137,6 +144,7 @@ export function redisLog(client: RedisClient, options: RedisLogOptions = {}): Lo
         writer: createEpoch(Math.random) + createEpoch(Math.random),
         range: formats.range,
         window,
+        windows: windows.named,
         feed: numbers.feed,
         idempotency: { maxAgeMs: 24 * 3_600_000, maxKeys: 100_000, ...options.idempotency },
         forgetAfterMs: options.forgetAfterMs ?? 30 * 24 * 3_600_000,
@@ -157,7 +165,8 @@ export function redisLog(client: RedisClient, options: RedisLogOptions = {}): Lo
         const head = await link.step('head', '')
         state.see(parsePlace(head[0] as string))
         const durability = await durabilityOf(link)
-        return new RedisLog({ link, state, settings, formats, durability, now, environment })
+        const sweep = (ask: Ask) => startSweep(ask, environment, windows.shortestAgeMs)
+        return new RedisLog({ link, state, settings, formats, durability, now, sweep })
       } catch (error) {
         link.close()
         throw error
@@ -172,8 +181,8 @@ interface Parts {
   readonly settings: ScriptSettings
   readonly formats: IdFormats
   readonly durability: 'memory' | 'os' | 'disk'
-  readonly environment: Environment
   now(): string
+  sweep(ask: Ask): Cancel
 }
 
 class RedisLog implements Log {
@@ -195,7 +204,7 @@ class RedisLog implements Log {
   #heardAt = performance.now()
   #closed = false
 
-  constructor({ link, state, settings, formats, durability, now, environment }: Parts) {
+  constructor({ link, state, settings, formats, durability, now, sweep }: Parts) {
     this.#link = link
     this.#state = state
     this.#settings = settings
@@ -203,7 +212,7 @@ class RedisLog implements Log {
     this.durability = durability
     this.window = settings.window
     this.formats = formats
-    this.#stopSweep = startSweep(this.#ask, environment, settings.window.maxAgeMs)
+    this.#stopSweep = sweep(this.#ask)
   }
 
   get history(): History {

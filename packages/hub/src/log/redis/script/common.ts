@@ -151,17 +151,34 @@ local function feed(log, it, now, body)
   return id, value
 end
 
-local function isOverWindow(it, now)
-  return it.count > 0 and (it.count > maxEvents + slack or it.total - it.base > maxBytes or it.oldestAt < now - maxAgeMs)
+-- The window of a channel: that of its own name, else of the narrowest pattern over it, else the log's.
+local function windowFor(channel)
+  if not ownWindows then return window end
+  if ownWindows[channel] then return ownWindows[channel] end
+  local found = ownWindows['*'] or window
+  local slash = string.find(channel, '/', 1, true)
+  while slash do
+    found = ownWindows[string.sub(channel, 1, slash) .. '*'] or found
+    slash = string.find(channel, '/', slash + 1, true)
+  end
+  return found
+end
+
+local function isOverWindow(own, it, now)
+  return it.count > 0 and (it.count > own.maxEvents + own.slack or it.total - it.base > own.maxBytes
+    or it.oldestAt < now - own.maxAgeMs)
 end
 
 -- Lets go of a channel's oldest events until it is within its window.
 local function trim(channel, it, now)
-  if not isOverWindow(it, now) then return end
+  local own = windowFor(channel)
+  if not isOverWindow(own, it, now) then return end
   local stream = streamOf(channel)
-  if it.count > maxEvents + slack then redis.call('XTRIM', stream, 'MAXLEN', '=', maxEvents) end
+  if it.count > own.maxEvents + own.slack then redis.call('XTRIM', stream, 'MAXLEN', '=', own.maxEvents) end
   -- A place is never before its time, so these are too old for certain; the loop finds those a clock has put ahead.
-  if hybrid and it.oldestAt < now - maxAgeMs then redis.call('XTRIM', stream, 'MINID', '=', text(now - maxAgeMs, 0)) end
+  if hybrid and it.oldestAt < now - own.maxAgeMs then
+    redis.call('XTRIM', stream, 'MINID', '=', text(now - own.maxAgeMs, 0))
+  end
   it.isChanged = true
   while true do
     local oldest = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
@@ -178,7 +195,7 @@ local function trim(channel, it, now)
     it.base = header.total
     it.oldestAt = header.at
     it.count = redis.call('XLEN', stream)
-    if not isOverWindow(it, now) then return end
+    if not isOverWindow(own, it, now) then return end
     redis.call('XDEL', stream, oldest[1])
   end
 end

@@ -19,6 +19,8 @@ export interface ScriptSettings {
   readonly writer: string
   readonly range: IdFormats['range']
   readonly window: Required<WindowOptions>
+  /** Of channels and patterns that have another one. */
+  readonly windows: ReadonlyMap<string, Required<WindowOptions>>
   readonly feed: { readonly maxAgeMs: number; readonly maxBytes: number }
   readonly idempotency: { readonly maxAgeMs: number; readonly maxKeys: number }
   readonly forgetAfterMs: number
@@ -45,7 +47,8 @@ export function scriptFor(settings: ScriptSettings, run: string, nonce: string):
 /** Tells which process answers on a connection. */
 export const probe = "return redis.call('INFO', 'server')"
 
-function constants({ prefix, writer, range, window, feed, idempotency, forgetAfterMs }: ScriptSettings, run: string) {
+function constants(settings: ScriptSettings, run: string) {
+  const { prefix, writer, range, window, windows, feed, idempotency, forgetAfterMs } = settings
   const values: Record<string, string | number | boolean> = {
     run,
     prefix,
@@ -63,9 +66,6 @@ function constants({ prefix, writer, range, window, feed, idempotency, forgetAft
     hybrid: range.kind === 'hybrid',
     maxSeq: range.maxSeq,
     minMs: range.minMs,
-    ...window,
-    // A window that is full lets go of one event for each that comes. In steps of a 64th, that costs a tenth.
-    slack: Math.floor(window.maxEvents / 64),
     feedAgeMs: feed.maxAgeMs,
     feedBytes: feed.maxBytes,
     onceAgeMs: idempotency.maxAgeMs,
@@ -79,7 +79,21 @@ function constants({ prefix, writer, range, window, feed, idempotency, forgetAft
     searchAtMost: 5000,
   }
   const lines = Object.entries(values).map(([name, value]) => `local ${name} = ${literal(value)}`)
-  return [...lines, 'local steps = {}'].join('\n')
+  const own = [...windows].map(([name, window]) => `[${literal(name)}] = ${windowTable(window)}`)
+  return [
+    ...lines,
+    `local window = ${windowTable(window)}`,
+    `local ownWindows = ${own.length === 0 ? 'nil' : `{ ${own.join(', ')} }`}`,
+    'local steps = {}',
+  ].join('\n')
+}
+
+function windowTable(window: Required<WindowOptions>): string {
+  // A window that is full lets go of one event for each that comes. In steps of a 64th, that costs a tenth.
+  const bounds = { ...window, slack: Math.floor(window.maxEvents / 64) }
+  return `{ ${Object.entries(bounds)
+    .map(([name, value]) => `${name} = ${literal(value)}`)
+    .join(', ')} }`
 }
 
 function literal(value: string | number | boolean): string {

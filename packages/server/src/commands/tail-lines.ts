@@ -3,35 +3,18 @@ import type { StreamEvent, SyncRequired } from '@rejoin/client'
 import { plainText } from '../announce/plain-text.ts'
 import { jsonLine } from '../output/json-line.ts'
 
-/** An event as it was published. */
-export interface TailedEvent {
-  readonly id: string
-  readonly channel: string
-  readonly type: string
-  readonly text: string
-  readonly isJson: boolean
-}
-
 export interface TailStyle {
   readonly json: boolean
   readonly showChannel: boolean
   readonly colour: boolean
 }
 
-/** Takes an event out of its envelope (§4.15). Data that is JSON keeps its own text: numbers may be larger than ours. */
-export function readTailed({ id, type, data }: StreamEvent): TailedEvent {
-  const envelope = String(data)
-  const { channel, text } = JSON.parse(envelope) as { channel: string; text?: string }
-  if (text !== undefined) return { id, channel, type, text, isJson: false }
-  const head = `{"id":${JSON.stringify(id)},"channel":${JSON.stringify(channel)},"data":`
-  return { id, channel, type, text: envelope.slice(head.length, -1), isJson: true }
-}
-
-export function eventLine({ id, channel, type, text, isJson }: TailedEvent, style: TailStyle): string {
+export function eventLine({ id, channel = '', type, data }: StreamEvent, style: TailStyle): string {
+  const text = String(data)
   if (style.json) {
-    const said = isJson ? `"data":${text}` : `"text":${JSON.stringify(text)}`
-    const names = { id, channel, type }
-    return jsonLine(`${JSON.stringify(names).slice(0, -1)},${said}}`)
+    // JSON keeps its own text: its numbers may be larger than ours.
+    const said = isJson(text) ? `"data":${text}` : `"text":${JSON.stringify(text)}`
+    return jsonLine(`${JSON.stringify({ id, channel, type }).slice(0, -1)},${said}}`)
   }
   const where = style.showChannel ? [painted('cyan', plainText(channel), style)] : []
   const words = [painted('dim', id, style), ...where, painted('bold', plainText(type), style), shown(text)]
@@ -43,6 +26,16 @@ export function gapLine(gap: SyncRequired, style: TailStyle): string {
   if (style.json) return jsonLine(JSON.stringify({ type: 'sync-required', ...gap }))
   const channels = gap.channels.map((channel) => plainText(channel)).join(', ')
   return `rejoin: events of ${channels} are gone (${gap.reason}). What follows is whole from ${gap.latest} on.`
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    // Then it is text, which is just as well.
+    return false
+  }
 }
 
 /** Every line without what a terminal obeys; those after the first are moved in, so that none of them looks like an event. */

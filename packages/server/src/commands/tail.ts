@@ -1,5 +1,5 @@
 import type { EventStream } from '@rejoin/client'
-import { checkName, isPattern, RejoinError } from '@rejoin/protocol'
+import { checkName, isIdText, isPattern, RejoinError } from '@rejoin/protocol'
 import type { Command } from 'commander'
 import { exitCodes } from '../exit-code.ts'
 import { createOutput } from '../output/output.ts'
@@ -7,7 +7,7 @@ import { fail, type ProgramHost } from '../program-host.ts'
 import { collect } from './collect.ts'
 import { type AddressFlags, addAddressFlags, type HubAddress, hubAddress } from './hub-address.ts'
 import { explainEnd } from './tail-end.ts'
-import { eventLine, gapLine, readTailed } from './tail-lines.ts'
+import { eventLine, gapLine } from './tail-lines.ts'
 import { tellState } from './tail-state.ts'
 
 export function addTail(program: Command, host: ProgramHost): void {
@@ -41,7 +41,6 @@ async function runTail(channels: readonly string[], flags: TailFlags, host: Prog
   const output = createOutput(host)
   const style = { json: flags.json === true, showChannel: showsChannel(channels), colour: hasColour(host) }
 
-  // Everything goes through the loop, also what the text is not needed of: an event is the reader's once it is printed.
   const stream = connect(url, {
     ...{ from: flags.since ?? null, parse: 'text', keep: 0 },
     ...(address.token === undefined ? {} : { token: address.token }),
@@ -55,7 +54,7 @@ async function runTail(channels: readonly string[], flags: TailFlags, host: Prog
 
   let printed = 0
   for await (const event of stream) {
-    await output.line(eventLine(readTailed(event), style))
+    await output.line(eventLine(event, style))
     printed += 1
     if (printed >= count) break
   }
@@ -69,12 +68,16 @@ function streamUrl({ url }: HubAddress, channels: readonly string[], { type = []
   if (last !== undefined && since !== undefined) {
     throw new RejoinError('--since and --last both say where to begin. Leave one out.', { code: 'invalid-option' })
   }
+  if (since !== undefined && !isIdText(since)) {
+    throw new RejoinError(`--since is ${JSON.stringify(since)}. Give the id of an event, or earliest.`, {
+      code: 'invalid-option',
+    })
+  }
   const address = new URL(`${url}/events`)
   for (const channel of channels) address.searchParams.append('channel', checkName(channel))
   for (const each of type) address.searchParams.append('type', each)
   if (last !== undefined) address.searchParams.set('replay', String(wholeNumber(last, '--last')))
-  // The client hands out the data of an event and not the name of its channel, which so is part of the data (§4.15).
-  address.searchParams.set('show', 'envelope')
+  address.searchParams.set('show', 'channel')
   return address
 }
 

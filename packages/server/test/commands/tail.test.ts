@@ -147,7 +147,7 @@ test('a hub that lets it go is returned to', async () => {
 
 test.each([
   [['tail'], 'missing required argument'],
-  [['tail', 'demo', '--since', 'a b'], 'from is "a b"'],
+  [['tail', 'demo', '--since', 'a b'], '--since is "a b". Give the id of an event, or earliest.'],
   [['tail', 'demo', '--since', 'earliest', '--last', '2'], 'Leave one out.'],
   [['tail', 'demo', '--last', 'many'], '--last is "many". Give a whole number of at least 1.'],
 ])('%j is refused, with advice', async (args, advice) => {

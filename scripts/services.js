@@ -42,6 +42,12 @@ export const services = [
     tests: ['test/services/io-errors'],
   },
   {
+    name: 'tmux',
+    binaries: ['tmux'],
+    packages: ['tmux'],
+    tests: ['test/services/terminal'],
+  },
+  {
     name: 'Python',
     binaries: ['python3'],
     packages: ['python3'],

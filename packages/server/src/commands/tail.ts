@@ -1,4 +1,4 @@
-import type { EventStream } from '@rejoin/client'
+import type { EventStream, RetryWait } from '@rejoin/client'
 import { checkName, isIdText, isPattern, RejoinError } from '@rejoin/protocol'
 import type { Command } from 'commander'
 import { exitCodes } from '../exit-code.ts'
@@ -42,7 +42,7 @@ async function runTail(channels: readonly string[], flags: TailFlags, host: Prog
   const style = { json: flags.json === true, showChannel: showsChannel(channels), colour: hasColour(host) }
 
   const stream = connect(url, {
-    ...{ from: flags.since ?? null, parse: 'text', keep: 0 },
+    ...{ from: flags.since ?? null, parse: 'text', keep: 0, backoff: soon },
     ...(address.token === undefined ? {} : { token: address.token }),
   })
   stream.onSync((gap) => {
@@ -62,6 +62,11 @@ async function runTail(channels: readonly string[], flags: TailFlags, host: Prog
   const end = ending.code ?? (printed >= count ? exitCodes.done : undefined)
   if (end !== undefined) host.exitCode = end
   else finish(stream, address, host)
+}
+
+/** Somebody watches it, and it is no crowd: it need not wait longer than the hub asks for, which is a floor here. */
+function soon({ baseMs, failures }: RetryWait): number {
+  return Math.min(baseMs * 2 ** failures, 2000) * Math.random()
 }
 
 function streamUrl({ url }: HubAddress, channels: readonly string[], { type = [], last, since }: TailFlags): URL {

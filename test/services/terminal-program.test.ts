@@ -1,0 +1,129 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createHub, type Hub } from '@rejoin/hub'
+import { memoryLog } from '@rejoin/hub/memory'
+import { nodeHandler } from '@rejoin/hub/node'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { openTerminal, type Terminal } from './terminal.ts'
+
+const program = fileURLToPath(new URL('../../packages/server/bin/rejoin.js', import.meta.url))
+
+let hub: Hub
+let url: string
+let folder: string
+let terminal: Terminal
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'rejoin-terminal-'))
+  hub = await createHub({ log: memoryLog(), retryMs: 500 })
+  const server = createServer(nodeHandler(hub)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  writeFileSync(join(folder, 'rejoin'), `#!/bin/sh\nexec ${process.execPath} ${program} "$@"\n`, { mode: 0o755 })
+  terminal = openTerminal(folder, { PATH: `${folder}:${process.env.PATH}`, REJOIN_URL: url })
+  return async () => {
+    await hub.close()
+    server.closeAllConnections()
+    server.close()
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
+
+test('what is published is answered with its id', async () => {
+  terminal.type('rejoin publish demo hello; echo "exit $?"')
+  await terminal.shows(/exit \d+\n/)
+  expect(plain(terminal.screen())).toBe('$ rejoin publish demo hello; echo "exit $?"\n<id>\nexit 0\n$')
+})
+
+test('lines show how far they are, and then how many they were', async () => {
+  terminal.type('seq 1 3000 | rejoin publish demo --lines; echo "exit $?"')
+  await terminal.shows(/exit \d+\n/)
+  expect(plain(terminal.screen())).toBe(
+    '$ seq 1 3000 | rejoin publish demo --lines; echo "exit $?"\n3,000 events published in <time>.\nexit 0\n$',
+  )
+  expect((await hub.window('demo')).newest).not.toBeNull()
+})
+
+test('a publish without data is refused at once, and does not wait for typing', async () => {
+  terminal.type('rejoin publish demo; echo "exit $?"')
+  await terminal.shows(/exit \d+\n/)
+  expect(terminal.screen()).toContain('rejoin: There is nothing to publish.')
+  expect(terminal.screen()).toContain('exit 1')
+})
+
+describe('tail', () => {
+  test('shows what comes and what becomes of the connection, until Ctrl-C', async () => {
+    terminal.type('rejoin tail "orders/*"; echo "exit $?"')
+    await terminal.shows(/connected to/)
+    await hub.publish('orders/42', { type: 'shipped', data: { parcel: 7 } })
+    await terminal.shows(/parcel/)
+    for (const { connection } of hub.connections()) hub.disconnect(connection)
+    await terminal.shows(/connected again/)
+    await hub.publish('orders/43', { text: 'two\nlines' })
+    await terminal.shows(/ lines/)
+    terminal.press('C-c')
+    await terminal.shows(/exit \d+\n/)
+    expect(plain(terminal.screen())).toBe(
+      [
+        '$ rejoin tail "orders/*"; echo "exit $?"',
+        'rejoin: connected to <url>, orders/*',
+        '<id>  orders/42  shipped  {"parcel":7}',
+        'rejoin: the hub let go (admin), trying again in <time>',
+        'rejoin: connected again',
+        '<id>  orders/43  message  two',
+        '  lines',
+        '^Cexit 130',
+        '$',
+      ].join('\n'),
+    )
+  })
+
+  test('has colours, which NO_COLOR takes away', async () => {
+    await hub.publish('demo', { type: 'said', text: 'hello' })
+    terminal.type('rejoin tail demo --quiet --last 1 --count 1; echo "exit $?"')
+    await terminal.shows(/exit \d+\n/)
+    expect(terminal.screen({ colours: true })).toContain('\u001b[1msaid')
+    terminal.type('clear; NO_COLOR=1 rejoin tail demo --quiet --last 1 --count 1; echo "exit" "$?"')
+    await terminal.shows(/exit 0\n/)
+    expect(terminal.screen({ colours: true })).not.toContain('\u001b[1m')
+  })
+
+  test('does not let an event write on the screen', async () => {
+    await hub.publish('demo', { text: '\u001b[2J\u001b[Hgone \u001b]0;title\u0007' })
+    terminal.type('rejoin tail demo --quiet --last 1 --count 1; echo "exit $?"')
+    await terminal.shows(/exit \d+\n/)
+    expect(plain(terminal.screen())).toContain('<id>  message  \ufffd[2J\ufffd[Hgone \ufffd]0;title\ufffd\nexit 0')
+  })
+})
+
+test('without a hub it says what to start', async () => {
+  const gone = createServer().listen(0, '127.0.0.1')
+  await once(gone, 'listening')
+  const { port } = gone.address() as AddressInfo
+  await new Promise((closed) => gone.close(closed))
+  terminal.type(`clear; rejoin publish demo x --url http://127.0.0.1:${port}; echo "exit" "$?"`)
+  await terminal.shows(/exit \d+\n/)
+  expect(terminal.screen()).toBe(
+    `rejoin: No hub answers at http://127.0.0.1:${port}. Start one with: rejoin serve\nexit 4\n$`,
+  )
+})
+
+test('the same in a pipe has no colours and no words but the answer', async () => {
+  terminal.type('rejoin publish demo hello | cat -v > out; rejoin tail demo --quiet --last 1 --count 1 | cat -v >> out')
+  terminal.type('cat out; echo "exit" "$?"')
+  await terminal.shows(/exit 0\n/)
+  expect(plain(terminal.screen())).toContain('<id>\n<id>  message  hello\nexit 0')
+})
+
+/** The screen with what differs from run to run by its name. */
+function plain(screen: string): string {
+  return screen
+    .replaceAll(url, '<url>')
+    .replaceAll(/\b[0-9A-HJKMNP-TV-Z]{26}\b/g, '<id>')
+    .replaceAll(/\d+\.\d s/g, '<time>')
+}

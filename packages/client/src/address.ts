@@ -6,7 +6,7 @@ export function resolveAddress(url: string | URL): URL {
   const address = URL.canParse(url, base) && new URL(url, base)
   // A name or a password before an @ would make every fetch fail, which looks like a network that never comes back.
   if (address && /^https?:\/\/[^/@]+\//.test(address.href)) return address
-  throw invalidOption(`url is ${url}. Give an http(s) URL without credentials.`)
+  throw invalidOption(`url is ${url}. Give an http(s) URL, no credentials.`)
 }
 
 /**

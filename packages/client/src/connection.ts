@@ -42,7 +42,7 @@ export function newConnection(cursor: string | null, clientId: string): Connecti
     rung: 0,
     doubts: 0,
     upgradeAt: never,
-    openMs: 30_000,
+    openMs: firstOpenMs,
     stale: false,
     syncAt: 0,
     retryMs: 0,
@@ -73,7 +73,7 @@ const reactions: { readonly [Type in Input['type']]: Reaction<Extract<Input, { t
   event(next, moment, { id }) {
     // On a hub `hello` comes first and announces the heartbeat. A server that starts with an event announces none, so
     // its silence proves nothing.
-    if (!next.proved) next.silenceMs = never
+    if (!next.proved) next.silenceMs = next.openMs = never
     next.lastEventAt = moment.now
     prove(next, moment)
     moveCursor(next, id)
@@ -104,7 +104,8 @@ function answered(next: Draft, moment: Moment, { status, isEventStream, retryAft
     next.refresh = true
     open(next, moment)
   } else if (next.rung > 0 && status !== 204 && status !== 401) {
-    // Not every server has every way, and that one is missing ends nothing.
+    // Not every server has every way, and that one is missing ends nothing. But it is no hub, as above.
+    next.openMs = never
     skip(next, moment)
   } else {
     close(next, finalAnswers[status] ?? `http-${status}`)
@@ -191,8 +192,10 @@ function due(next: Draft, moment: Moment): void {
   } else if (deadAt(next) <= now) {
     // Without a head it may as well be the network that is gone.
     if (next.lastByteAt === next.openedAt) doubt(next, next.state === 'connected' ? 2 : 1.5, moment)
+    // Who has said something, and never `hello`, is no hub either.
+    else if (next.openMs === firstOpenMs) next.silenceMs = next.openMs = never
     // The first time, the silence was wait enough.
-    lose(next, moment, 0, next.attempt ? undefined : 0)
+    if (next.silenceMs < never) lose(next, moment, 0, next.attempt ? undefined : 0)
   } else if (deadlineOf(next) <= now) {
     next.stale = true
   }
@@ -293,7 +296,7 @@ function effectsOf(before: Connection, next: Connection): Effect[] {
     isNew && 'open',
     announced.some((field) => next[field] !== before[field]) && 'notify',
   ] as const
-  return effects.filter((effect) => effect !== false)
+  return effects.filter(Boolean) as Effect[]
 }
 
 /** Whether there is a connection, made or in the making. */
@@ -325,6 +328,9 @@ const renewalShare = 0.9
 
 /** On top of what a heartbeat may take, for a slow network. */
 const slackMs = 5_000
+
+/** How long a server that is not known yet may take to say something. Odd, so that no heartbeat comes to the same. */
+const firstOpenMs = 30_001
 
 /** The longest that a connection may take to say something, however rare the hub's heartbeat is. */
 const maxOpenMs = 120_000

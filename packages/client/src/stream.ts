@@ -38,7 +38,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   for (const [name, value] of Object.entries(numbers)) {
     if (!(value >= 0)) throw invalidOption(`${name} is ${value}. Give 0 or more.`)
   }
-  if (from !== null && !isIdText(from)) throw invalidOption(`from is ${from}. Give an id, or nothing.`)
+  if (from !== null && !isIdText(from)) throw invalidOption(`from is ${from}. Give an id.`)
   const address = resolveAddress(url)
   const policy = {
     ...options,
@@ -48,7 +48,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     random: () => clock.random(),
   }
 
-  let connection = newConnection(from, crypto.randomUUID?.() ?? `${Math.random()}`)
+  let connection = newConnection(from, `${Math.random()}`)
   let begun = false
   // The connection whose last events the machine has yet to hear of, and the place that they lead to. A step per event
   // would be the dearest part of a small one, so that those of a chunk share one: nobody can see the difference.

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest'
+import { machine } from './machine.ts'
+
+const hourMs = 3_600_000
+
+describe('a server that is no hub, and quiet', () => {
+  test('keeps its stream when it starts with a comment', () => {
+    const { connected, tell, elapse, is, opens } = machine({ rungs: 2 })
+    connected()
+    elapse(1)
+    tell({ type: 'bytes' })
+    elapse(hourMs)
+    expect([is().state, opens.length]).toEqual(['connected', 1])
+  })
+
+  test('keeps its stream after an event, on this connection and on the next', () => {
+    const { connected, tell, elapse, is, opens } = machine({ rungs: 2 })
+    connected()
+    tell({ type: 'event', id: null })
+    elapse(hourMs)
+    tell({ type: 'ended' })
+    elapse(60_000)
+    connected()
+    elapse(hourMs)
+    expect([is().state, opens.length]).toEqual(['connected', 2])
+  })
+
+  test('is found out once when it says nothing at all: it has no polls, and then its stream is kept', () => {
+    const { connected, tell, elapse, is, opens } = machine({ rungs: 2 })
+    for (let silence = 0; silence < 2; silence += 1) {
+      connected()
+      elapse(31_000)
+      elapse(1000)
+    }
+    expect(is().rung).toBe(1)
+    tell({ type: 'answered', status: 404, isEventStream: false, retryAfterMs: 0 })
+    elapse(60_000)
+    expect(is()).toMatchObject({ rung: 0, state: 'connecting' })
+    connected()
+    const opened = opens.length
+    elapse(hourMs)
+    expect([is().state, opens.length]).toEqual(['connected', opened])
+  })
+
+  test('that turns out to be a hub is watched again', () => {
+    const { connected, tell, greet, elapse, is } = machine({ rungs: 2 })
+    connected()
+    tell({ type: 'event', id: null })
+    tell({ type: 'ended' })
+    elapse(60_000)
+    connected()
+    greet({ heartbeatMs: 1000 })
+    elapse(8000)
+    expect(is().state).not.toBe('connected')
+  })
+})
+
+test('a hub that dies while it judges a cursor is noticed, once it is known as a hub', () => {
+  const { connected, tell, greet, elapse, is } = machine({ rungs: 2 })
+  connected()
+  greet({ heartbeatMs: 12_500 })
+  tell({ type: 'ended' })
+  elapse(60_000)
+  connected()
+  elapse(1)
+  tell({ type: 'bytes' })
+  elapse(31_000)
+  expect(is().state).not.toBe('connected')
+})

@@ -51,7 +51,25 @@ export const services = [
     name: 'Python',
     binaries: ['python3'],
     packages: ['python3'],
-    tests: ['test/services/third-party-python'],
+    tests: ['test/services/third-party-python', 'test/services/anywhere-example'],
+  },
+  {
+    name: 'PHP',
+    binaries: ['php'],
+    packages: ['php-cli'],
+    tests: ['test/services/anywhere-example'],
+  },
+  {
+    name: 'curl',
+    binaries: ['curl'],
+    packages: ['curl'],
+    tests: ['test/services/anywhere-example'],
+  },
+  {
+    name: 'openssl',
+    binaries: ['openssl'],
+    packages: ['openssl'],
+    tests: ['test/services/anywhere-example'],
   },
 ]
 

@@ -1,7 +1,10 @@
 import { execFile } from 'node:child_process'
+import { readdirSync } from 'node:fs'
 import { promisify } from 'node:util'
-import { expect, test } from 'vitest'
-import { root } from './repository.ts'
+import { connect } from '@rejoin/client'
+import { expect, onTestFinished, test } from 'vitest'
+import { startProgram } from './program.ts'
+import { readText, root } from './repository.ts'
 
 const run = promisify(execFile)
 
@@ -22,3 +25,75 @@ test('publish-from-node publishes every number once, although its answers get lo
   expect([...printed.matchAll(/got (\d+)/g)].map(([, number]) => Number(number))).toEqual([1, 2, 3, 4, 5])
   expect(printed.match(/answer lost/g)).toHaveLength(5)
 })
+
+test('llm-tokens gives the whole answer to who was cut off, came late or came after its end, and stops when nobody reads', async () => {
+  const printed = await example('llm-tokens')
+  const whole = 'finished: You asked: does it resume? And this is what can be said about it, one word after the other.'
+  expect(printed).toBe(
+    `cut\nfirst   ${whole}\njoined  ${whole}\nafter   ${whole}\n` +
+      'nobody reads answers/2: stopped\nleft    closed: You asked: and\n',
+  )
+})
+
+test('snapshot replays a short absence, and gives the state after a long one', async () => {
+  expect(await example('snapshot')).toBe(
+    `reading
+  event apples 1
+  event pears 1
+away for two changes, which the window holds
+  event apples 2
+  event pears 2
+away for ten, which it does not
+  sync-required (expired) { apples: 7, pears: 7 }
+the reader has { apples: 7, pears: 7 }
+`,
+  )
+})
+
+test('express serves streams beside the routes of an application, and a page to look at', async () => {
+  const address = await started('express')
+  expect(await (await fetch(address)).text()).toContain("new EventSource('/events/orders/42')")
+  const received = firstEvent(`${address}/events/orders/42`)
+  await received.connected
+  const shipped = await (await fetch(`${address}/orders/42/ship`, { method: 'POST' })).json()
+  expect(await received.event).toEqual({ id: shipped.id, type: 'shipped', data: { at: expect.any(Number) } })
+})
+
+test('fastify lets users read what is theirs, behind its hooks', async () => {
+  const address = await started('fastify')
+  const inbox = `${address}/api/events/users/ada/inbox`
+  expect((await fetch(inbox)).status).toBe(401)
+  expect((await fetch(`${inbox}?user=bob`)).status).toBe(403)
+  expect((await fetch(`${address}/api/publish/users/ada/inbox?user=ada`, { method: 'POST', body: '1' })).status).toBe(
+    403,
+  )
+  const received = firstEvent(`${inbox}?user=ada`)
+  await received.connected
+  const greeted = await (await fetch(`${address}/greet/ada?user=bob`, { method: 'POST' })).json()
+  expect(await received.event).toEqual({ id: greeted.id, type: 'message', data: 'hello from bob' })
+})
+
+test('the list of examples has a line for each', () => {
+  const folders = readdirSync(`${root}examples`, { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  const listed = [...readText('examples/README.md').matchAll(/^\| \[`(.+?)`\]/gm)].map(([, name]) => name)
+  expect(listed.sort()).toEqual(folders.map(({ name }) => name).sort())
+})
+
+/** An example that serves until it is ended, with the test. */
+async function started(name: string): Promise<string> {
+  const program = startProgram('env', ['PORT=0', process.execPath, `examples/${name}/main.js`], root)
+  onTestFinished(async () => void (await program.stop()))
+  const [address] = await program.prints(/http:\/\/127\.0\.0\.1:\d+/)
+  return address
+}
+
+/** The first event of a stream, which is closed with the test. */
+function firstEvent(url: string) {
+  const stream = connect(url)
+  onTestFinished(() => stream.close())
+  const event = new Promise((resolve) => stream.on('*', resolve))
+  const connected = new Promise<void>((resolve) => {
+    stream.onState(({ state, stale }) => state === 'connected' && !stale && resolve())
+  })
+  return { event, connected }
+}

@@ -5,7 +5,7 @@ import { ServerDidNotStart, type ServerProcess, serverProcess } from './server-p
 
 /** `rejoin serve` as users run it, with nothing set but where it listens and where it keeps its events. */
 export async function startProgram({ directory, port, env, onLine }: ProgramOptions): Promise<ServerProcess> {
-  const args = [program, 'serve', '--data', directory, '--port', `${port}`]
+  const args = [program, 'serve', ...(directory === undefined ? [] : ['--data', directory]), '--port', `${port}`]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
   // A run that fails must not leave it behind: unlike a hub process, it does not know whose it is.
   const orphaned = () => void child.kill('SIGKILL')
@@ -24,7 +24,11 @@ export async function startProgram({ directory, port, env, onLine }: ProgramOpti
 }
 
 export interface ProgramOptions {
-  readonly directory: string
+  /**
+   * Where it keeps its events.
+   * @defaultValue what `env` says
+   */
+  readonly directory?: string
   readonly port: number
   /**
    * Added to our own.

@@ -139,6 +139,21 @@ describe('in a pipe', () => {
     expect(line).toMatchObject({ level: 'warn', event: 'window_small', channel: 'demo', needed_events: 600 })
   })
 
+  test('a log that is away, what is published meanwhile, and its return can be audited', async () => {
+    const lines = await inPipe((announcer) => {
+      observe(announcer, 'silence', { silentMs: 10_400.5 })
+      observe(announcer, 'local', { channel: 'demo', type: 'message', id: 'X', bytes: 2, subject: null })
+      observe(announcer, 'healed', { channels: ['demo'] })
+      announcer.warned('Redis has appendonly no')
+    })
+    expect(lines).toMatchObject([
+      { level: 'error', event: 'log_silent', silent_ms: 10_401 },
+      { level: 'warn', event: 'publish_local', channel: 'demo', id: 'X', bytes: 2 },
+      { level: 'warn', event: 'log_healed', channels: ['demo'] },
+      { level: 'warn', event: 'server_warning', msg: 'Redis has appendonly no' },
+    ])
+  })
+
   test('a connection, a replay, a gap and an end are lines of their own', async () => {
     const known = { connection_id: 'c_8f2a', channels: ['demo'], client_ip: '127.0.0.1', user_agent: 'curl/8' }
     const lines = await inPipe((announcer) => {

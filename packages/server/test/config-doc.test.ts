@@ -23,6 +23,9 @@ function flagShown(setting: Setting): string {
 }
 
 function defaultShown({ default: value, defaultByLog, otherwise }: Setting): string {
-  if (defaultByLog) return `\`${defaultByLog.lmdb}\`, in memory \`${defaultByLog.memory}\``
+  if (defaultByLog) {
+    const { lmdb, memory, redis } = defaultByLog
+    return `\`${lmdb}\`, in memory \`${memory}\`, in Redis \`${redis}\``
+  }
   return value === undefined ? `${otherwise}` : `\`${value}\``
 }

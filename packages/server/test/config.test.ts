@@ -39,6 +39,7 @@ describe('who is believed', () => {
   test('what a channel keeps depends on the log it is kept in', async () => {
     expect((await load()).config.window.maxEvents).toBe(10_000)
     expect((await load({ flags: { log: 'memory' } })).config.window.maxEvents).toBe(1000)
+    expect((await load({ flags: { log: 'redis://localhost' } })).config.window.maxAgeMs).toBe(3_600_000)
     expect((await load({ flags: { log: 'memory', 'window-max-events': '7' } })).config.window.maxEvents).toBe(7)
   })
 })
@@ -62,14 +63,14 @@ describe('what is wrong is said by its name, with what was found and what is all
         "port" in rejoin.config.json is 70000. Give a whole number from 0 to 65535.
         "host" in rejoin.config.json is "". Give a name or an address of this machine.
         "insecure" in rejoin.config.json is "yes". Give true or false.
-        "log" in rejoin.config.json is "redis". Give lmdb or memory.
+        "log" in rejoin.config.json is "redis". Give lmdb, memory, or the address of a Redis, such as redis://localhost:6379.
         "window.maxEvents" in rejoin.config.json is 1.5. Give a whole number of at least 1.
         "window.maxAge" in rejoin.config.json is no setting. In "window" there are maxAgeMs, maxBytes, maxEvents.
         "retryMs" in rejoin.config.json is "soon". Give a whole number from 500 to 60000, or "adaptive".
         "limits.maxConnections" in rejoin.config.json is "many". Give a whole number of at least 1.
         "limits.maxPerIp" in rejoin.config.json is 0. Give a whole number of at least 1.
         "tls" in rejoin.config.json is "cert.pem". Give an object.
-        "prot" in rejoin.config.json is no setting. There are access, admin, data, drainMs, durability, heartbeatMs, host, hotBytes, insecure, limits, log, logLevel, maxReplayAgeMs, maxReplayEvents, metrics, playground, port, retain, retryMs, sinkBudgetBytes, stallTimeoutMs, tls, trustProxy, window, windows."
+        "prot" in rejoin.config.json is no setting. There are access, admin, data, drainMs, durability, heartbeatMs, host, hotBytes, insecure, limits, log, logLevel, logPrefix, maxReplayAgeMs, maxReplayEvents, maxTailSilenceMs, metrics, playground, port, retain, retryMs, sinkBudgetBytes, stallTimeoutMs, tls, trustProxy, whenDown, window, windows."
     `)
   })
 
@@ -84,7 +85,7 @@ describe('what is wrong is said by its name, with what was found and what is all
         --port is "80x". Give a whole number from 0 to 65535.
         REJOIN_INSECURE is "si". Give true or false.
         REJOIN_DRAIN_MS is "-1". Give a whole number from 0 to 600000.
-        --log is "sqlite". Give lmdb or memory.
+        --log is "sqlite". Give lmdb, memory, or the address of a Redis, such as redis://localhost:6379.
         --retry-ms is 1. Give a whole number from 500 to 60000, or "adaptive".
         REJOIN_LIMITS_MAX_BODY_BYTES is 300000. Give a whole number from 1 to 262144."
     `)
@@ -148,6 +149,26 @@ describe('secrets', () => {
     })
     const file = configFile({ access: { jwt: [{ secret, audience: 'shop' }] } })
     expect((await load({ file })).config.access.jwt).toEqual([{ secret, audience: 'shop' }])
+  })
+
+  test('an address of Redis is shown without its password, right or wrong', async () => {
+    const password = 'Zx9vQ2mLr7TnKc4W'
+    const addresses = [`redis://me:${password}@h:6380/2`, `rediss://h:6380/2?password=${password}`]
+    for (const address of addresses) {
+      const { stdout } = await run(['config'], { REJOIN_LOG: address })
+      expect(stdout).toMatch(/^log +rediss?:\/\/h:6380\/2 /m)
+      expect(stdout).not.toContain(password)
+    }
+    for (const wrong of [
+      `redi://me:${password}@h`,
+      `redis://me:${password}@h:port`,
+      `me:${password}@h`,
+      `?${password}`,
+    ]) {
+      const { stderr, exitCode } = await run(['config'], { REJOIN_LOG: wrong })
+      expect([exitCode, stderr]).toEqual([1, expect.stringContaining('REJOIN_LOG is')])
+      expect(stderr).not.toContain(password)
+    }
   })
 
   test('are not printed, only that they are set', async () => {

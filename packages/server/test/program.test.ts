@@ -32,9 +32,15 @@ describe('what cannot work is refused, with advice', () => {
     [['--host', '0.0.0.0'], 'pass --insecure if that is what you want'],
     [
       ['--log', 'memory', '--data', 'events'],
-      'The memory log keeps nothing on disk, so it has no use for events. Leave out --data.',
+      'The memory log keeps nothing on this disk, so it has no use for events. Leave out --data.',
     ],
-    [['--log', 'redis'], '--log is "redis". Give lmdb or memory.'],
+    [['--log', 'redis'], '--log is "redis". Give lmdb, memory, or the address of a Redis'],
+    [['--log', 'redis://127.0.0.1', '--data', 'events'], 'The redis log keeps nothing on this disk'],
+    [['--log', 'redis://127.0.0.1', '--durability', 'os'], 'is set there, by appendfsync'],
+    [
+      ['--log', 'redis://me:Zx9vQ2mL@127.0.0.1:1/2'],
+      'Redis at redis://127.0.0.1:1/2 cannot be used: connect ECONNREFUSED 127.0.0.1:1. Start it, or check the address.',
+    ],
     [['--port', '65536'], '--port is 65536. Give a whole number from 0 to 65535.'],
     [['--port', '80x'], '--port is "80x". Give a whole number from 0 to 65535.'],
     [['--tls-cert', 'cert.pem'], 'tls.cert is set and tls.key is not. Give both, or none for no TLS.'],

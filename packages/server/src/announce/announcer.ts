@@ -12,6 +12,8 @@ export interface Announcer {
   administered(action: AdminAction): void
   /** The files of the certificate were read again. With a cause they could not be used, and the old ones stay. */
   certificate(outcome: { cause?: unknown }): void
+  /** Something that works is set up so that it will not serve well. */
+  warned(message: string): void
   /** The program was asked to end and lets its readers go. */
   stopping(signal: string): void
   /** The program failed in a way nobody had thought of, and is about to end for it. */
@@ -27,6 +29,8 @@ export interface Readiness {
   log: { name: string; window: WindowOptions }
   /** Where the log keeps its files, when it has any. */
   folder?: string
+  /** Where the log is, when it is on another machine. */
+  address?: string
   /** False when other machines can reach the hub. */
   loopbackOnly: boolean
   /** Whether there are access rules. Without any, whoever reaches the hub may read and publish everything. */

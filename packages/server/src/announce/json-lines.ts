@@ -18,7 +18,7 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
   )
 
   return {
-    ready({ version, url, adminUrl, log, folder, loopbackOnly, access }) {
+    ready({ version, url, adminUrl, log, folder, address, loopbackOnly, access }) {
       const { maxEvents, maxAgeMs, maxBytes } = log.window
       logger.info({
         event: 'server_ready',
@@ -27,6 +27,7 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
         ...(adminUrl === undefined ? {} : { admin_url: adminUrl }),
         log: log.name,
         ...(folder === undefined ? {} : { folder }),
+        ...(address === undefined ? {} : { address }),
         max_events: maxEvents,
         max_age_ms: maxAgeMs,
         max_bytes: maxBytes,
@@ -75,6 +76,11 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
         const { channels, reason } = reader
         logger.warn({ event: 'sse_reject', ...readerFields(reader), ...channelFields(channels), reason })
       })
+      hub.on('silence', ({ silentMs }) => logger.error({ event: 'log_silent', silent_ms: Math.round(silentMs) }))
+      hub.on('local', ({ channel, type, id, bytes, subject }) => {
+        logger.warn({ event: 'publish_local', channel, type, id, bytes, ...subjectField(subject) })
+      })
+      hub.on('healed', ({ channels }) => logger.warn({ event: 'log_healed', ...channelFields(channels) }))
       hub.on('error', ({ cause }) => logger.error({ event: 'request_failed', cause: causeField(cause) }))
       // Not even listened for otherwise: there are more of these than of anything else.
       if (logger.isLevelEnabled('debug')) {
@@ -98,6 +104,7 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
       if (cause === undefined) logger.info({ event: 'tls_reloaded' })
       else logger.warn({ event: 'tls_reload_failed', cause: causeField(cause) })
     },
+    warned: (message) => logger.warn({ event: 'server_warning' }, message),
     stopping: (signal) => logger.info({ event: 'server_stopping', signal }),
     failed: (cause) => logger.fatal({ event: 'server_failed', cause: causeField(cause), ...stackField(cause) }),
   }

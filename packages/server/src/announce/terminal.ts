@@ -7,12 +7,12 @@ import { windowWords } from './window-words.ts'
 /** Announces to a person: how to begin, then a line for every reader that came back. */
 export function terminal({ write, colour, now }: Terminal): Announcer {
   return {
-    ready({ version, url, adminUrl, log, folder, loopbackOnly, access }) {
+    ready({ version, url, adminUrl, log, folder, address, loopbackOnly, access }) {
       const lines = [
         '',
         `  ${style('bold', `Rejoin ${version}`)}  ${style('cyan', url)}`,
         '',
-        row('log', [folder ? `${log.name} in ${folder}` : log.name, windowWords(log.window)].join(', ')),
+        row('log', [`${log.name}${whereWords(folder, address)}`, windowWords(log.window)].join(', ')),
         row('open to', openTo(loopbackOnly, access)),
         ...(adminUrl === undefined ? [] : [row('admin', `${adminUrl}/openapi.json`)]),
         '',
@@ -44,6 +44,15 @@ export function terminal({ write, colour, now }: Terminal): Announcer {
       hub.on('close', ({ connection, channels, reason, cause }) => {
         if (cause) say(`${style('red', 'failed')} ${some(channels)} ${connection}, ${reason}: ${causeText(cause)}`)
       })
+      hub.on('silence', ({ silentMs }) => {
+        say(`${style('red', 'silent')} log for ${Math.round(silentMs / 1000)} s; readers are sent elsewhere`)
+      })
+      hub.on('local', ({ channel, id }) => {
+        say(`${style('yellow', 'local')} ${some([channel])} ${id}, to the readers here alone: the log is away`)
+      })
+      hub.on('healed', ({ channels }) => {
+        say(`${style('green', 'healed')} the log is back; told to reload: readers of ${some(channels)}`)
+      })
       hub.on('error', ({ cause }) => say(`${style('red', 'failed')} to answer a request: ${causeText(cause)}`))
     },
 
@@ -58,6 +67,8 @@ export function terminal({ write, colour, now }: Terminal): Announcer {
       if (cause === undefined) say('the certificate was read again')
       else say(`${style('yellow', 'kept')} the old certificate: ${causeText(cause)}`)
     },
+
+    warned: (message) => say(`${style('yellow', 'warning')} ${plainText(message, 1000)}`),
 
     stopping(signal) {
       say(`${signal}, letting readers go. Once more ends at once.`)
@@ -108,6 +119,11 @@ const gapWords: Record<GapReason, string> = {
   'replay-limit': 'it missed more than is replayed',
   forced: 'the past of the channel was declared void',
   added: 'the channel is new to its subscription',
+}
+
+function whereWords(folder: string | undefined, address: string | undefined): string {
+  if (folder) return ` in ${folder}`
+  return address ? ` at ${address}` : ''
 }
 
 /** A reader may follow any number of channels, and a line has only so much room. */

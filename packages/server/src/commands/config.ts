@@ -23,7 +23,8 @@ export function runConfig({ values, unread }: LoadedConfig, { stdout, stderr }: 
 function shown({ setting, value }: SettingValue): string {
   if (value === undefined) return `(${setting.otherwise})`
   if (setting.secret) return 'set'
-  return typeof value === 'string' ? value : JSON.stringify(value)
+  if (typeof value !== 'string') return JSON.stringify(value)
+  return setting.shown ? setting.shown(value) : value
 }
 
 /** Of those that fit; one long value must not push everything off the screen. */

@@ -1,29 +1,36 @@
-import type { LogSource } from '@rejoin/hub'
 import { RejoinError } from '@rejoin/protocol'
 import type { Announcer } from '../announce/announcer.ts'
 import { createAnnouncer } from '../announce.ts'
 import type { Config } from '../config/config.ts'
 import type { LoadedConfig } from '../config/load.ts'
+import { logKindOf, shownPlace } from '../config/log-place.ts'
 import { commandWith, fail, type ProgramHost } from '../program-host.ts'
 import { type ServeOptions, serve } from '../serve.ts'
 import { endInOrder } from './ending.ts'
+import { logSourceOf } from './log-source.ts'
 
 /** Runs a hub until it is told to end. Resolves when it listens. */
 export async function runServe(loaded: LoadedConfig, host: ProgramHost): Promise<void> {
   const { config } = loaded
   refuseUseless(loaded)
   const folder = config.log === 'lmdb' ? config.data : undefined
+  const address = logKindOf(config.log) === 'redis' ? shownPlace(config.log) : undefined
   const announcer = await createAnnouncer(host, config.logLevel)
   try {
-    const ready: Announcer['ready'] = (facts) => announcer.ready({ ...facts, ...(folder ? { folder } : {}) })
+    const where = { ...(folder && { folder }), ...(address && { address }) }
+    const ready: Announcer['ready'] = (facts) => announcer.ready({ ...facts, ...where })
     const serving = await serve({
       ...serveOptions(config),
-      log: await logOf(config),
+      log: await logSourceOf(config, announcer.warned),
       announcer: { ...announcer, ready },
     })
     endInOrder(serving, host, announcer)
   } catch (error) {
-    const advice = error instanceof RejoinError && adviceFor(error, nextPort(config.port), folder)
+    if (!(error instanceof RejoinError)) throw error
+    if (error.code === 'log-unavailable' && address) {
+      return fail(host, `Redis at ${address} cannot be used: ${reasonOf(error)}. Start it, or check the address.`)
+    }
+    const advice = adviceFor(error, nextPort(config.port), folder)
     if (!advice) throw error
     fail(host, `${error.message}\n\n  ${commandWith(advice, host)}\n`)
   }
@@ -31,12 +38,18 @@ export async function runServe(loaded: LoadedConfig, host: ProgramHost): Promise
 
 /** What was said on purpose must not be without effect. */
 function refuseUseless({ config, values }: LoadedConfig): void {
-  const data = values.find(({ setting }) => setting.key === 'data')
-  if (config.log === 'memory' && data?.origin.startsWith('--')) {
+  const kind = logKindOf(config.log)
+  const isFlag = (key: string) => values.some(({ setting, origin }) => setting.key === key && origin.startsWith('--'))
+  if (kind !== 'lmdb' && isFlag('data')) {
     throw new RejoinError(
-      `The memory log keeps nothing on disk, so it has no use for ${config.data}. Leave out --data.`,
+      `The ${kind} log keeps nothing on this disk, so it has no use for ${config.data}. Leave out --data.`,
       { code: 'invalid-option' },
     )
+  }
+  if (kind === 'redis' && isFlag('durability')) {
+    throw new RejoinError('How safe events are in Redis is set there, by appendfsync. Leave out --durability.', {
+      code: 'invalid-option',
+    })
   }
   const { cert, key } = config.tls
   if ((cert === undefined) !== (key === undefined)) {
@@ -51,6 +64,7 @@ function serveOptions(config: Config): ServeOptions {
   const { port, host, insecure, trustProxy, playground, drainMs, limits, access, admin, metrics, sinkBudgetBytes } =
     config
   const { heartbeatMs, retryMs, stallTimeoutMs, hotBytes, retain = [], maxReplayEvents, maxReplayAgeMs } = config
+  const { maxTailSilenceMs, whenDown } = config
   const { cert, key, http2 } = config.tls
   return {
     ...{ port, host, insecure, trustProxy, drainMs, limits, access, metrics, sinkBudgetBytes },
@@ -58,17 +72,15 @@ function serveOptions(config: Config): ServeOptions {
     ...(admin === undefined ? {} : { admin }),
     ...(cert !== undefined && key !== undefined ? { tls: { cert, key, http2 } } : {}),
     hub: {
-      ...{ heartbeatMs, retryMs, stallTimeoutMs, hotBytes, retain },
+      ...{ heartbeatMs, retryMs, stallTimeoutMs, hotBytes, retain, maxTailSilenceMs, whenDown },
       ...(maxReplayEvents === undefined ? {} : { maxReplayEvents }),
       ...(maxReplayAgeMs === undefined ? {} : { maxReplayAgeMs }),
     },
   }
 }
 
-/** Loaded only where it is used: lmdb is a library of its own, and costs a start some milliseconds. */
-async function logOf({ log, data, durability, window, windows = {} }: Config): Promise<LogSource> {
-  if (log === 'memory') return (await import('@rejoin/hub/memory')).memoryLog({ window, windows })
-  return (await import('@rejoin/hub/lmdb')).lmdbLog(data, { window, windows, durability })
+function reasonOf({ cause, message }: RejoinError): string {
+  return cause instanceof Error ? cause.message : message
 }
 
 /** The flags with which it would work; undefined when it would not help to try others. */

@@ -2,6 +2,7 @@ import type { LimitOptions, ReplayLimits, WindowOptions } from '@rejoin/hub'
 import type { AccessRules } from '../access/rules.ts'
 import type { RequestLimits } from '../limits/options.ts'
 import type { TlsFiles } from '../tls/certificate.ts'
+import type { LogPlace } from './log-place.ts'
 
 /** What the program was told, and for the rest what holds then. `docs/reference/config.md` has a line for each key. */
 export interface Config extends ReplayLimits {
@@ -12,12 +13,15 @@ export interface Config extends ReplayLimits {
   playground?: boolean
   logLevel: 'debug' | 'info' | 'warn' | 'error'
   drainMs: number
-  log: 'lmdb' | 'memory'
+  log: LogPlace
   data: string
+  logPrefix: string
   durability: 'disk' | 'os'
   window: Required<WindowOptions>
   windows?: Readonly<Record<string, WindowOptions>>
   retain?: readonly string[]
+  maxTailSilenceMs: number
+  whenDown: 'refuse' | 'local'
   heartbeatMs: number
   retryMs: number | 'adaptive'
   stallTimeoutMs: number

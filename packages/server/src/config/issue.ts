@@ -13,7 +13,7 @@ export function describeIssue(issue: BaseIssue<unknown>, origin: string, only?: 
   const isWhole = path.length === (only ? 0 : setting?.key.split('.').length)
   const allowed = setting && (isWhole || setting.kind.repeatable) ? setting.kind.allowed : wordsFor(issue)
   if (issue.input === undefined) return `${name} is missing.`
-  const found = setting?.secret ? 'wrong, and not shown because it is secret' : shown(issue.input)
+  const found = setting?.secret ? 'wrong, and not shown because it is secret' : shown(plain(issue.input, setting))
   return `${name} is ${found}. Give ${allowed}.`
 }
 
@@ -46,6 +46,12 @@ function wordsFor({ expected }: BaseIssue<unknown>): string {
     default:
       return (expected ?? 'something else').replace(/^\((.+)\)$/, '$1').replaceAll(' | ', ' or ')
   }
+}
+
+/** Without what its setting keeps to itself. */
+function plain(value: unknown, setting: Setting | undefined): unknown {
+  if (!setting?.shown) return value
+  return setting.shown(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
 function shown(value: unknown): string {

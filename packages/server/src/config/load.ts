@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import type { Config } from './config.ts'
 import { readConfigFile } from './file.ts'
 import { describeIssue } from './issue.ts'
+import { logKindOf } from './log-place.ts'
 import { flagOf, type Setting, settings, variableOf } from './settings.ts'
 
 /** What was said, by whom: flags over the environment over the file over what holds when nothing is said. */
@@ -29,8 +30,8 @@ export async function loadConfig(given: Given): Promise<LoadedConfig> {
     const inFile = each.origin === 'default' ? valueAt(file?.content, each.setting.key) : undefined
     return inFile === undefined ? each : { ...each, origin: file?.name ?? '', value: inFile }
   })
-  const { log } = asConfig(said)
-  const effective = said.map((each) => ({ ...each, value: each.value ?? each.setting.defaultByLog?.[log] }))
+  const kind = logKindOf(asConfig(said).log)
+  const effective = said.map((each) => ({ ...each, value: each.value ?? each.setting.defaultByLog?.[kind] }))
   return { config: asConfig(effective), values: effective, unread: unreadVariables(given.env) }
 }
 

@@ -1,6 +1,6 @@
 import { apiKeys, jwtRules } from './access-schema.ts'
-import type { Config } from './config.ts'
 import { choice, json, type Kind, listOf, numberOr, wholeNumber, words, yesOrNo } from './kind.ts'
+import { type logKindOf, logPlace, shownPlace } from './log-place.ts'
 import { channelWindows } from './window-schema.ts'
 
 /** One thing that can be set: `limits.maxPerIp` in the file, `--limits-max-per-ip`, `REJOIN_LIMITS_MAX_PER_IP`. */
@@ -12,11 +12,13 @@ export interface Setting {
   /** Left out: nothing, or what `otherwise` says. */
   readonly default?: unknown
   /** The same, where it depends on the log. */
-  readonly defaultByLog?: Readonly<Record<Config['log'], unknown>>
+  readonly defaultByLog?: Readonly<Record<ReturnType<typeof logKindOf>, unknown>>
   /** What holds when it is left out, where that is not one value. */
   readonly otherwise?: string
   /** Never printed. */
   readonly secret?: true
+  /** How a text is printed that may hold a secret. */
+  shown?(text: string): string
   /** The flag, where it is not the key. */
   readonly flag?: string
 }
@@ -79,15 +81,22 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
   Log: [
     {
       key: 'log',
-      kind: choice('lmdb', 'memory'),
+      kind: logPlace,
       default: 'lmdb',
-      help: 'where events are kept',
+      shown: shownPlace,
+      help: 'where events are kept: lmdb, memory, or redis://…',
     },
     {
       key: 'data',
       kind: words('dir', 'a folder'),
       default: './.rejoin',
       help: 'folder of the lmdb log',
+    },
+    {
+      key: 'logPrefix',
+      kind: words('name', 'a name without braces and spaces', /^[^{}\s]+$/),
+      default: 'rejoin',
+      help: 'under which name the log is kept in Redis; hubs with the same one share it',
     },
     {
       key: 'durability',
@@ -98,19 +107,19 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
     {
       key: 'window.maxEvents',
       kind: positive,
-      defaultByLog: { lmdb: 10_000, memory: 1000 },
+      defaultByLog: { lmdb: 10_000, memory: 1000, redis: 1000 },
       help: 'events that each channel keeps',
     },
     {
       key: 'window.maxAgeMs',
       kind: positive,
-      defaultByLog: { lmdb: 86_400_000, memory: 300_000 },
+      defaultByLog: { lmdb: 86_400_000, memory: 300_000, redis: 3_600_000 },
       help: 'age at which an event is let go',
     },
     {
       key: 'window.maxBytes',
       kind: positive,
-      defaultByLog: { lmdb: 67_108_864, memory: 16_777_216 },
+      defaultByLog: { lmdb: 67_108_864, memory: 16_777_216, redis: 16_777_216 },
       help: 'bytes of data that each channel keeps',
     },
     {
@@ -124,6 +133,18 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       kind: listOf('pattern', patterns),
       otherwise: 'none',
       help: 'channels that keep their newest value, whatever their window lets go of',
+    },
+    {
+      key: 'maxTailSilenceMs',
+      kind: positive,
+      default: 10_000,
+      help: 'how long Redis may not be heard before readers are sent elsewhere',
+    },
+    {
+      key: 'whenDown',
+      kind: choice('refuse', 'local'),
+      default: 'refuse',
+      help: 'what becomes of publishes while Redis is away',
     },
   ],
   Streams: [

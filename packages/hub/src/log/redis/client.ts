@@ -67,12 +67,16 @@ async function connectIoRedis(template: IoRedis): Promise<Connection> {
     : template.duplicate(alone)
   const over = new Promise<void>((resolve) => void client.once('end', () => resolve()))
   // Whoever waits for an answer hears of it; without a listener it would end the process.
-  client.on('error', () => undefined)
+  let failure: unknown
+  client.on('error', (error) => {
+    failure = error
+  })
   try {
     await client.connect()
   } catch (error) {
     client.disconnect()
-    throw error
+    // Which says only that it is closed.
+    throw failure ?? error
   }
   return {
     over,
@@ -138,7 +142,7 @@ interface IoRedis {
   connect(): Promise<unknown>
   disconnect(): void
   call(command: string, ...args: string[]): Promise<unknown>
-  on(event: string, listener: () => void): unknown
+  on(event: string, listener: (error: unknown) => void): unknown
   once(event: string, listener: () => void): unknown
 }
 

@@ -1,0 +1,110 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { startProgram } from '../faults/program.ts'
+import { type RedisServer, startRedis } from '../faults/redis-server.ts'
+import { until } from '../faults/until.ts'
+
+const password = 'Zx9vQ2mLr7TnKc4WbYh8'
+
+test('two programs on one Redis are one hub: what is published on one is read, and resumed, on the other', async () => {
+  const redis = await openRedis()
+  const [one, other] = await Promise.all([serveOn(redis), serveOn(redis)])
+  const live = await read(other.url)
+  const first = await publish(one.url, 'first')
+  expect(first).toMatchObject({ status: 201, durability: 'disk' })
+  await live.got('data: first')
+  live.close()
+
+  await publish(one.url, 'second')
+  const third = await publish(other.url, 'third')
+  for (const { url } of [one, other]) {
+    const back = await read(url, first.id)
+    await back.got('data: third')
+    expect(back.events()).toEqual(['hello', 'second', 'third'])
+    expect(back.text()).toContain(`id: ${third.id}\n`)
+    back.close()
+  }
+  const lines = [...one.lines, ...other.lines].join('\n')
+  expect(lines).toContain(`"address":"redis://127.0.0.1:${redis.port}"`)
+  expect(lines).not.toContain(password)
+})
+
+test('a hub that goes on without Redis tells everybody to reload when it is back, before it publishes to it again', async () => {
+  const redis = await openRedis()
+  const [one, other] = await Promise.all([serveOn(redis, { REJOIN_WHEN_DOWN: 'local' }), serveOn(redis)])
+  const [here, there] = [await read(one.url), await read(other.url)]
+  await publish(one.url, 'before')
+  await Promise.all([here.got('data: before'), there.got('data: before')])
+
+  await redis.kill()
+  const local = await publish(one.url, 'local')
+  expect(local).toMatchObject({ status: 202, durability: 'none' })
+  await here.got('data: local')
+  expect(await publish(other.url, 'refused')).toMatchObject({ status: 503 })
+
+  await redis.start()
+  await one.printed('log_healed')
+  const after = await publish(one.url, 'after')
+  expect(after.status).toBe(201)
+  await Promise.all([here.got('data: after'), there.got('data: after')])
+  expect(here.events()).toEqual(['hello', 'before', 'local', 'sync-required', 'after'])
+  expect(there.events()).toEqual(['hello', 'before', 'sync-required', 'after'])
+  const audit = one.lines.map((line) => JSON.parse(line)).filter(({ event }) => /local|healed/.test(event))
+  expect(audit).toMatchObject([
+    { event: 'publish_local', channel: 'orders', id: local.id },
+    { event: 'log_healed', channels: ['orders'] },
+  ])
+
+  const back = await read(other.url, local.id)
+  await back.got('event: sync-required')
+  expect(back.text()).toContain('"reason":"epoch"')
+})
+
+async function openRedis(): Promise<RedisServer> {
+  const redis = await startRedis({ settings: { requirepass: password, appendfsync: 'always' } })
+  onTestFinished(() => redis.remove())
+  return redis
+}
+
+async function serveOn({ port }: RedisServer, env: Record<string, string> = {}) {
+  const lines: string[] = []
+  const server = await startProgram({
+    port: 0,
+    env: { REJOIN_LOG: `redis://:${password}@127.0.0.1:${port}`, ...env },
+    onLine: (line) => void lines.push(line),
+  })
+  onTestFinished(async () => void (await server.kill()))
+  const printed = (event: string) =>
+    until(`it prints ${event}`, () => lines.some((line) => line.includes(`"${event}"`)), patienceMs)
+  const { url } = JSON.parse(lines.find((line) => line.includes('"server_ready"')) as string) as { url: string }
+  return { url, lines, printed }
+}
+
+async function publish(url: string, data: string) {
+  const response = await fetch(`${url}/publish/orders`, { method: 'POST', body: data })
+  return { status: response.status, ...((await response.json()) as { id: string; durability: string }) }
+}
+
+/** Reads a stream from the moment it is there. */
+async function read(url: string, lastEventId?: string) {
+  const ending = new AbortController()
+  const close = () => ending.abort()
+  onTestFinished(close)
+  const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId }
+  const { body } = await fetch(`${url}/events/orders`, { headers, signal: ending.signal })
+  let text = ''
+  const decoder = new TextDecoder()
+  const reading = async () => {
+    for await (const part of body as ReadableStream<Uint8Array>) text += decoder.decode(part, { stream: true })
+  }
+  reading().catch((error) => {
+    if (!ending.signal.aborted) throw error
+  })
+  const got = (part: string) => until(`the stream brings ${part}: ${text}`, () => text.includes(part), patienceMs)
+  await got('event: hello')
+  /** The data of events, and the names of what the hub itself says. */
+  const events = () =>
+    [...text.matchAll(/^(?:event: (?!message)(\S+)\n(?:.+\n)*|data: (.+)\n)/gm)].map(([, a, b]) => a ?? b)
+  return { text: () => text, events, got, close }
+}
+
+const patienceMs = 20_000

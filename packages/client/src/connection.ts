@@ -42,7 +42,7 @@ export function newConnection(cursor: string | null, clientId: string): Connecti
     rung: 0,
     doubts: 0,
     upgradeAt: never,
-    openMs: firstOpenMs,
+    openMs: 30_000,
     stale: false,
     syncAt: 0,
     retryMs: 0,
@@ -192,10 +192,10 @@ function due(next: Draft, moment: Moment): void {
   } else if (deadAt(next) <= now) {
     // Without a head it may as well be the network that is gone.
     if (next.lastByteAt === next.openedAt) doubt(next, next.state === 'connected' ? 2 : 1.5, moment)
-    // Who has said something, and never `hello`, is no hub either.
-    else if (next.openMs === firstOpenMs) next.silenceMs = next.openMs = never
+    // It has said something, and not `hello`: cut off in the middle of it, or no hub, which gets ever longer.
+    else if (!next.proved) next.openMs *= 2
     // The first time, the silence was wait enough.
-    if (next.silenceMs < never) lose(next, moment, 0, next.attempt ? undefined : 0)
+    lose(next, moment, 0, next.attempt ? undefined : 0)
   } else if (deadlineOf(next) <= now) {
     next.stale = true
   }
@@ -328,9 +328,6 @@ const renewalShare = 0.9
 
 /** On top of what a heartbeat may take, for a slow network. */
 const slackMs = 5_000
-
-/** How long a server that is not known yet may take to say something. Odd, so that no heartbeat comes to the same. */
-const firstOpenMs = 30_001
 
 /** The longest that a connection may take to say something, however rare the hub's heartbeat is. */
 const maxOpenMs = 120_000

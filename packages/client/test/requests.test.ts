@@ -7,7 +7,7 @@ describe('requests', () => {
     start()
     const visits = [await server.visit(), await server.visit()]
     const [first, second] = visits.map(({ url }) => url.searchParams)
-    expect(first?.get('clientId')).toMatch(/^[\w-]{36}$/)
+    expect(first?.get('clientId')).toMatch(/^0\.\d{5,}$/)
     expect(second?.get('clientId')).not.toBe(first?.get('clientId'))
     stream.reconnect()
     const { searchParams } = (await server.visit()).url

@@ -1,4 +1,8 @@
 // `npm run build` compiles what is stale; `npm run build -- packages/server` stops at that package and what it uses.
 import { compile } from './compile.js'
+import { buildPages } from './pages.js'
 
-process.exitCode = compile(process.argv[2] ?? '.') ? 0 : 1
+const [, , project = '.'] = process.argv
+const hasPages = ['.', 'packages/server'].includes(project)
+
+process.exitCode = compile(project) && (!hasPages || (await buildPages())) ? 0 : 1

@@ -1,7 +1,24 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
 import { type Serving, serve } from 'rejoin'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { launchChromium } from './chromium.ts'
+import {
+  desktop,
+  expectNoSidewaysScroll,
+  foreignElements,
+  hostileTexts,
+  openPage,
+  type PageOptions,
+  phone,
+  seriousBarriers,
+  weightOf,
+} from './page-check.ts'
 
 let browser: Browser
 let server: Serving
@@ -19,17 +36,18 @@ afterAll(async () => {
 test('a cut leaves holes in the plain lane and none in Rejoin’s, and touches no other tab', async () => {
   const page = await openPlayground()
   const bystander = await openPlayground()
-  await page.getByRole('button', { name: 'Cut both for 5 s' }).press('Enter')
+  await press(page, 'Cut both for 5 s')
   await page.getByText('Both lines are cut').waitFor()
+  await page.getByText(/back in \d/).waitFor()
   await page.getByText('Plain SSE has lost').waitFor()
 
   const plain = await countsOf(page, 'plain')
-  expect(plain).toMatchObject({ replayed: 0, duplicates: 0 })
+  expect(plain).toMatchObject({ replayed: 0, duplicates: 0, announced: 0 })
   expect(plain.missing).toBeGreaterThan(0)
   expect(await squaresOf(page, 'plain', 'missing')).toBe(plain.missing)
 
   const rejoin = await countsOf(page, 'rejoin')
-  expect(rejoin).toMatchObject({ duplicates: 0, missing: 0 })
+  expect(rejoin).toMatchObject({ duplicates: 0, announced: 0, missing: 0 })
   expect(rejoin.replayed).toBeGreaterThan(0)
   expect(await squaresOf(page, 'rejoin', 'replayed')).toBe(rejoin.replayed)
   expect(await squaresOf(page, 'rejoin', 'missing')).toBe(0)
@@ -39,32 +57,149 @@ test('a cut leaves holes in the plain lane and none in Rejoin’s, and touches n
   }
 })
 
-test('a phone shows the page without a scroll to the side', async () => {
-  const page = await openPlayground({ width: 375, height: 812 })
-  const { scrollWidth, clientWidth } = await page.evaluate(() => document.documentElement)
-  expect(scrollWidth).toBe(clientWidth)
+test('the wire shows the id that Rejoin came back with, and what it was sent', async () => {
+  const page = await openPlayground()
+  await press(page, 'Cut 1 s')
+  await page.getByText('Plain SSE has lost').waitFor()
+  const wire = await page.locator('.pane [data-line]').allTextContents()
+  const asked = wire.findLastIndex((line) => line.startsWith('Last-Event-ID: '))
+  const cursor = wire[asked]?.replace('Last-Event-ID: ', '')
+  expect(wire.slice(0, asked)).toContain(`id: ${cursor}`)
+  expect(wire.slice(asked)).toContain('event: number')
+  await page.getByText(`Last-Event-ID: ${cursor}' `).waitFor()
+})
+
+test('whoever stays away too long is told so, and gets a snapshot', async () => {
+  const page = await openPlayground()
+  await press(page, 'Stay away too long')
+  await page.getByText('Rejoin was told first: sync-required, reason “forced”, with the snapshot {"latest":').waitFor()
+  await page.locator('.pane').getByText('event: sync-required').waitFor()
+  const rejoin = await countsOf(page, 'rejoin')
+  expect(rejoin.missing).toBe(0)
+  expect(rejoin.announced).toBeGreaterThan(0)
+  expect(await squaresOf(page, 'rejoin', 'announced')).toBe(rejoin.announced)
+  expect((await countsOf(page, 'plain')).missing).toBeGreaterThan(0)
+})
+
+test('a restart of the stream costs Rejoin nothing', async () => {
+  const page = await openPlayground()
+  await press(page, 'Restart the stream')
+  await page.getByText('Rejoin was sent the').waitFor()
+  await page.locator('.pane').getByText('event: close').waitFor()
+  expect(await countsOf(page, 'rejoin')).toMatchObject({ duplicates: 0, announced: 0, missing: 0 })
+})
+
+test('a slow reader falls behind, loses nothing, and catches up', async () => {
+  const page = await openPlayground()
+  await press(page, 'Slow reader')
+  await expect.poll(() => lagOf(page), { timeout: 20_000 }).toBeGreaterThan(3)
+  await press(page, 'Slow reader')
+  await expect.poll(() => lagOf(page), { timeout: 20_000 }).toBeLessThan(2)
+  expect(await countsOf(page, 'rejoin')).toMatchObject({ duplicates: 0, announced: 0, missing: 0 })
+})
+
+test('a cut of 30 s begins, and no other trouble can be ordered meanwhile', async () => {
+  const page = await openPlayground()
+  await press(page, 'Cut 30 s')
+  await page.locator('#rejoin .state[data-state="away"]').waitFor()
+  await press(page, 'Restart the stream')
+  await page.getByText('Both lines are cut').waitFor()
+  expect(await page.getByRole('button', { name: 'Cut 1 s' }).getAttribute('aria-disabled')).toBe('true')
+})
+
+test('an event of one’s own arrives, in a cut too', async () => {
+  const page = await openPlayground()
+  await press(page, 'Cut 1 s')
+  await page.getByLabel('Text of your event').fill('hello from a tunnel')
+  await page.getByLabel('Text of your event').press('Enter')
+  await page.locator('.own li').getByText('hello from a tunnel').waitFor()
+})
+
+test('the code can be copied', async () => {
+  const page = await openPlayground()
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+  await press(page, 'Copy')
+  await page.getByRole('button', { name: 'Copied' }).waitFor()
+  const code = await page.evaluate(() => navigator.clipboard.readText())
+  expect(code.split('\n')).toHaveLength(6)
+  expect(code).toContain(`connect('${server.url}/events/playground/`)
+})
+
+test('after a kill of the server, Rejoin goes on without a loss', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'rejoin-playground-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const first = await startServer(folder, 0)
+  const page = await openPage(browser, first.url, { mayFail: /./ })
+  await page.getByText('Both are connected').waitFor()
+  await expect.poll(() => receivedBy(page, 'rejoin'), { timeout: 20_000 }).toBeGreaterThan(3)
+  await first.kill()
+  await page.locator('#rejoin .state[data-state="away"]').waitFor()
+  await startServer(folder, Number(new URL(first.url).port))
+  await page.locator('#rejoin .state[data-state="connected"]').waitFor()
+  const before = await receivedBy(page, 'rejoin')
+  await expect.poll(() => receivedBy(page, 'rejoin'), { timeout: 20_000 }).toBeGreaterThan(before + 3)
+  expect(await countsOf(page, 'rejoin')).toMatchObject({ duplicates: 0, announced: 0, missing: 0 })
+})
+
+test('hostile text is shown as text, whatever part of an event it is', async () => {
+  const page = await openPlayground()
+  const channel = (await page.getByText('/events/playground/').first().textContent())?.match(/playground\/\w+/)?.[0]
+  for (const text of hostileTexts) {
+    const types = new URLSearchParams({ type: text.replaceAll(/[\r\n]/g, ' ').slice(0, 60) })
+    await fetch(`${server.url}/publish/${channel}?${types}`, { method: 'POST', body: text })
+    await fetch(`${server.url}/publish/${channel}?type=own`, { method: 'POST', body: text })
+    await page.locator('.own li span').first().getByText(text, { exact: true }).waitFor()
+  }
+  expect(await foreignElements(page)).toBe(0)
+})
+
+describe.each([
+  ['a phone', phone],
+  ['a desk', desktop],
+])('on %s', (_name, viewport) => {
+  test.each(['light', 'dark'] as const)('it fits, and nobody is kept out of it (%s)', async (colorScheme) => {
+    const page = await openPlayground({ viewport, colorScheme })
+    await press(page, 'Cut 1 s')
+    await page.getByText('Plain SSE has lost').waitFor()
+    await expectNoSidewaysScroll(page)
+    expect(await seriousBarriers(page)).toEqual([])
+  })
+
+  test('nothing moves while it runs', async () => {
+    const page = await openPlayground({ viewport })
+    await press(page, 'Stay away too long')
+    await page.getByText('Rejoin was told first').waitFor()
+    expect(await page.evaluate(layoutShift)).toBeLessThan(0.02)
+  })
+})
+
+test('the first number is there within a second', async () => {
+  const page = await openPage(browser, server.url)
+  const times: number[] = []
+  // The best of three: a machine that is busy with something else says nothing about the page.
+  for (let load = 0; load < 3; load++) {
+    await page.reload()
+    await page.locator('#rejoin [data-kind="live"]').first().waitFor()
+    times.push(await page.evaluate(() => performance.now()))
+  }
+  expect(Math.min(...times)).toBeLessThan(1000)
+})
+
+test('it weighs at most 200 KB', () => {
+  expect(weightOf('playground')).toBeLessThan(200_000)
 })
 
 type Lane = 'plain' | 'rejoin'
 
-/** Opens the playground and waits until numbers flow. Whatever the browser complains of fails the test. */
-async function openPlayground(viewport = { width: 1280, height: 800 }): Promise<Page> {
-  const page = await browser.newPage({ viewport })
-  const complaints: string[] = []
-  page.on('pageerror', (error) => complaints.push(String(error)))
-  page.on('console', (message) => {
-    const { url } = message.location()
-    // A stream that was cut is the one error we ask for.
-    const isCut = message.text().includes('net::ERR_') && url.includes('?tab=')
-    if (message.type() !== 'log' && !isCut) complaints.push(`${message.text()} (${url})`)
-  })
-  onTestFinished(async () => {
-    await page.close()
-    expect(complaints).toEqual([])
-  })
-  await page.goto(server.url)
+/** Opens the playground and waits until numbers flow. */
+async function openPlayground(options: PageOptions = {}): Promise<Page> {
+  const page = await openPage(browser, server.url, options)
   await page.getByText('Both are connected').waitFor()
   return page
+}
+
+function press(page: Page, button: string): Promise<void> {
+  return page.getByRole('button', { name: button }).press('Enter')
 }
 
 async function countsOf(page: Page, lane: Lane): Promise<Record<string, number>> {
@@ -76,6 +211,49 @@ async function countsOf(page: Page, lane: Lane): Promise<Record<string, number>>
   return Object.fromEntries(counts)
 }
 
+async function receivedBy(page: Page, lane: Lane): Promise<number> {
+  return (await countsOf(page, lane)).received ?? 0
+}
+
+async function lagOf(page: Page): Promise<number> {
+  const { published = 0, received = 0 } = await countsOf(page, 'rejoin')
+  return published - received
+}
+
 function squaresOf(page: Page, lane: Lane, kind: string): Promise<number> {
   return page.locator(`#${lane} .squares [data-kind="${kind}"]`).count()
+}
+
+/** Runs in the page: how much of it has moved without being asked to, in the measure of Web Vitals. */
+function layoutShift(): Promise<number> {
+  return new Promise((resolve) => {
+    new PerformanceObserver((list) => {
+      const shifts = list.getEntries() as (PerformanceEntry & { value: number; hadRecentInput: boolean })[]
+      resolve(shifts.filter(({ hadRecentInput }) => !hadRecentInput).reduce((sum, { value }) => sum + value, 0))
+    }).observe({ type: 'layout-shift', buffered: true })
+    setTimeout(() => resolve(0), 500)
+  })
+}
+
+/** The program in a process of its own, which can be killed. */
+async function startServer(folder: string, port: number): Promise<{ url: string; kill(): Promise<void> }> {
+  const program = fileURLToPath(new URL('../../packages/server/bin/rejoin.js', import.meta.url))
+  const child = spawn(process.execPath, [program, 'serve', '--port', String(port)], { cwd: folder })
+  const ended = once(child, 'close')
+  const kill = async () => {
+    child.kill('SIGKILL')
+    await ended
+  }
+  onTestFinished(kill)
+  let output = ''
+  for await (const part of child.stdout.iterator({ destroyOnReturn: false })) {
+    output += part
+    const [url] = /http:\/\/127\.0\.0\.1:\d+/.exec(output) ?? []
+    if (url) {
+      // Unread, its lines would fill the pipe and stop it.
+      child.stdout.resume()
+      return { url, kill }
+    }
+  }
+  throw new Error(`The program ended before it was ready: ${output}`)
 }

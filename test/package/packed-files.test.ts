@@ -20,7 +20,7 @@ describe.each(packageFolders)('packages/%s, packed', (folder) => {
   })
 
   test('holds what runs, its sources and its papers, and nothing else', () => {
-    const expected = /^(?:(?:dist|src|bin|page)\/.+|package\.json|README\.md|LICENSE)$/
+    const expected = /^(?:(?:dist|src|bin)\/.+|package\.json|README\.md|LICENSE)$/
     const leftover = /\.test\.|\.tsbuildinfo$/
     expect(files.filter((file) => !expected.test(file) || leftover.test(file))).toEqual([])
   })

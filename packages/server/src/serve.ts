@@ -15,6 +15,8 @@ import type { Middleware } from './middleware.ts'
 import { createObservation } from './observe/observe.ts'
 import { peerAddress } from './observe/peer-address.ts'
 import { ticketPath } from './observe/ticket-path.ts'
+import { pageFiles } from './page-files.ts'
+import { createLatestNumbers } from './playground/latest-numbers.ts'
 import { createPlayground } from './playground/routes.ts'
 import { type Pem, type TlsFiles, watchCertificate } from './tls/certificate.ts'
 import { version } from './version.ts'
@@ -29,7 +31,9 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   const access = rules && (await import('./access/access.ts')).createAccess(rules)
   const certificate = options.tls && watchCertificate(options.tls, { onReload: renewCertificate })
 
-  const hub = await createHub({ ...options.hub, log, limits: hubLimits(limits) })
+  const latest = (options.playground ?? !access) ? createLatestNumbers() : undefined
+  const snapshot = latest ? { snapshot: latest.snapshot(options.hub?.snapshot) } : {}
+  const hub = await createHub({ ...options.hub, ...snapshot, log, limits: hubLimits(limits) })
   announcer?.watch(hub)
   const readers = watchReaders(hub)
   const observation = await createObservation({
@@ -38,10 +42,12 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   })
   const onReject = observation.rejected
 
-  const playground = (options.playground ?? !access) ? createPlayground() : undefined
+  const playground = latest && createPlayground(hub, latest)
+  const pages = { ...(playground && { '/': 'playground.html' }) }
   const chain: Middleware[] = [isLoopback && !access ? loopbackOnly() : pathAlone]
   if (access) chain.push(access.middleware)
   chain.push(observation.middleware)
+  if (Object.keys(pages).length > 0) chain.push(pageFiles(pages))
   if (playground) chain.push(playground.handle)
   const { sinkBudgetBytes = 65_536 } = options
   const authorize = access && onceForPublish(access.authorize)

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type RequestListener } from 'node:http'
@@ -7,34 +6,52 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { playgroundFiles } from '../src/playground/files.ts'
+import { pageFiles } from '../src/page-files.ts'
 import { createPlainStream } from '../src/playground/plain-stream.ts'
 import { refuse } from '../src/refusal.ts'
 import { cutOff, open, send, serving, until } from './http.ts'
 
 describe('the page', () => {
-  test('runs its own scripts and nothing else', async () => {
-    const { url } = await serving()
-    const { status, headers, text } = await send(url, '/')
-    expect(status).toBe(200)
-    expect(headers['content-type']).toBe('text/html; charset=utf-8')
-    expect(headers['x-content-type-options']).toBe('nosniff')
-    const [, importMap = ''] = /<script type="importmap">([\s\S]*?)<\/script>/.exec(text) ?? []
-    const hash = createHash('sha256').update(importMap).digest('base64')
-    expect(headers['content-security-policy']).toContain(`script-src 'self' 'sha256-${hash}';`)
-    expect(headers['content-security-policy']).toContain("default-src 'none';")
-    expect(Object.keys(JSON.parse(importMap).imports)).toEqual(['@rejoin/client', '@rejoin/protocol'])
+  test('is given out with a policy under which no script but its own runs', async () => {
+    const { status, headers, text } = await send(await fileServer(), '/')
+    expect([status, text]).toEqual([200, '<!doctype html>'])
+    expect(headers).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'content-security-policy':
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    })
   })
 
-  test('brings along the files it names', async () => {
-    const { url } = await serving()
-    const { text } = await send(url, '/')
-    const named = [...text.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, path]) => path ?? '')
-    expect(named).toEqual(['/playground/playground.css', '/playground/playground.js'])
-    for (const path of [...named, '/playground/lane.js']) {
-      const { status, headers } = await send(url, path)
-      expect(status).toBe(200)
-      expect(headers['content-type']).toBe(`text/${path.endsWith('.css') ? 'css' : 'javascript'}; charset=utf-8`)
+  test('brings along its scripts and styles, which never change under their names', async () => {
+    const url = await fileServer()
+    for (const [path, type] of [
+      ['/pages/assets/page-A_b-9.js', 'text/javascript'],
+      ['/pages/assets/page-A_b-9.css', 'text/css'],
+    ] as const) {
+      const { status, headers, text } = await send(url, path)
+      expect([status, text]).toEqual([200, 'content'])
+      expect(headers['content-type']).toBe(`${type}; charset=utf-8`)
+      expect(headers['cache-control']).toContain('immutable')
+    }
+  })
+
+  test('is sent zipped to those who can read that', async () => {
+    const url = await fileServer()
+    const response = await fetch(`${url}/pages/assets/page-A_b-9.js`, { headers: { 'Accept-Encoding': 'gzip' } })
+    expect(response.headers.get('content-encoding')).toBe('gzip')
+    expect(await response.text()).toBe('content')
+  })
+
+  test('says what to do when it has not been built', async () => {
+    const files = pageFiles({ '/': 'absent.html' }, await builtFolder())
+    const url = await listening((request, response) => files(request, response, () => undefined))
+    for (const path of ['/', '/pages/assets/absent.js']) {
+      const { status, text } = await send(url, path)
+      expect(status).toBe(404)
+      expect(JSON.parse(text).error.message).toContain('npm run build')
     }
   })
 
@@ -44,37 +61,25 @@ describe('the page', () => {
     expect(status).toBe(405)
     expect(headers.allow).toBe('GET')
   })
-})
-
-describe('of the files of a package, only its modules are given out', () => {
-  test('a module', async () => {
-    const { status, headers, text } = await send(await fileServer(), '/client/index.js')
-    expect([status, text]).toEqual([200, 'export {}'])
-    expect(headers['content-type']).toBe('text/javascript; charset=utf-8')
-  })
-
-  test('a module that is not there', async () => {
-    const { status, text } = await send(await fileServer(), '/client/absent.js')
-    expect(status).toBe(404)
-    expect(JSON.parse(text).error.message).toContain('npm run build')
-  })
 
   test.each([
-    '/client/',
-    '/client/index.d.ts',
-    '/client/index.js.map',
-    '/client/.hidden.js',
-    '/client/../secret.js',
-    '/client/..%2fsecret.js',
-    '/client/%2e%2e/secret.js',
-    '/client/..\\secret.js',
-    '/client//etc/passwd.js',
-    '/client/./index.js',
-    '/client/index.js%00.js',
-    '/client/https://example.com/x.js',
-    '/server/index.js',
-    '/index.html',
-  ])('not %s', async (path) => {
+    '/playground.html',
+    '/dashboard',
+    '/pages/made-of.txt',
+    '/pages/page.html',
+    '/pages/assets/',
+    '/pages/assets/page.js.map',
+    '/pages/assets/.hidden.js',
+    '/pages/assets/../secret.js',
+    '/pages/assets/..%2fsecret.js',
+    '/pages/assets/%2e%2e/secret.js',
+    '/pages/assets/..\\secret.js',
+    '/pages/assets//etc/passwd.js',
+    '/pages/assets/./page-A_b-9.js',
+    '/pages/assets/page.js%00.js',
+    '/pages/assets/https://example.com/x.js',
+    '/constructor',
+  ])('is all that is given out: not %s', async (path) => {
     const { status, text } = await send(await fileServer(), path)
     expect([status, text]).toEqual([404, expect.stringContaining('left to the next')])
   })
@@ -186,6 +191,48 @@ describe('a cut', () => {
   })
 })
 
+describe('a restart', () => {
+  const tab = 'aaaaaaaa'
+
+  test('ends the streams of its tab as a hub does that is about to go, and no others', async () => {
+    const { url } = await serving()
+    const ours = await open(url, `/events/playground/${tab}?tab=${tab}`)
+    const ourPlain = await open(url, plain(tab))
+    const other = await open(url, '/events/playground/bbbbbbbb?tab=bbbbbbbb')
+    await until(ours, 'hello')
+    await until(ourPlain, 'retry')
+    const ended = until(ourPlain, 'the end').catch((error: Error) => error.message)
+    expect((await send(url, `/playground/restart?tab=${tab}`, { method: 'POST' })).status).toBe(204)
+    expect(await until(ours, '"drain"')).toContain('event: close')
+    expect(await ended).toContain('ended without')
+    await send(url, '/publish/playground/bbbbbbbb', { method: 'POST', body: 'still here' })
+    await until(other, 'still here')
+  })
+})
+
+describe('too long an absence', () => {
+  const tab = 'aaaaaaaa'
+
+  test('is announced, with the latest number as the snapshot', async () => {
+    const { url } = await serving()
+    const publish = () => send(url, `/publish/playground/${tab}?type=number`, { method: 'POST', body: '1' })
+    const { id } = JSON.parse((await publish()).text)
+    await broadcast(url, tab, 41)
+    await publish()
+    expect((await send(url, `/playground/forget?tab=${tab}`, { method: 'POST' })).status).toBe(204)
+    const told = await open(url, `/events/playground/${tab}`, { headers: { 'last-event-id': id } })
+    expect(await until(told, 'snapshot')).toContain('"snapshot":{"latest":41}')
+  })
+
+  test('leaves the snapshots of other channels to their hook', async () => {
+    const { url, hub } = await serving({ hub: { snapshot: ([channel]) => `state of ${channel}` } })
+    const { id } = await hub.publish('orders', { text: 'one' })
+    await hub.invalidate('orders')
+    const told = await open(url, '/events/orders', { headers: { 'last-event-id': id } })
+    expect(await until(told, 'snapshot')).toContain('"snapshot":"state of orders"')
+  })
+})
+
 function plain(tab: string): string {
   return `/playground/plain?tab=${tab}`
 }
@@ -203,17 +250,22 @@ async function firstAnswer(url: string, path: string): ReturnType<typeof open> {
   return open(url, path).catch(() => firstAnswer(url, path))
 }
 
-/** The files of a made-up client beside a secret, behind a link that answers what the files leave. */
-async function fileServer(): Promise<string> {
+/** Pages as a build leaves them, beside a secret. */
+async function builtFolder(): Promise<URL> {
   const folder = await mkdtemp(join(tmpdir(), 'rejoin-files-'))
   onTestFinished(() => rm(folder, { recursive: true }))
-  await mkdir(join(folder, 'client'))
-  for (const file of ['index.js', 'index.d.ts', 'index.js.map', '.hidden.js']) {
-    await writeFile(join(folder, 'client', file), 'export {}')
+  await mkdir(join(folder, 'assets'))
+  await writeFile(join(folder, 'page.html'), '<!doctype html>')
+  for (const file of ['page-A_b-9.js', 'page-A_b-9.css', 'page.js.map', '.hidden.js']) {
+    await writeFile(join(folder, 'assets', file), 'content')
   }
-  for (const file of ['secret.js', 'index.html']) await writeFile(join(folder, file), 'secret')
-  const here = pathToFileURL(`${folder}/`)
-  const files = playgroundFiles({ playground: here, client: new URL('client/', here), protocol: here })
+  for (const file of ['secret.js', 'made-of.txt']) await writeFile(join(folder, file), 'secret')
+  return pathToFileURL(`${folder}/`)
+}
+
+/** Those files, before a link that answers what they leave. */
+async function fileServer(): Promise<string> {
+  const files = pageFiles({ '/': 'page.html' }, await builtFolder())
   return listening((request, response) => {
     files(request, response, () => refuse(response, 404, 'not-found', 'left to the next'))
   })

@@ -14,7 +14,7 @@ export function createPlainStream(): PlainStream {
       topics.set(topic, readers.add(response))
       response.once('close', () => {
         readers.delete(response)
-        if (readers.size === 0) topics.delete(topic)
+        if (readers.size === 0 && topics.get(topic) === readers) topics.delete(topic)
       })
       response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache' })
       response.write('retry: 1000\n\n')
@@ -28,9 +28,14 @@ export function createPlainStream(): PlainStream {
       }
     },
 
+    end(topic) {
+      for (const reader of topics.get(topic) ?? []) reader.end()
+      // What has been ended must not be written to, and takes a moment to close.
+      topics.delete(topic)
+    },
+
     close() {
       for (const readers of topics.values()) for (const reader of readers) reader.end()
-      // What has been ended must not be written to, and takes a moment to close.
       topics.clear()
     },
   }
@@ -43,6 +48,8 @@ export interface PlainStream {
   subscribe(topic: string, response: ServerResponse): void
   /** Sends one line of text to whoever is connected at this moment. */
   broadcast(topic: string, line: string): void
+  /** Ends the open streams of a topic. */
+  end(topic: string): void
   /** Ends every open stream. */
   close(): void
 }

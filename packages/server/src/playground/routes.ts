@@ -1,65 +1,93 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Hub } from '@rejoin/hub'
 import type { Middleware } from '../middleware.ts'
 import { refuse, refuseMethod } from '../refusal.ts'
 import { requestTarget } from '../request-target.ts'
 import { createCut } from './cut.ts'
-import { playgroundFiles } from './files.ts'
+import { channelOf, type LatestNumbers } from './latest-numbers.ts'
 import { createPlainStream } from './plain-stream.ts'
 
 /**
- * The playground: a page that publishes numbers to Rejoin and to an ordinary event stream, and cuts both. It must stand
- * before the hub, because the line it cuts is the one to the hub.
+ * What the playground does beside reading and publishing, which it does like everybody else: an ordinary event stream to
+ * compare with, and troubles to order. It must stand before the hub, because the line it cuts is the one to the hub.
  */
-export function createPlayground(): Playground {
-  const files = playgroundFiles()
+export function createPlayground(hub: PlaygroundHub, latest: LatestNumbers): Playground {
   const plain = createPlainStream()
   const cut = createCut()
+
+  const doors: Readonly<Record<string, Door>> = {
+    '/playground/plain': { methods: ['GET', 'POST'], answer: plainStream },
+    '/playground/cut': { methods: ['POST'], answer: beginCut },
+    '/playground/restart': { methods: ['POST'], answer: restart },
+    '/playground/forget': { methods: ['POST'], answer: forget },
+  }
 
   return {
     handle(request, response, next) {
       const target = requestTarget(request)
-      const { path } = target
-      const isOurs = path === '/playground/plain' || path === '/playground/cut'
-      if (!isOurs && !isStream(request, path)) {
-        files(request, response, next)
+      const door = Object.hasOwn(doors, target.path) ? doors[target.path] : undefined
+      const isCuttable = isStream(request, target.path)
+      if (!door && !isCuttable) {
+        next()
         return
       }
       const query = target.query()
       const tab = tabOf(query)
-      if (tab && isStream(request, path) && !cut.admit(tab, request, response)) return
-      if (!isOurs) next()
+      if (tab && isCuttable && !cut.admit(tab, request, response)) return
+      if (!door) next()
+      else if (!door.methods.includes(request.method ?? '')) refuseMethod(response, ...door.methods)
       else if (!tab) refuse(response, 400, 'invalid-data', tabAdvice)
-      else if (path === '/playground/plain') plainStream(request, response, tab, query.get('n'))
-      else beginCut(request, response, tab, query.get('ms'))
+      else door.answer({ request, response, tab, query })
     },
     close: () => plain.close(),
   }
 
-  function plainStream(request: IncomingMessage, response: ServerResponse, tab: string, number: string | null): void {
+  function plainStream({ request, response, tab, query }: Visit): void {
     if (request.method === 'GET') {
       plain.subscribe(tab, response)
-    } else if (request.method !== 'POST') {
-      refuseMethod(response, 'GET', 'POST')
-    } else if (!number || !/^\d{1,9}$/.test(number)) {
-      refuse(response, 400, 'invalid-data', 'Say which number to send: ?n=1, of at most nine digits.')
-    } else {
-      plain.broadcast(tab, number)
-      response.writeHead(204).end()
+      return
     }
+    const number = query.get('n')
+    if (!number || !/^\d{1,9}$/.test(number)) {
+      refuse(response, 400, 'invalid-data', 'Say which number to send: ?n=1, of at most nine digits.')
+      return
+    }
+    latest.set(tab, Number(number))
+    plain.broadcast(tab, number)
+    response.writeHead(204).end()
   }
 
-  function beginCut(request: IncomingMessage, response: ServerResponse, tab: string, duration: string | null): void {
-    const ms = Number(duration)
-    if (request.method !== 'POST') {
-      refuseMethod(response, 'POST')
-    } else if (!Number.isInteger(ms) || ms < 1 || ms > maxCutMs) {
+  function beginCut({ response, tab, query }: Visit): void {
+    const ms = Number(query.get('ms'))
+    if (!Number.isInteger(ms) || ms < 1 || ms > maxCutMs) {
       refuse(response, 400, 'invalid-data', `Say for how long to cut: ?ms=5000, at most ${maxCutMs}.`)
-    } else {
-      cut.begin(tab, ms)
-      response.writeHead(204).end()
+      return
     }
+    cut.begin(tab, ms)
+    response.writeHead(204).end()
+  }
+
+  /** Ends the streams of a tab as a hub does that is about to be replaced. */
+  function restart({ response, tab }: Visit): void {
+    plain.end(tab)
+    for (const { connection, channels } of hub.connections()) {
+      if (channels.length === 1 && channels[0] === channelOf(tab)) {
+        hub.disconnect(connection, { reason: 'drain', retryMs: restartRetryMs })
+      }
+    }
+    response.writeHead(204).end()
+  }
+
+  /** Makes what a tab has published too old, at once: a window of hours is too long to be waited for. */
+  function forget({ response, tab }: Visit): void {
+    hub.invalidate(channelOf(tab)).then(
+      () => response.writeHead(204).end(),
+      () => refuse(response, 503, 'log-unavailable', 'The log does not answer. Try again.'),
+    )
   }
 }
+
+export type PlaygroundHub = Pick<Hub, 'connections' | 'disconnect' | 'invalidate'>
 
 export interface Playground {
   handle: Middleware
@@ -67,10 +95,24 @@ export interface Playground {
   close(): void
 }
 
+interface Door {
+  readonly methods: readonly string[]
+  answer(visit: Visit): void
+}
+
+interface Visit {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly tab: string
+  readonly query: URLSearchParams
+}
+
 const tabAdvice = 'Say which tab this is: ?tab= with 8 to 32 lower-case letters and digits.'
 
 /** Long enough to watch, and no way to keep a tab out for good. */
 const maxCutMs = 30_000
+// As patient as the plain stream is told to be.
+const restartRetryMs = 1000
 
 /** The name a tab gave itself, which also bounds what we keep for it. */
 function tabOf(query: URLSearchParams): string | undefined {

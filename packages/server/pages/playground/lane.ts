@@ -1,0 +1,149 @@
+import { createStore, type Store } from '../shared/store.ts'
+
+/**
+ * One lane of the playground: the newest numbers as squares, what was counted, and the state of its connection. A number
+ * is missing from the moment a later one arrives; before that it may still be on its way.
+ */
+export interface Lane extends Store<LaneView> {
+  readonly isConnected: boolean
+  /** The highest number that has arrived, or that a snapshot stands in for. */
+  readonly highest: number
+  connected(): void
+  /** The connection is gone; `retryAt`, if known, is when the next attempt is made. */
+  away(text: string, retryAt?: number | null): void
+  /** A number is about to be published. */
+  sending(number: number): void
+  /** A number could not be published, so nobody can miss it. */
+  unsent(number: number): void
+  receive(number: number): void
+  /** An event came again and was not delivered again. */
+  duplicate(): void
+  /** The hub has said that numbers up to this one are gone, as far as they have not arrived. */
+  announced(upTo: number): void
+}
+
+export type Kind = 'sent' | 'unsent' | 'live' | 'replayed' | 'missing' | 'announced'
+
+export interface LaneView {
+  /** The number of the first square. */
+  readonly first: number
+  readonly kinds: readonly (Kind | undefined)[]
+  readonly counts: Counts
+  readonly line: Line
+}
+
+export interface Counts {
+  readonly published: number
+  readonly received: number
+  readonly replayed: number
+  readonly duplicates: number
+  readonly announced: number
+  readonly missing: number
+}
+
+export interface Line {
+  readonly state: 'connecting' | 'connected' | 'away'
+  readonly text: string
+  readonly retryAt: number | null
+}
+
+export const columns = 10
+const rows = 7
+
+export function createLane(): Lane {
+  const counts = { published: 0, received: 0, replayed: 0, duplicates: 0, announced: 0, missing: 0 }
+  const kinds = new Map<number, Kind>()
+  const sentAt = new Map<number, number>()
+  let line: Line = { state: 'connecting', text: 'connecting', retryAt: null }
+  let first = 1
+  let highest = 0
+  let openedAt: number | undefined
+  const store = createStore(view())
+
+  function view(): LaneView {
+    const shown = Array.from({ length: columns * rows }, (_, index) => kinds.get(first + index))
+    return { first, kinds: shown, counts: { ...counts }, line }
+  }
+
+  const show = () => store.set(view())
+
+  /** Moves by whole rows, so that the squares stand still while one looks at them. */
+  function slide(): void {
+    for (let column = 0; column < columns; column++) {
+      // Far out of sight: a tab that stays open for days keeps its size.
+      kinds.delete(first - 5000)
+      sentAt.delete(first - 5000)
+      first += 1
+    }
+  }
+
+  function countOf(kind: Kind | undefined): 'announced' | 'missing' | undefined {
+    return kind === 'announced' || kind === 'missing' ? kind : undefined
+  }
+
+  /** What has not arrived is this from now on. */
+  function giveUp(number: number, kind: 'announced' | 'missing'): void {
+    const known = kinds.get(number)
+    if (known !== 'sent' && known !== 'missing') return
+    if (known === 'missing') counts.missing -= 1
+    counts[kind] += 1
+    kinds.set(number, kind)
+  }
+
+  return {
+    subscribe: store.subscribe,
+    getSnapshot: store.getSnapshot,
+    get isConnected() {
+      return openedAt !== undefined
+    },
+    get highest() {
+      return highest
+    },
+    connected() {
+      openedAt = performance.now()
+      line = { state: 'connected', text: 'connected', retryAt: null }
+      show()
+    },
+    away(text, retryAt = null) {
+      openedAt = undefined
+      line = { state: 'away', text, retryAt }
+      show()
+    },
+    sending(number) {
+      sentAt.set(number, performance.now())
+      counts.published = number
+      while (number >= first + columns * rows) slide()
+      kinds.set(number, 'sent')
+      show()
+    },
+    unsent(number) {
+      if (kinds.get(number) === 'sent') kinds.set(number, 'unsent')
+      show()
+    },
+    receive(number) {
+      const known = kinds.get(number)
+      if (known === 'live' || known === 'replayed') {
+        counts.duplicates += 1
+      } else {
+        const counted = countOf(known)
+        if (counted) counts[counted] -= 1
+        // Published before this connection was opened: it was kept for us.
+        const isKept = openedAt !== undefined && (sentAt.get(number) ?? 0) < openedAt
+        counts.received += 1
+        if (isKept) counts.replayed += 1
+        kinds.set(number, isKept ? 'replayed' : 'live')
+        for (; highest < number; highest++) giveUp(highest, 'missing')
+      }
+      show()
+    },
+    duplicate() {
+      counts.duplicates += 1
+      show()
+    },
+    announced(upTo) {
+      for (let number = Math.max(1, upTo - 5000); number <= upTo; number++) giveUp(number, 'announced')
+      highest = Math.max(highest, upTo)
+      show()
+    },
+  }
+}

@@ -1,0 +1,13 @@
+import { useEffect, useState } from 'react'
+
+/** The time, again and again while it is wanted: for countdowns. */
+export function useNow(everyMs: number, isWanted = true): number {
+  const [now, setNow] = useState(Date.now)
+  useEffect(() => {
+    if (!isWanted) return
+    setNow(Date.now())
+    const timer = setInterval(() => setNow(Date.now()), everyMs)
+    return () => clearInterval(timer)
+  }, [everyMs, isWanted])
+  return now
+}

@@ -44,7 +44,12 @@ export default defineConfig({
       },
       {
         resolve: { alias },
-        test: { name: 'next', include: ['test/services/runtimes-next.ts'], globalSetup, testTimeout: 120_000 },
+        test: {
+          name: 'next',
+          include: ['test/services/{runtimes-next,next-example}.ts'],
+          globalSetup,
+          testTimeout: 120_000,
+        },
       },
       {
         resolve: { alias },

@@ -25,7 +25,7 @@ beforeEach(async () => {
   await once(server, 'listening')
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   writeFileSync(join(folder, 'rejoin'), `#!/bin/sh\nexec ${process.execPath} ${program} "$@"\n`, { mode: 0o755 })
-  terminal = openTerminal(folder, { PATH: `${folder}:${process.env.PATH}`, REJOIN_URL: url })
+  terminal = await openTerminal(folder, { PATH: `${folder}:${process.env.PATH}`, REJOIN_URL: url })
   return async () => {
     await hub.close()
     server.closeAllConnections()
@@ -35,25 +35,20 @@ beforeEach(async () => {
 })
 
 test('what is published is answered with its id', async () => {
-  terminal.type('rejoin publish demo hello; echo "exit $?"')
-  await terminal.shows(/exit \d+\n/)
-  expect(plain(terminal.screen())).toBe('$ rejoin publish demo hello; echo "exit $?"\n<id>\nexit 0\n$')
+  const screen = await terminal.run('rejoin publish demo hello')
+  expect(plain(screen)).toBe('<id>\nexit 0')
 })
 
 test('lines show how far they are, and then how many they were', async () => {
-  terminal.type('seq 1 3000 | rejoin publish demo --lines; echo "exit $?"')
-  await terminal.shows(/exit \d+\n/)
-  expect(plain(terminal.screen())).toBe(
-    '$ seq 1 3000 | rejoin publish demo --lines; echo "exit $?"\n3,000 events published in <time>.\nexit 0\n$',
-  )
+  const screen = await terminal.run('seq 1 3000 | rejoin publish demo --lines')
+  expect(plain(screen)).toBe('3,000 events published in <time>.\nexit 0')
   expect((await hub.window('demo')).newest).not.toBeNull()
 })
 
 test('a publish without data is refused at once, and does not wait for typing', async () => {
-  terminal.type('rejoin publish demo; echo "exit $?"')
-  await terminal.shows(/exit \d+\n/)
-  expect(terminal.screen()).toContain('rejoin: There is nothing to publish.')
-  expect(terminal.screen()).toContain('exit 1')
+  const screen = await terminal.run('rejoin publish demo')
+  expect(screen).toContain('rejoin: There is nothing to publish.')
+  expect(screen).toContain('exit 1')
 })
 
 describe('tail', () => {
@@ -67,7 +62,7 @@ describe('tail', () => {
     await hub.publish('orders/43', { text: 'two\nlines' })
     await terminal.shows(/ lines/)
     terminal.press('C-c')
-    await terminal.shows(/exit \d+\n/)
+    await terminal.shows(/exit \d+\n\$$/)
     expect(plain(terminal.screen())).toBe(
       [
         '$ rejoin tail "orders/*"; echo "exit $?"',
@@ -85,19 +80,21 @@ describe('tail', () => {
 
   test('has colours, which NO_COLOR takes away', async () => {
     await hub.publish('demo', { type: 'said', text: 'hello' })
-    terminal.type('rejoin tail demo --quiet --last 1 --count 1; echo "exit $?"')
-    await terminal.shows(/exit \d+\n/)
-    expect(terminal.screen({ colours: true })).toContain('\u001b[1msaid')
-    terminal.type('clear; NO_COLOR=1 rejoin tail demo --quiet --last 1 --count 1; echo "exit" "$?"')
-    await terminal.shows(/exit 0\n/)
-    expect(terminal.screen({ colours: true })).not.toContain('\u001b[1m')
+    const tail = 'rejoin tail demo --quiet --last 1 --count 1'
+    expect(await terminal.run(tail, { colours: true })).toContain('\u001b[1msaid')
+    expect(await terminal.run(`NO_COLOR=1 ${tail}`, { colours: true })).not.toContain('\u001b[')
+  })
+
+  test('ends without a word when nobody reads it any more', async () => {
+    for (let n = 1; n <= 500; n += 1) await hub.publish('demo', { data: n })
+    const screen = await terminal.run('(rejoin tail demo --quiet --last 500; echo "tail $?" >&2) | head -1')
+    expect(plain(screen)).toBe('<id>  message  1\ntail 0\nexit 0')
   })
 
   test('does not let an event write on the screen', async () => {
     await hub.publish('demo', { text: '\u001b[2J\u001b[Hgone \u001b]0;title\u0007' })
-    terminal.type('rejoin tail demo --quiet --last 1 --count 1; echo "exit $?"')
-    await terminal.shows(/exit \d+\n/)
-    expect(plain(terminal.screen())).toContain('<id>  message  \ufffd[2J\ufffd[Hgone \ufffd]0;title\ufffd\nexit 0')
+    const screen = await terminal.run('rejoin tail demo --quiet --last 1 --count 1')
+    expect(plain(screen)).toContain('<id>  message  \ufffd[2J\ufffd[Hgone \ufffd]0;title\ufffd\nexit 0')
   })
 })
 
@@ -106,18 +103,15 @@ test('without a hub it says what to start', async () => {
   await once(gone, 'listening')
   const { port } = gone.address() as AddressInfo
   await new Promise((closed) => gone.close(closed))
-  terminal.type(`clear; rejoin publish demo x --url http://127.0.0.1:${port}; echo "exit" "$?"`)
-  await terminal.shows(/exit \d+\n/)
-  expect(terminal.screen()).toBe(
-    `rejoin: No hub answers at http://127.0.0.1:${port}. Start one with: rejoin serve\nexit 4\n$`,
-  )
+  const screen = await terminal.run(`rejoin publish demo x --url http://127.0.0.1:${port}`)
+  const advice = `rejoin: No hub answers at http://127.0.0.1:${port}. Start one with: rejoin serve`
+  expect(screen).toBe(`${advice}\nexit 4`)
 })
 
 test('the same in a pipe has no colours and no words but the answer', async () => {
-  terminal.type('rejoin publish demo hello | cat -v > out; rejoin tail demo --quiet --last 1 --count 1 | cat -v >> out')
-  terminal.type('cat out; echo "exit" "$?"')
-  await terminal.shows(/exit 0\n/)
-  expect(plain(terminal.screen())).toContain('<id>\n<id>  message  hello\nexit 0')
+  await terminal.run('rejoin publish demo hello | cat -v > out')
+  await terminal.run('rejoin tail demo --quiet --last 1 --count 1 | cat -v >> out')
+  expect(plain(await terminal.run('cat out'))).toBe('<id>\n<id>  message  hello\nexit 0')
 })
 
 /** The screen with what differs from run to run by its name. */

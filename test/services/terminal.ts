@@ -2,13 +2,13 @@ import { execFileSync } from 'node:child_process'
 import { expect, onTestFinished } from 'vitest'
 
 /** A shell in a real pseudo-terminal, which tmux keeps and can show. It goes with the test. */
-export function openTerminal(folder: string, env: Readonly<Record<string, string>> = {}): Terminal {
+export async function openTerminal(folder: string, env: Readonly<Record<string, string>> = {}): Promise<Terminal> {
   // A server of its own for each, so that neither another test nor the user's own tmux is touched.
   count += 1
   const socket = `rejoin-test-${process.pid}-${count}`
   const settings = Object.entries(env).flatMap(([name, value]) => ['-e', `${name}=${value}`])
   const shell = ['env', 'PS1=$ ', 'sh']
-  tmux('-f', '/dev/null', 'new-session', '-d', '-x', '100', '-y', '40', '-c', folder, ...settings, ...shell)
+  tmux('-f', '/dev/null', 'new-session', '-d', '-x', '160', '-y', '40', '-c', folder, ...settings, ...shell)
   onTestFinished(() => void tmux('kill-server'))
 
   function tmux(...args: string[]): string {
@@ -16,24 +16,43 @@ export function openTerminal(folder: string, env: Readonly<Record<string, string
   }
 
   /** What is on the screen, without the empty lines below. */
-  function screen({ colours = false } = {}): string {
+  function screen({ colours = false }: ScreenOptions = {}): string {
     return tmux('capture-pane', '-p', ...(colours ? ['-e'] : [])).trimEnd()
   }
 
+  const shows = (pattern: RegExp) => expect.poll(() => screen(), patience).toMatch(pattern)
+  const type = (line: string) => void tmux('send-keys', line, 'Enter')
+  // What is typed before there is a prompt shows before it.
+  await shows(/^\$$/)
   return {
     screen,
-    type: (line) => void tmux('send-keys', line, 'Enter'),
+    type,
+    shows,
     press: (key) => void tmux('send-keys', key),
-    shows: (pattern) => expect.poll(screen, { timeout: 20_000, interval: 50 }).toMatch(pattern),
+    async run(command, options) {
+      const line = `${command}; echo "exit $?"`
+      const answer = () => screen(options).split(`$ ${line}\n`)[1] ?? ''
+      type(line)
+      await expect.poll(answer, patience).toMatch(/exit \d+\n\$$/)
+      return answer().replace(/\n\$$/, '')
+    },
   }
 }
 
+const patience = { timeout: 20_000, interval: 50 }
 let count = 0
 
 export interface Terminal {
-  screen(options?: { colours?: boolean }): string
+  screen(options?: ScreenOptions): string
+  /** Types a command that was not typed before, waits until it is over, and gives what it wrote, and its exit code. */
+  run(command: string, options?: ScreenOptions): Promise<string>
   type(line: string): void
   /** A key by tmux's name for it, such as `C-c`. */
   press(key: string): void
   shows(pattern: RegExp): Promise<void>
+}
+
+interface ScreenOptions {
+  /** Whether the screen is given with the sequences that colour it. */
+  readonly colours?: boolean
 }

@@ -126,6 +126,16 @@ describe('rejoin config', () => {
     expect(rows.filter((row) => row.length === 3)).toHaveLength(settings.length)
   })
 
+  test('prints JSON lines when that is asked for, and no secret', async () => {
+    const { stdout } = await run(['config', '--json', '--port', '80'], { REJOIN_ADMIN_TOKEN: 'not-to-be-shown-here' })
+    const rows = stdout.split('\n').filter(Boolean)
+    expect(rows).toHaveLength(settings.length)
+    expect(rows).toContain('{"key":"port","value":80,"origin":"--port"}')
+    expect(rows).toContain('{"key":"admin.token","set":true,"origin":"REJOIN_ADMIN_TOKEN"}')
+    expect(rows).toContain('{"key":"limits.maxConnections","value":null,"origin":"default"}')
+    expect(stdout).not.toContain('not-to-be-shown')
+  })
+
   test('names variables that look like ours and are not', async () => {
     const { stdout } = await run(['config'], { REJOIN_PROT: '80' })
     expect(stdout).toContain('REJOIN_PROT is set, and is no setting: it is not read.\n')

@@ -15,12 +15,12 @@ const patience: Patience = {
 }
 
 test('a hub that is killed loses nothing: its readers go on at another, under the same ids', async () => {
-  const { tally } = await run({ hubs: 2, faults: (stage) => killHubs(stage, 3, 500) })
+  const { tally } = await run({ hubs: 2, faults: (stage) => killHubs(stage, 2, 300) })
   expect(tally.gaps).toBe(0)
 })
 
 test('a Redis that is killed, or stands still, loses nothing that was acknowledged, and alarms nobody', async () => {
-  const { tally } = await run({ hubs: 2, faults: (stage) => restartRedis(stage, 1, 1500, 300) })
+  const { tally } = await run({ hubs: 2, faults: (stage) => restartRedis(stage, 1, 1200, 300) })
   expect(tally.gaps).toBe(0)
 })
 
@@ -34,7 +34,7 @@ test('after a replica took over without the newest events, whoever lost somethin
 })
 
 test('hubs that are cut off from Redis find back, and their readers miss nothing', async () => {
-  const { tally } = await run({ hubs: 2, faults: (stage) => partHubs(stage, [3000], 300) })
+  const { tally } = await run({ hubs: 2, faults: (stage) => partHubs(stage, [1500], 300) })
   expect(tally.gaps).toBe(0)
 })
 

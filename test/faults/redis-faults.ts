@@ -44,7 +44,7 @@ export async function restartRedis(stage: RedisStage, cycles: number, awayMs: nu
 export async function emptyRedis(stage: RedisStage, cycles: number, apartMs: number): Promise<void> {
   const { redis, history, crowd, pause } = stage
   const ways = {
-    FLUSHALL: () => askRedis(redis.port, 'FLUSHALL'),
+    'a FLUSHALL': () => askRedis(redis.port, 'FLUSHALL'),
     'an empty restart': async () => {
       await redis.kill()
       redis.empty()

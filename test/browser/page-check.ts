@@ -23,7 +23,7 @@ export async function openPage(browser: Browser, url: string, options: PageOptio
   })
   page.on('console', (message) => {
     const { url: source } = message.location()
-    const isExpected = /net::ERR_|status of 503/.test(message.text()) && mayFail.test(source)
+    const isExpected = /net::ERR_|status of (?:404|503)/.test(message.text()) && mayFail.test(source)
     if (message.type() !== 'log' && !isExpected) complaints.push(`${message.text()} (${source})`)
   })
   onTestFinished(async () => {

@@ -1,12 +1,6 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
 import { type Serving, serve } from 'rejoin'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { launchChromium } from './chromium.ts'
 import {
   desktop,
@@ -19,6 +13,7 @@ import {
   seriousBarriers,
   weightOf,
 } from './page-check.ts'
+import { startServer } from './server-process.ts'
 
 let browser: Browser
 let server: Serving
@@ -126,15 +121,13 @@ test('the code can be copied', async () => {
 })
 
 test('after a kill of the server, Rejoin goes on without a loss', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'rejoin-playground-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const first = await startServer(folder, 0)
+  const first = await startServer()
   const page = await openPage(browser, first.url, { mayFail: /./ })
   await page.getByText('Both are connected').waitFor()
   await expect.poll(() => receivedBy(page, 'rejoin'), { timeout: 20_000 }).toBeGreaterThan(3)
   await first.kill()
   await page.locator('#rejoin .state[data-state="away"]').waitFor()
-  await startServer(folder, Number(new URL(first.url).port))
+  await first.restart()
   await page.locator('#rejoin .state[data-state="connected"]').waitFor()
   const before = await receivedBy(page, 'rejoin')
   await expect.poll(() => receivedBy(page, 'rejoin'), { timeout: 20_000 }).toBeGreaterThan(before + 3)
@@ -233,27 +226,4 @@ function layoutShift(): Promise<number> {
     }).observe({ type: 'layout-shift', buffered: true })
     setTimeout(() => resolve(0), 500)
   })
-}
-
-/** The program in a process of its own, which can be killed. */
-async function startServer(folder: string, port: number): Promise<{ url: string; kill(): Promise<void> }> {
-  const program = fileURLToPath(new URL('../../packages/server/bin/rejoin.js', import.meta.url))
-  const child = spawn(process.execPath, [program, 'serve', '--port', String(port)], { cwd: folder })
-  const ended = once(child, 'close')
-  const kill = async () => {
-    child.kill('SIGKILL')
-    await ended
-  }
-  onTestFinished(kill)
-  let output = ''
-  for await (const part of child.stdout.iterator({ destroyOnReturn: false })) {
-    output += part
-    const [url] = /http:\/\/127\.0\.0\.1:\d+/.exec(output) ?? []
-    if (url) {
-      // Unread, its lines would fill the pipe and stop it.
-      child.stdout.resume()
-      return { url, kill }
-    }
-  }
-  throw new Error(`The program ended before it was ready: ${output}`)
 }

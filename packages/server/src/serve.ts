@@ -43,7 +43,12 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   const onReject = observation.rejected
 
   const playground = latest && createPlayground(hub, latest)
-  const pages = { ...(playground && { '/': 'playground.html' }) }
+  // Without a token the dashboard is on the admin port alone.
+  const hasDashboard = admin?.token !== undefined
+  const pages = {
+    ...(playground && { '/': 'playground.html' }),
+    ...(hasDashboard && { '/dashboard': 'dashboard.html' }),
+  }
   const chain: Middleware[] = [isLoopback && !access ? loopbackOnly() : pathAlone]
   if (access) chain.push(access.middleware)
   chain.push(observation.middleware)
@@ -69,6 +74,7 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
     // It goes on answering meanwhile: whoever publishes is served to the end, and whoever asks is told that it stops.
     await hub.drain({ withinMs: Math.min(withinMs, readers.size * letGoEveryMs) })
     await hub.close()
+    await observation.close()
     playground?.close()
     access?.close()
     certificate?.close()

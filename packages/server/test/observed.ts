@@ -30,7 +30,10 @@ export async function observed(
     observation.middleware(request, response, () => last(request, response)),
   )
   const adminUrl = await listening(observation.adminHandler)
-  onTestFinished(() => inner.close())
+  onTestFinished(async () => {
+    await observation.close()
+    await inner.close()
+  })
   return { ...observation, url, adminUrl, inner }
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { ticketPath } from '../src/observe/ticket-path.ts'
-import { send } from './http.ts'
+import { open, send } from './http.ts'
 import { asAdmin, observed } from './observed.ts'
 
 interface Document {
@@ -28,6 +28,7 @@ describe('/openapi.json', () => {
       [
         "admin get /admin/channels",
         "admin get /admin/connections",
+        "admin get /admin/live",
         "admin get /admin/maintenance",
         "admin get /admin/window",
         "admin get /debug/sse-state",
@@ -59,7 +60,7 @@ describe('/openapi.json', () => {
     const { paths } = await documentOf(url)
     for (const [path, operations] of Object.entries(paths)) {
       for (const method of methods) {
-        const { status } = await send(url, path.replace('{channel}', '%00'), { method, headers: asAdmin })
+        const { statusCode: status } = await open(url, path.replace('{channel}', '%00'), { method, headers: asAdmin })
         expect([`${method} ${path}`, status === 404, status === 405]).toEqual([
           `${method} ${path}`,
           false,
@@ -82,7 +83,7 @@ describe('/openapi.json', () => {
     const { paths } = await documentOf(url)
     for (const [path, operations] of Object.entries(paths)) {
       for (const [method, { responses }] of Object.entries(operations)) {
-        const { status } = await send(url, path.replace('{channel}', '%00'), {
+        const { statusCode: status } = await open(url, path.replace('{channel}', '%00'), {
           method,
           headers: asAdmin,
           ...(method === 'post' ? { body: '!' } : {}),

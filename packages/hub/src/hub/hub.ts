@@ -82,6 +82,8 @@ export interface Hub {
   channels(options?: ChannelListOptions): Promise<readonly (ChannelWindow & { readonly channel: string })[]>
   /** What this hub has done since it opened. */
   readonly totals: Readonly<Totals>
+  /** What readers are told to wait before they come back, in milliseconds, before chance adds to it. */
+  readonly retryMs: number
   /**
    * Proves that events can be appended and handed out, without an event: the log has written something of its own, and what
    * it holds has arrived here. Rejects with `log-unavailable`.
@@ -365,6 +367,9 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       return session !== undefined
     },
     totals,
+    get retryMs() {
+      return retry.baseMs
+    },
     async probe() {
       await log.probe()
       await live.reached(await log.head())

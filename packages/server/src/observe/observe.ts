@@ -2,6 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Hub } from '@rejoin/hub'
 import type { Announcer } from '../announce/announcer.ts'
 import type { Middleware } from '../middleware.ts'
+import { pageFiles } from '../page-files.ts'
 import { refuse } from '../refusal.ts'
 import { requestTarget } from '../request-target.ts'
 import { adminGuard } from './admin-guard.ts'
@@ -9,6 +10,7 @@ import { adminRoutes, type Revoke } from './admin-routes.ts'
 import { adminTokenCheck } from './admin-token.ts'
 import { healthRoutes } from './health-routes.ts'
 import { hubPaths } from './hub-paths.ts'
+import { createLiveFigures, type LiveFigures } from './live-figures.ts'
 import { createMaintenance } from './maintenance.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { metricsRoute } from './metrics-route.ts'
@@ -49,11 +51,14 @@ export interface Observation {
   rejected(kind: string): void
   /** The hub is about to be drained: from now on it is not ready. */
   stopping(): void
+  /** Ends the streams of those who look on. */
+  close(): Promise<void>
 }
 
 export async function createObservation(options: ObservationOptions): Promise<Observation> {
   const { hub, version, announcer, admin, trustProxy = false } = options
   let metrics: Metrics | undefined
+  let figures: LiveFigures | undefined
   const rejected = (kind: string) => metrics?.rejected(kind)
 
   const maintenance = createMaintenance(() => rejected('maintenance'))
@@ -74,6 +79,8 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
     const administered: Announcer['administered'] = (action) => announcer?.administered(action)
     const revoke: Revoke = (subject, which) => options.revoke?.(subject, which)
     routes.push(...adminRoutes({ hub, maintenance, readiness, revoke, administered }))
+    figures = await createLiveFigures(hub, version)
+    routes.push(figures.route)
   }
   routes.push(openApiRoute(routes, { ...hubPaths(), ...options.paths }, version))
 
@@ -81,6 +88,7 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
   const serving = { trustProxy, failed: hub.failed }
   const onPublicPort = serveRoutes(routes, { ...serving, isAdmin: hasToken ?? (() => false) })
   const onAdminPort = serveRoutes(routes, { ...serving, isAdmin: hasToken ?? (() => true) })
+  const adminPages = pageFiles({ '/': 'dashboard.html', '/dashboard': 'dashboard.html' })
 
   /** Counts the answer once it is over, whoever gives it. */
   function count(request: IncomingMessage, response: ServerResponse): void {
@@ -96,10 +104,13 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
       onPublicPort(request, response, () => maintenance.middleware(request, response, next))
     },
     adminHandler(request, response) {
-      adminGuard(request, response, () => onAdminPort(request, response, () => nothingHere(response)))
+      adminGuard(request, response, () => {
+        onAdminPort(request, response, () => adminPages(request, response, () => nothingHere(response)))
+      })
     },
     rejected,
     stopping: readiness.stopping,
+    close: async () => figures?.close(),
   }
 }
 

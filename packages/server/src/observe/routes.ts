@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { type ErrorCode, RejoinError } from '@rejoin/protocol'
 import type { Middleware } from '../middleware.ts'
 import { refuse, refuseMethod } from '../refusal.ts'
@@ -15,7 +15,7 @@ export interface Route {
   /** Who may use it: everybody, or those who have the admin token or the admin port. */
   readonly open: 'to-all' | 'to-admins'
   readonly doc: OperationDoc
-  handle(call: Call): Result | Promise<Result>
+  handle(call: Call): Result | Promise<Result> | HandOver
 }
 
 export interface Call {
@@ -31,6 +31,11 @@ export interface Result {
   /** Sent as JSON; a string is sent as it is, under `headers`' own `Content-Type`. Left out, there is no body. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Lets another answer, with a stream for one. */
+export interface HandOver {
+  readonly handOver: RequestListener
 }
 
 export interface RoutesOptions {
@@ -73,7 +78,9 @@ export function serveRoutes(routes: readonly Route[], options: RoutesOptions): M
     try {
       const ip = peerAddress(request, options.trustProxy)
       const userAgent = request.headers['user-agent'] ?? null
-      send(response, await route.handle({ query, ip, userAgent, body: () => readJson(request, maxBodyBytes) }))
+      const result = await route.handle({ query, ip, userAgent, body: () => readJson(request, maxBodyBytes) })
+      if ('handOver' in result) result.handOver(request, response)
+      else send(response, result)
     } catch (error) {
       if (response.destroyed) return
       if (error instanceof RejoinError) {

@@ -1,0 +1,48 @@
+/** The admin API, with the token if there is one. */
+export interface Admin {
+  readonly token: string | undefined
+  get<Answer>(path: string): Promise<Answer>
+  post(path: string, body: unknown): Promise<void>
+}
+
+export function createAdmin(token: string | undefined): Admin {
+  const headers: Record<string, string> = token ? { Authorization: `Bearer ${token}` } : {}
+
+  async function ask(path: string, init: RequestInit = {}): Promise<unknown> {
+    const response = await fetch(path, { ...init, headers })
+    if (response.ok) return response.json()
+    const refusal = (await response.json().catch(() => undefined)) as { error?: { message?: string } } | undefined
+    throw new Error(refusal?.error?.message ?? `The server answered ${response.status}.`)
+  }
+
+  return {
+    token,
+    get: <Answer>(path: string) => ask(path) as Promise<Answer>,
+    post: async (path, body) => {
+      await ask(path, { method: 'POST', body: JSON.stringify(body) })
+    },
+  }
+}
+
+// Gone with the tab: a token that can end streams should not outlive the look at them.
+const key = 'rejoin-admin-token'
+
+export function keptToken(): string | undefined {
+  return sessionStorage.getItem(key) ?? undefined
+}
+
+export function keepToken(token: string | undefined): void {
+  if (token) sessionStorage.setItem(key, token)
+  else sessionStorage.removeItem(key)
+}
+
+/** Whether this token, or none, opens the admin API here. */
+export async function isWelcome(token: string | undefined): Promise<boolean> {
+  try {
+    await createAdmin(token).get('/admin/maintenance')
+    return true
+  } catch {
+    // Refused or out of reach: either way the person has to act.
+    return false
+  }
+}

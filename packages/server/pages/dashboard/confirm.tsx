@@ -1,0 +1,48 @@
+import { useEffect, useRef, useState } from 'react'
+
+/** What is about to be done, and to whom. */
+export interface Question {
+  readonly title: string
+  readonly consequence: string
+  readonly answer: string
+  act(): Promise<void>
+}
+
+/** Asks before something is done that readers notice. */
+export function Confirm({ question, close }: { question: Question | null; close(done: boolean): void }) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [failure, setFailure] = useState('')
+
+  useEffect(() => {
+    setFailure('')
+    if (question) dialog.current?.showModal()
+    else dialog.current?.close()
+  }, [question])
+
+  async function act(): Promise<void> {
+    try {
+      await question?.act()
+      close(true)
+    } catch (error) {
+      setFailure((error as Error).message)
+    }
+  }
+
+  return (
+    <dialog ref={dialog} aria-labelledby="question" onClose={() => close(false)}>
+      <h2 id="question">{question?.title}</h2>
+      <p>{question?.consequence}</p>
+      <p className="failure" role="alert">
+        {failure}
+      </p>
+      <div className="answers">
+        <button type="button" onClick={() => close(false)}>
+          Cancel
+        </button>
+        <button type="button" className="danger" onClick={() => void act()}>
+          {question?.answer}
+        </button>
+      </div>
+    </dialog>
+  )
+}

@@ -1,0 +1,93 @@
+import { useState } from 'react'
+import type { Admin } from './admin.ts'
+import type { Question } from './confirm.tsx'
+import { bytes, duration } from './format.ts'
+import { useListing } from './use-listing.ts'
+
+interface Connection {
+  readonly connection: string
+  readonly channels: readonly string[]
+  readonly ip: string | null
+  readonly userAgent: string | null
+  readonly subject: string | null
+  readonly mode: string
+  readonly full: boolean
+  readonly pending: number
+  readonly since: number
+}
+
+export function Connections({ admin, ask }: { admin: Admin; ask(question: Question): void }) {
+  const [channel, setChannel] = useState('')
+  const path = `/admin/connections?limit=20${channel ? `&channel=${encodeURIComponent(channel)}` : ''}`
+  const { answer, reload } = useListing<{ connections: Connection[]; next: string | null }>(admin, path)
+
+  function disconnect(connection: string): void {
+    ask({
+      title: `Disconnect ${connection}?`,
+      consequence:
+        'Its stream ends with close, reason admin. It comes back and misses nothing, unless its rights are gone.',
+      answer: 'Disconnect',
+      async act() {
+        await admin.post('/admin/disconnect', { connection })
+        reload()
+      },
+    })
+  }
+
+  return (
+    <section className="card" aria-labelledby="connections">
+      <div className="title">
+        <h2 id="connections">Connections</h2>
+        <input
+          aria-label="Connections of the channel"
+          placeholder="of the channel…"
+          value={channel}
+          onChange={({ target }) => setChannel(target.value)}
+        />
+      </div>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard */}
+      <section className="rows" tabIndex={0} aria-label="Who is connected">
+        <table>
+          <thead>
+            <tr>
+              <th>reader</th>
+              <th>channels</th>
+              <th>state</th>
+              <th>waits</th>
+              <th>for</th>
+              <th>
+                <span className="unseen">actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {answer?.connections.map((each) => (
+              <tr key={each.connection}>
+                <td className="name">
+                  {each.connection}
+                  <small> {[each.subject, each.ip].filter(Boolean).join(' · ')}</small>
+                </td>
+                <td className="name">{each.channels.join(', ')}</td>
+                <td>{each.full ? 'slow' : each.mode}</td>
+                <td>{bytes(each.pending)}</td>
+                <td>{duration(Math.max(0, Date.now() - each.since))}</td>
+                <td>
+                  <button type="button" onClick={() => disconnect(each.connection)}>
+                    Disconnect<span className="unseen"> {each.connection}</span>
+                  </button>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+      <p className="more">{moreOf(answer)}</p>
+    </section>
+  )
+}
+
+function moreOf(answer: { connections: Connection[]; next: string | null } | null): string {
+  if (!answer) return 'Loading…'
+  if (answer.connections.length === 0) return 'Nobody is connected.'
+  return answer.next === null ? '' : 'The oldest 20 are shown.'
+}

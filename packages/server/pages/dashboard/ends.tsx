@@ -1,0 +1,40 @@
+import type { EndedStream, SlowReader } from './figures.ts'
+import { bytes, duration, time } from './format.ts'
+
+/** Who is slow now, and who has gone, and why. */
+export function Ends({ closes, slowest }: { closes: readonly EndedStream[]; slowest: readonly SlowReader[] }) {
+  return (
+    <section className="card" aria-labelledby="ends">
+      <h2 id="ends">Slow readers</h2>
+      <ul className="slow">
+        {slowest.map(({ connection, channels, ip, pending }) => (
+          <li key={connection}>
+            <b>{bytes(pending)}</b> {connection} <small>{[...channels, ip].filter(Boolean).join(' · ')}</small>
+          </li>
+        ))}
+        {slowest.length === 0 && <li>All readers keep up.</li>}
+      </ul>
+      <h3 id="closes">Latest closes</h3>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard */}
+      <section className="rows short" tabIndex={0} aria-labelledby="closes">
+        <table>
+          <tbody>
+            {closes.map(({ at, connection, channels, reason, durationMs }) => (
+              <tr key={`${connection} ${at}`}>
+                <td>{time(at)}</td>
+                <td>{reason}</td>
+                <td className="name">{channels.join(', ')}</td>
+                <td>after {duration(durationMs)}</td>
+              </tr>
+            ))}
+            {closes.length === 0 && (
+              <tr>
+                <td>No stream has ended.</td>
+              </tr>
+            )}
+          </tbody>
+        </table>
+      </section>
+    </section>
+  )
+}

@@ -1,0 +1,83 @@
+/** One event of `/admin/live`. What is counted is counted since the start of the server. */
+export interface Figures {
+  readonly at: number
+  readonly startedAt: number
+  readonly version: string
+  readonly log: { readonly name: string; readonly durability: string; readonly window: WindowLimits }
+  readonly retryMs: number
+  readonly readers: { readonly live: number; readonly replaying: number; readonly slow: number }
+  readonly pendingBytes: number
+  readonly totals: { readonly events: number; readonly deliveries: number; readonly bytes: number }
+  readonly connects: number
+  readonly rejects: number
+  readonly resumes: Readonly<Record<string, number>>
+  readonly replaySizes: readonly number[]
+  readonly process: { readonly cpuMs: number; readonly rssBytes: number; readonly lateMs: number }
+  readonly slowest: readonly SlowReader[]
+  readonly closes: readonly EndedStream[]
+}
+
+export interface WindowLimits {
+  readonly maxEvents: number
+  readonly maxAgeMs: number
+  readonly maxBytes: number
+}
+
+export interface SlowReader {
+  readonly connection: string
+  readonly channels: readonly string[]
+  readonly ip: string | null
+  readonly pending: number
+}
+
+export interface EndedStream {
+  readonly at: number
+  readonly connection: string
+  readonly channels: readonly string[]
+  readonly ip: string | null
+  readonly reason: string
+  readonly durationMs: number
+}
+
+/** What a count rose by, per second, at each of the seconds; null where there is nothing to compare with. */
+export function ratesOf(history: readonly Figures[], count: (figures: Figures) => number): (number | null)[] {
+  return history.map((figures, index) => {
+    const before = history[index - 1]
+    if (!before || before.startedAt !== figures.startedAt) return null
+    const seconds = (figures.at - before.at) / 1000
+    return seconds > 0 ? (count(figures) - count(before)) / seconds : null
+  })
+}
+
+/** The figures of five minutes before, or the oldest there are of the same start. */
+export function earlier(history: readonly Figures[], index = history.length - 1): Figures | undefined {
+  const last = history[index]
+  if (!last) return undefined
+  for (let at = Math.max(0, index - fiveMinutes); at < index; at++) {
+    const figures = history[at]
+    if (figures?.startedAt === last.startedAt) return figures
+  }
+  return last
+}
+
+const fiveMinutes = 300
+
+/** Returns by what became of them since then, the most frequent first. */
+export function outcomesSince(now: Figures, then: Figures): [outcome: string, count: number][] {
+  const outcomes = Object.keys(now.resumes)
+  const counts = outcomes.map((name): [string, number] => [name, (now.resumes[name] ?? 0) - (then.resumes[name] ?? 0)])
+  return counts.sort(([, one], [, other]) => other - one)
+}
+
+/** Of those who came back, how many had to load again, by the rule of the alert; null when nobody came. */
+export function gapRate(now: Figures, then: Figures): number | null {
+  const counts = outcomesSince(now, then).filter(([outcome]) => outcome !== 'left')
+  const all = counts.reduce((sum, [, count]) => sum + count, 0)
+  const lost = counts.filter(([outcome]) => outcome !== 'replayed' && outcome !== 'forced')
+  return all > 0 ? lost.reduce((sum, [, count]) => sum + count, 0) / all : null
+}
+
+/** From here on the alert is raised. */
+export const gapAlert = 0.02
+
+export const sizeLabels = ['0', '1', '2–10', '11–100', '101–1,000', '1,001–10,000', 'more']

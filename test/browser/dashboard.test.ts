@@ -1,0 +1,172 @@
+import type { Browser, Page } from 'playwright-core'
+import { type Serving, serve } from 'rejoin'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { launchChromium } from './chromium.ts'
+import {
+  desktop,
+  expectNoSidewaysScroll,
+  foreignElements,
+  hostileTexts,
+  openPage,
+  type PageOptions,
+  phone,
+  seriousBarriers,
+  weightOf,
+} from './page-check.ts'
+import { startServer } from './server-process.ts'
+
+const token = 'an-admin-token-of-the-tests'
+let browser: Browser
+let server: Serving
+
+beforeAll(async () => {
+  browser = await launchChromium()
+})
+
+beforeEach(async () => {
+  server = await serve({ port: 0, admin: { token, port: 0 } })
+  return () => server.close({ withinMs: 0 })
+})
+
+afterAll(() => browser.close())
+
+test('a wrong token opens nothing, the right one does, and is kept for as long as the tab', async () => {
+  const page = await openPage(browser, `${server.url}/dashboard`, { mayFail: /admin/ })
+  await signIn(page, 'a-token-that-is-wrong')
+  await page.getByText('That is not the token').waitFor()
+  await signIn(page, token)
+  await figure(page, 'Connections').waitFor()
+  await page.reload()
+  await figure(page, 'Connections').waitFor()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByLabel('Admin token').waitFor()
+})
+
+test('it shows who reads, what is published and what became of returns, as it happens', async () => {
+  const page = await openDashboard()
+  await expect.poll(() => figure(page, 'Connections').textContent(), patience).toBe('0')
+  const first = await fetch(`${server.url}/events/orders/42`)
+  await expect.poll(() => figure(page, 'Connections').textContent(), patience).toBe('1')
+  await first.body?.cancel()
+  const { id } = await server.hub.publish('orders/42', { text: 'one' })
+  await server.hub.publish('orders/42', { text: 'two' })
+  const second = await fetch(`${server.url}/events/orders/42`, { headers: { 'Last-Event-ID': id } })
+  await page.locator('[data-outcome="replayed"]').waitFor()
+  await page.getByText('disconnected').first().waitFor()
+  expect(await figure(page, 'Gap rate').textContent()).toBe('0.0 %')
+  await second.body?.cancel()
+})
+
+test('a channel is declared void, but not before a second look', async () => {
+  const page = await openDashboard()
+  const { id } = await server.hub.publish('orders/42', { text: 'one' })
+  await page.getByLabel('Channels that begin with').fill('orders/')
+  await page.getByRole('button', { name: 'Invalidate orders/42' }).click()
+  await page.getByRole('button', { name: 'Cancel' }).press('Enter')
+  expect((await server.hub.window('orders/42')).events).toBe(1)
+  await page.getByRole('button', { name: 'Invalidate orders/42' }).click()
+  await page.getByRole('button', { name: 'Invalidate', exact: true }).click()
+  await expect.poll(() => toldOf(id), patience).toContain('"reason":"forced"')
+})
+
+test('a reader is disconnected', async () => {
+  const page = await openDashboard()
+  const reader = await fetch(`${server.url}/events/orders/42`)
+  await page.getByLabel('Connections of the channel').fill('orders/42')
+  await page.getByRole('button', { name: /^Disconnect c_/ }).click()
+  await page.getByRole('button', { name: 'Disconnect', exact: true }).click()
+  expect(await reader.text()).toContain('"reason":"admin"')
+})
+
+test('the hub is drained, and the dashboard stays to see it', async () => {
+  const page = await openDashboard()
+  const reader = await fetch(`${server.url}/events/orders/42`)
+  await page.getByRole('button', { name: 'Drain' }).first().click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Drain' }).click()
+  expect(await reader.text()).toContain('"reason":"drain"')
+  await page.getByText('drain', { exact: true }).waitFor()
+})
+
+test('after a kill of the server it says so, and goes on when it is back', async () => {
+  const program = await startServer({ REJOIN_ADMIN_TOKEN: token })
+  const page = await openPage(browser, `${program.url}/dashboard`, { mayFail: /./ })
+  await signIn(page, token)
+  await figure(page, 'Connections').waitFor()
+  await program.kill()
+  await page.locator('header .state[data-state="away"]').waitFor()
+  await program.restart()
+  await page.locator('header .state[data-state="connected"]').waitFor()
+  await fetch(`${program.url}/events/orders/42`)
+  await expect.poll(() => figure(page, 'Connections').textContent(), patience).toBe('1')
+})
+
+test('on the admin port it opens by itself when there is no token', async () => {
+  const other = await serve({ port: 0, admin: { port: 0 } })
+  const page = await openPage(browser, other.adminUrl ?? '', { mayFail: /./ })
+  await figure(page, 'Connections').waitFor()
+  await page.close()
+  await other.close({ withinMs: 0 })
+})
+
+test('hostile names are shown as text', async () => {
+  const page = await openDashboard()
+  for (const text of hostileTexts) {
+    const channel = `x/${text}`
+    const isTaken = await server.hub.publish(channel, { text }).then(
+      () => true,
+      () => false,
+    )
+    const reader = await fetch(`${server.url}/events/x?channel=${encodeURIComponent(channel)}`, {
+      headers: { 'user-agent': text.replaceAll(/[^ -~]/g, '') },
+    })
+    await reader.body?.cancel()
+    if (!isTaken) continue
+    await page.getByLabel('Channels that begin with').fill(channel)
+    await page.getByRole('cell', { name: channel, exact: true }).first().waitFor()
+  }
+  expect(await foreignElements(page)).toBe(0)
+})
+
+describe.each([
+  ['a phone', phone],
+  ['a desk', desktop],
+])('on %s', (_name, viewport) => {
+  test.each(['light', 'dark'] as const)('it fits, and nobody is kept out of it (%s)', async (colorScheme) => {
+    await server.hub.publish('orders/42', { text: 'one' })
+    const page = await openDashboard({ viewport, colorScheme })
+    await page.getByRole('cell', { name: 'orders/42', exact: true }).waitFor()
+    await expectNoSidewaysScroll(page)
+    expect(await seriousBarriers(page)).toEqual([])
+  })
+})
+
+test('it weighs at most 300 KB', () => {
+  expect(weightOf('dashboard')).toBeLessThan(300_000)
+})
+
+const patience = { timeout: 20_000 }
+
+async function openDashboard(options: PageOptions = {}): Promise<Page> {
+  const page = await openPage(browser, `${server.url}/dashboard`, { mayFail: /admin/, ...options })
+  await signIn(page, token)
+  await figure(page, 'Connections').waitFor()
+  return page
+}
+
+async function signIn(page: Page, secret: string): Promise<void> {
+  await page.getByLabel('Admin token').fill(secret)
+  await page.getByLabel('Admin token').press('Enter')
+}
+
+function figure(page: Page, name: string) {
+  return page.locator(`[data-figure="${name}"]`)
+}
+
+/** What a reader is told that comes back with this id. */
+async function toldOf(id: string): Promise<string> {
+  const { body } = await fetch(`${server.url}/events/orders/42`, { headers: { 'Last-Event-ID': id } })
+  const reader = body?.pipeThrough(new TextDecoderStream()).getReader()
+  const { value = '' } = (await reader?.read()) ?? {}
+  await reader?.cancel()
+  return value
+}

@@ -31,7 +31,7 @@ export function Chart({ title, times, series, show }: ChartProps) {
         ...{ width: element.clientWidth, height, legend: { show: false }, cursor: { show: false } },
         scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] } },
         axes: [
-          { ...axis, space: 70, values: (_plot, values) => values.map((value) => time(1000 * value)) },
+          { ...axis, size: 28, space: 70, values: (_plot, values) => values.map((value) => time(1000 * value)) },
           { ...axis, size: 54, incrs, values: (_plot, values) => values.map((value) => latest.current(value)) },
         ],
         series: [{}, ...series.map(({ color }) => ({ stroke: style.getPropertyValue(color), width: 2, points }))],

@@ -102,7 +102,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
   function newChannel(trimmedThrough: Position): ChannelState {
     const number = state.nextChannel
     state.nextChannel += 1
-    const held = { events: 0, bytes: 0, oldestAt: 0, emptySince: trimming.now }
+    const held = { events: 0, bytes: 0, oldestAt: trimming.now, emptySince: trimming.now }
     return { number, newest: origin, trimmedThrough, invalidatedThrough: origin, ...held }
   }
 

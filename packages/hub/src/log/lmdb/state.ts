@@ -106,16 +106,17 @@ export function openChannelState(key: Uint8Array, sealed: Buffer): ChannelState 
   const newest = reader.position()
   const trimmedThrough = flags & 1 ? newest : reader.position()
   const invalidatedThrough = flags & 2 ? origin : reader.position()
-  const held =
-    flags & 4
-      ? { events: 0, bytes: 0, oldestAt: 0, emptySince: reader.number() }
-      : { events: reader.number(), bytes: reader.number(), oldestAt: reader.number(), emptySince: 0 }
-  const state = { number, newest, trimmedThrough, invalidatedThrough, ...held }
-  return {
-    ...state,
-    ...(flags & 8 ? { ended: reader.position() } : {}),
-    ...(flags & 16 ? { retained: { keys: reader.number(), bytes: reader.number() } } : {}),
-  }
+  const isEmpty = (flags & 4) !== 0
+  const events = isEmpty ? 0 : reader.number()
+  const bytes = isEmpty ? 0 : reader.number()
+  const since = reader.number()
+  // One literal, in which times are times whether or not they say something: a field that is now a small number and now a
+  // large one makes two kinds of object of it, and V8 then gives up optimising the loop that every event goes through.
+  const held = { events, bytes, oldestAt: since, emptySince: since }
+  const state: ChannelState = { number, newest, trimmedThrough, invalidatedThrough, ...held }
+  if (flags & 8) state.ended = reader.position()
+  if (flags & 16) state.retained = { keys: reader.number(), bytes: reader.number() }
+  return state
 }
 
 const writer = new ByteWriter()

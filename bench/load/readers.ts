@@ -9,6 +9,8 @@ export interface ReadersOptions {
   readonly count: number
   /** What each asks for; `{n}` stands for the reader's number. */
   readonly path: string
+  /** Their numbers start again after that many. */
+  readonly numbers?: number
 }
 
 /** Connections that read an event stream, on raw sockets: an HTTP client would cost more than what it measures. */
@@ -47,7 +49,7 @@ export async function openReaders(options: ReadersOptions): Promise<Readers> {
       const reader = { frames, socket: undefined as unknown as Socket }
       readers.push(reader)
       await new Promise<void>((resolve, reject) => {
-        reader.socket = connectReader(options, number, buffer, {
+        reader.socket = connectReader(options, number % (options.numbers ?? options.count), buffer, {
           onBytes: (length) => countFrames(frames, stride, buffer, length),
           onAnswer: resolve,
           onEnd(error) {

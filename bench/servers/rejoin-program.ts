@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Serving, serve as serveProgram } from 'rejoin'
-import { programToken } from './program-token.ts'
+import { programAdminToken, programToken } from './program-token.ts'
 import { serve } from './serve.ts'
 
 let serving: Serving
@@ -11,7 +11,7 @@ serve({
     serving = await serveProgram({
       port: 0,
       access: { keys: [{ name: 'bench', sha256, publish: ['*'] }], anonymous: { subscribe: ['*'] } },
-      admin: { token: 'the-token-of-the-admin-of-this-bench' },
+      admin: { token: programAdminToken },
       // On, and too high to be met: counted for every request all the same.
       limits: {
         ...{ maxConnections: 1e6, maxPerIp: 1e6, maxPerSubject: 1e6, maxOpensPer10s: 1e6 },

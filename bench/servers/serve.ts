@@ -26,6 +26,8 @@ export interface Publishing {
   readonly eventBytes: number
   /** After this many events on the shared channel, one goes to a reader's own channel, to each reader in turn. */
   readonly ownEvery?: number
+  /** All go to that many channels in turn, `turn/0` and on, and none to the shared one. */
+  readonly channels?: number
   readonly readers: number
 }
 
@@ -50,10 +52,10 @@ function serverCommands({ handler, publish, listen }: Served) {
         server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port))
       })
     },
-    publish({ perSecond, eventBytes, ownEvery, readers }: Publishing): void {
+    publish({ perSecond, eventBytes, ownEvery, channels, readers }: Publishing): void {
       let published = 0
       pace = keepPace(perSecond, (due) => {
-        publish('shared', stampedEvent(eventBytes, due))
+        publish(channels ? `turn/${published % channels}` : 'shared', stampedEvent(eventBytes, due))
         published += 1
         if (ownEvery && published % ownEvery === 0) {
           publish(`own/${(published / ownEvery) % readers}`, stampedEvent(eventBytes, due))

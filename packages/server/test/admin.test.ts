@@ -133,14 +133,18 @@ describe('looking', () => {
       connections: [{ subject: 'alice', channels: ['demo'], mode: 'live', userAgent: 'test/1', ip: '127.0.0.1' }],
     })
     const rest = (await admin(url, `/admin/connections?limit=2&after=${first.next}`)).body
-    expect(rest).toMatchObject({ connections: [{}, {}], next: null })
+    expect(rest).toMatchObject({ connections: [{}, {}], total: 3, next: null })
     const ofAlice = (await admin(url, '/admin/connections?subject=alice')).body
     expect(ofAlice).toMatchObject({ connections: [{ subject: 'alice' }, { subject: 'alice' }], next: null })
-    expect((await admin(url, '/admin/connections?channel=other')).body).toEqual({ connections: [], next: null })
+    expect((await admin(url, '/admin/connections?channel=other')).body).toEqual({
+      connections: [],
+      total: 0,
+      next: null,
+    })
     for (const stream of streams) stream.destroy()
     await expect
       .poll(async () => (await admin(url, '/admin/connections')).body)
-      .toEqual({ connections: [], next: null })
+      .toEqual({ connections: [], total: 0, next: null })
   })
 
   test.each([

@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import type { Admin } from './admin.ts'
 import type { Question } from './confirm.tsx'
-import { bytes, duration } from './format.ts'
+import { bytes, count, duration } from './format.ts'
 import { useListing } from './use-listing.ts'
 
 interface Connection {
@@ -19,7 +19,7 @@ interface Connection {
 export function Connections({ admin, ask }: { admin: Admin; ask(question: Question): void }) {
   const [channel, setChannel] = useState('')
   const path = `/admin/connections?limit=20${channel ? `&channel=${encodeURIComponent(channel)}` : ''}`
-  const { answer, reload } = useListing<{ connections: Connection[]; next: string | null }>(admin, path)
+  const { answer, reload } = useListing<Page>(admin, path)
 
   function disconnect(connection: string): void {
     ask({
@@ -86,8 +86,14 @@ export function Connections({ admin, ask }: { admin: Admin; ask(question: Questi
   )
 }
 
-function moreOf(answer: { connections: Connection[]; next: string | null } | null): string {
-  if (!answer) return 'Loading…'
-  if (answer.connections.length === 0) return 'Nobody is connected.'
-  return answer.next === null ? '' : 'The oldest 20 are shown.'
+interface Page {
+  readonly connections: readonly Connection[]
+  readonly total: number
+}
+
+function moreOf(page: Page | null): string {
+  if (!page) return 'Loading…'
+  if (page.total === 0) return 'Nobody is connected.'
+  const shown = page.connections.length
+  return shown < page.total ? `The oldest ${shown} of ${count(page.total)} are shown.` : ''
 }

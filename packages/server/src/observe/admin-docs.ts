@@ -71,6 +71,7 @@ export const connections: OperationDoc = {
         },
       },
     },
+    total: { ...count, description: 'Of all pages.' },
     next: id,
   }),
 }

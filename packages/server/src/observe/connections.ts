@@ -3,15 +3,25 @@ import type { CloseReason } from '@rejoin/protocol'
 
 /** A page of those who are connected, oldest first, and where the next one begins; null when this is the last. */
 export function listConnections(hub: Pick<Hub, 'connections'>, options: ListOptions): ConnectionPage {
-  const { after, limit, subject, channel } = options
-  const isMeant = (each: Connection) =>
-    placeOf(each) > after &&
-    (subject === undefined || each.subject === subject) &&
-    (channel === undefined || each.channels.includes(channel))
-  const meant = [...hub.connections()].filter(isMeant).sort((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1))
-  const connections = meant.slice(0, limit)
+  const { limit, subject, channel } = options
+  const after = readPlace(options.after)
+  // The oldest so far, and one more, in order. A dashboard asks for the first few of ten thousand every three seconds:
+  // sorting them all took 3 % of a core (`bench/dashboard`, Node 20).
+  const oldest: Connection[] = []
+  let total = 0
+  for (const each of hub.connections()) {
+    if (subject !== undefined && each.subject !== subject) continue
+    if (channel !== undefined && !each.channels.includes(channel)) continue
+    total += 1
+    if (after && !isOlder(after, each)) continue
+    const youngest = oldest[limit]
+    if (youngest && !isOlder(each, youngest)) continue
+    oldest.splice(oldest.findLastIndex((other) => isOlder(other, each)) + 1, 0, each)
+    if (oldest.length > limit + 1) oldest.pop()
+  }
+  const connections = oldest.slice(0, limit)
   const last = connections.at(-1)
-  return { connections, next: last && meant.length > limit ? placeOf(last) : null }
+  return { connections, total, next: last && oldest.length > limit ? placeOf(last) : null }
 }
 
 export interface ListOptions {
@@ -25,12 +35,25 @@ export interface ListOptions {
 
 export interface ConnectionPage {
   readonly connections: readonly Connection[]
+  /** Of all pages. */
+  readonly total: number
   readonly next: string | null
 }
 
+type Place = Pick<Connection, 'since' | 'connection'>
+
 /** Names of connections are random, so they alone say nothing of an order. */
-function placeOf({ since, connection }: Connection): string {
-  return `${String(since).padStart(15, '0')}-${connection}`
+function isOlder(one: Place, other: Place): boolean {
+  return one.since === other.since ? one.connection < other.connection : one.since < other.since
+}
+
+function placeOf({ since, connection }: Place): string {
+  return `${since}-${connection}`
+}
+
+function readPlace(text: string): Place | undefined {
+  const [, since, connection] = /^(\d+)-(.+)$/.exec(text) ?? []
+  return since === undefined || connection === undefined ? undefined : { since: Number(since), connection }
 }
 
 /** Ends all connections, spread evenly, so that those who return are spread as well. */

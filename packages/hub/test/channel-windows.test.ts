@@ -33,6 +33,21 @@ describe.each([
     await hub.close()
   })
 
+  test('tell which window that is', async () => {
+    const { hub } = await openHub({ log: log() })
+    await publish(hub, 'prices/fx/eur', 1)
+    await publish(hub, 'prices/x', 1)
+    const listed = (await hub.channels()).map(({ channel, limits }) => [channel, limits.maxEvents, limits.maxAgeMs])
+    const { maxAgeMs } = hub.log.window
+    expect(listed).toEqual([
+      ['prices/fx/eur', 4, maxAgeMs],
+      ['prices/x', 2, 60_000],
+    ])
+    expect((await hub.window('prices/*')).limits).toMatchObject({ maxEvents: 2, maxAgeMs: 60_000 })
+    expect((await hub.window('orders')).limits).toEqual(hub.log.window)
+    await hub.close()
+  })
+
   test('age by their own window', async () => {
     const { hub, environment } = await openHub({ log: log() })
     await publish(hub, 'prices/x', 1)

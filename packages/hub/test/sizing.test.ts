@@ -12,7 +12,7 @@ describe('a hub that watches its window', () => {
   const reader = { connection: 'c_1', ip: null, userAgent: null, subject: null, requested: 'id' }
   const orders = ['orders/42']
 
-  function watch({ eventsPerSecond = 5, maxEvents = 500, maxAgeMs = 3_600_000 } = {}) {
+  function watch({ eventsPerSecond = 5, maxEvents = 500, maxAgeMs = 3_600_000, own = maxEvents } = {}) {
     const environment = createVirtualEnvironment()
     const observers = createObservers()
     const told: HubObservations['window'][] = []
@@ -24,6 +24,7 @@ describe('a hub that watches its window', () => {
     })
     const log = {
       window: { maxEvents, maxAgeMs, maxBytes: 1_000_000 },
+      windowOf: () => ({ maxEvents: own, maxAgeMs, maxBytes: 1_000_000 }),
       windows: async (channels: readonly string[]) => channels.map(held),
     }
     const stop = watchWindow({ log, observers, environment })
@@ -50,6 +51,17 @@ describe('a hub that watches its window', () => {
     come(60_000, 50)
     await environment.advance(600_000)
     expect(told).toEqual([])
+  })
+
+  test('judges a channel by the window of its own name or pattern, where it has one', async () => {
+    const larger = watch({ own: 600 })
+    larger.come(60_000, 50)
+    await larger.environment.advance(600_000)
+    expect(larger.told).toEqual([])
+    const smaller = watch({ maxEvents: 600, own: 100 })
+    smaller.come(60_000, 50)
+    await smaller.environment.advance(600_000)
+    expect(smaller.told).toMatchObject([{ has: { maxEvents: 100 }, needs: { maxEvents: 600 } }])
   })
 
   test('counts the absences that ended in a gap', async () => {

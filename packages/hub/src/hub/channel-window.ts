@@ -1,5 +1,5 @@
 import type { Position } from '@rejoin/protocol'
-import type { Window } from '../log/contract.ts'
+import type { Log, Window, WindowOptions } from '../log/contract.ts'
 
 export interface ChannelWindow {
   readonly events: number
@@ -12,16 +12,25 @@ export interface ChannelWindow {
   readonly newestAt: number | null
   /** Whether it has ended. */
   readonly ended: boolean
+  /** What it may hold; of a pattern, what its channels may that have no narrower window of their own. */
+  readonly limits: Readonly<Required<WindowOptions>>
 }
 
 /** A window of the log, with ids in the place of positions. */
-export function shownWindow(window: Window, idOf: (position: Position) => string): ChannelWindow {
-  const { events, bytes, oldest, newest, ended } = window
+export function shownWindow(window: Window, idOf: (position: Position) => string, log: Limited): ChannelWindow {
+  const { channel, events, bytes, oldest, newest, ended } = window
   const ids = { oldest: oldest ? idOf(oldest) : null, newest: newest ? idOf(newest) : null }
   // A counter clock tells no time.
   const times = { oldestAt: oldest?.ms || null, newestAt: newest?.ms || null }
-  return { events, bytes, ...ids, ...times, ended: ended !== undefined }
+  return { events, bytes, ...ids, ...times, ended: ended !== undefined, limits: limitsOf(log, channel) }
 }
+
+/** The window that holds for a channel or pattern. */
+export function limitsOf(log: Limited, name: string): Readonly<Required<WindowOptions>> {
+  return log.windowOf?.(name) ?? log.window
+}
+
+type Limited = Pick<Log, 'window' | 'windowOf'>
 
 export interface ChannelListOptions {
   /**

@@ -349,11 +349,11 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     readers: (channel) => readership.of(checkChannel(channel)),
     async window(channel) {
       const [held] = await log.windows([checkName(channel)])
-      return shownWindow(held as Window, idOf)
+      return shownWindow(held as Window, idOf, log)
     },
     async channels({ prefix = '', after = '', limit = 100 } = {}) {
       const windows = await log.channels({ prefix, after, limit: Math.min(limit, maxListed) })
-      return windows.map((window) => ({ channel: window.channel, ...shownWindow(window, idOf) }))
+      return windows.map((window) => ({ channel: window.channel, ...shownWindow(window, idOf, log) }))
     },
     *connections() {
       for (const { connection, reader, subscription, mode, full, pending, since } of sessions) {

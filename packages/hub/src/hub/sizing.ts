@@ -1,6 +1,7 @@
 import type { Position } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../environment.ts'
 import type { Log, Window } from '../log/contract.ts'
+import { limitsOf } from './channel-window.ts'
 import type { Observers } from './observation.ts'
 
 /** What a window needs so that readers who are away for so long miss nothing: twice that absence, at this rate. */
@@ -64,9 +65,9 @@ export function watchWindow({ log, observers, environment }: WatchOptions): () =
   function tellIfSmall(held: Window, absenceMs: number): void {
     const eventsPerSecond = rateOf(held)
     const need = recommendWindow({ absenceMs, eventsPerSecond })
-    const { maxEvents, maxAgeMs } = log.window
-    if (need.maxEvents <= maxEvents && need.maxAgeMs <= maxAgeMs) return
     const { channel } = held
+    const { maxEvents, maxAgeMs } = limitsOf(log, channel)
+    if (need.maxEvents <= maxEvents && need.maxAgeMs <= maxAgeMs) return
     observers.tell('window', { channel, absenceMs, eventsPerSecond, has: { maxEvents, maxAgeMs }, needs: need })
   }
 
@@ -81,7 +82,7 @@ export function watchWindow({ log, observers, environment }: WatchOptions): () =
 }
 
 export interface WatchOptions {
-  readonly log: Pick<Log, 'window' | 'windows'>
+  readonly log: Pick<Log, 'window' | 'windowOf' | 'windows'>
   readonly observers: Observers
   readonly environment: Environment
 }

@@ -20,6 +20,11 @@ export interface Log {
   readonly durability: 'memory' | 'os' | 'disk' | 'replicated'
   /** What each channel holds for readers that come back. */
   readonly window: Readonly<Required<WindowOptions>>
+  /**
+   * What a channel or the channels of a pattern hold, where some have windows of their own. Without it operators are told of
+   * `window` for all of them. Absent for a log in which that is so.
+   */
+  windowOf?(name: string): Readonly<Required<WindowOptions>>
   /** How positions are written as ids. Fixed for an event once it is appended: one event has one id for ever. */
   readonly formats: IdFormats
   /**

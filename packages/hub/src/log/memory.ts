@@ -178,6 +178,10 @@ class MemoryLog implements Log {
     return inOnePiece(names.flatMap((name) => this.#under(name).flatMap(([, ring]) => [...ring.retained()])))
   }
 
+  windowOf(name: string): Required<WindowOptions> {
+    return this.#windows.of(name)
+  }
+
   async channels({ prefix, after, limit }: ChannelPage): Promise<readonly Window[]> {
     this.#assertOpen()
     const names = [...this.#channels.keys()].filter((name) => name.startsWith(prefix) && name > after)

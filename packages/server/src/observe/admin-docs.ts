@@ -16,6 +16,10 @@ const windowFields = {
   oldestAt: time,
   newestAt: time,
   ended: { type: 'boolean' },
+  limits: {
+    ...{ type: 'object', properties: { maxEvents: count, maxAgeMs: count, maxBytes: count } },
+    description: 'What it may hold: the window of its own name, of the narrowest pattern over it, or that of the log.',
+  },
 }
 
 function query(name: string, description: string, schema: Schema = text): ParameterDoc {

@@ -21,11 +21,9 @@ export function watchWindowAge(hub: Pick<Hub, 'on' | 'window' | 'log'>, now: () 
     const names = [...new Set([...latest, ...before])].slice(0, sampleSize)
     if (latest.size > 0) before = latest
     latest = new Set()
-    const { maxAgeMs } = hub.log.window
     try {
       const windows = await Promise.all(names.map((name) => hub.window(name)))
-      const ages = windows.filter((window) => isFull(window, hub.log.window)).map((window) => ageOf(window, now()))
-      return Math.min(maxAgeMs, ...ages)
+      return names.length === 0 ? hub.log.window.maxAgeMs : Math.min(...windows.map((window) => bridged(window, now())))
     } catch {
       // Whoever asks for readiness learns of it; a metric can only be missing.
       return Number.NaN
@@ -38,8 +36,13 @@ const sampleSize = 100
 // A window of bytes is never filled to the last one.
 const nearlyFull = 0.9
 
-function isFull({ events, bytes }: ChannelWindow, { maxEvents, maxBytes }: Hub['log']['window']): boolean {
-  return events >= maxEvents || bytes >= nearlyFull * maxBytes
+function bridged(window: ChannelWindow, now: number): number {
+  const { maxAgeMs } = window.limits
+  return isFull(window) ? Math.min(maxAgeMs, ageOf(window, now)) : maxAgeMs
+}
+
+function isFull({ events, bytes, limits }: ChannelWindow): boolean {
+  return events >= limits.maxEvents || bytes >= nearlyFull * limits.maxBytes
 }
 
 function ageOf({ oldestAt }: ChannelWindow, now: number): number {

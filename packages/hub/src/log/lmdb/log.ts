@@ -329,6 +329,10 @@ class LmdbLog implements Log {
     return { channel, events, bytes, trimmedThrough, newest, ...(oldest ? { oldest } : {}), ...ended }
   }
 
+  windowOf(name: string): Required<WindowOptions> {
+    return this.#windows.of(name)
+  }
+
   async channels({ prefix, after, limit }: ChannelPage): Promise<readonly Window[]> {
     this.#assertOpen()
     const { store } = this.#opened

@@ -34,7 +34,7 @@ import { channelEnded } from '../ended.ts'
 import type { IdempotencyOptions, Once } from '../idempotency.ts'
 import { idsOf } from '../ids-of.ts'
 import { tooMuch } from '../retained.ts'
-import { type ChannelWindows, createWindows, sumWindows, windowOf } from '../window.ts'
+import { type ChannelWindows, createWindows, sumWindows, type Windows, windowOf } from '../window.ts'
 import { createAppends } from './appends.ts'
 import { parseBranches } from './branches.ts'
 import { noAofWarning, type ServerFacts } from './checks.ts'
@@ -166,7 +166,7 @@ export function redisLog(client: RedisClient, options: RedisLogOptions = {}): Lo
         state.see(parsePlace(head[0] as string))
         const durability = await durabilityOf(link)
         const sweep = (ask: Ask) => startSweep(ask, environment, windows.shortestAgeMs)
-        return new RedisLog({ link, state, settings, formats, durability, now, sweep })
+        return new RedisLog({ link, state, settings, windows, formats, durability, now, sweep })
       } catch (error) {
         link.close()
         throw error
@@ -179,6 +179,7 @@ interface Parts {
   readonly link: Link
   readonly state: KnownState
   readonly settings: ScriptSettings
+  readonly windows: Windows
   readonly formats: IdFormats
   readonly durability: 'memory' | 'os' | 'disk'
   now(): string
@@ -194,6 +195,7 @@ class RedisLog implements Log {
   readonly #link: Link
   readonly #state: KnownState
   readonly #settings: ScriptSettings
+  readonly #windows: Windows
   readonly #now: () => string
   readonly #stopSweep: Cancel
   readonly #tails = new Set<Tail>()
@@ -204,10 +206,11 @@ class RedisLog implements Log {
   #heardAt = performance.now()
   #closed = false
 
-  constructor({ link, state, settings, formats, durability, now, sweep }: Parts) {
+  constructor({ link, state, settings, windows, formats, durability, now, sweep }: Parts) {
     this.#link = link
     this.#state = state
     this.#settings = settings
+    this.#windows = windows
     this.#now = now
     this.durability = durability
     this.window = settings.window
@@ -328,6 +331,10 @@ class RedisLog implements Log {
     this.#assertOpen()
     const { channels } = await registryPage(this.#ask, prefix, after, Math.max(1, Math.min(limit, mostListed)))
     return channels.map((channel) => this.#windowOf(channel))
+  }
+
+  windowOf(name: string): Required<WindowOptions> {
+    return this.#windows.of(name)
   }
 
   tailSilenceMs(): number {

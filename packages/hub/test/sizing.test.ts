@@ -12,7 +12,7 @@ describe('a hub that watches its window', () => {
   const reader = { connection: 'c_1', ip: null, userAgent: null, subject: null, requested: 'id' }
   const orders = ['orders/42']
 
-  function watch({ eventsPerSecond = 5, maxEvents = 500, maxAgeMs = 3_600_000, own = maxEvents } = {}) {
+  function watch({ eventsPerSecond = 5, maxEvents = 500, maxAgeMs = 3_600_000, own = 0 } = {}) {
     const environment = createVirtualEnvironment()
     const observers = createObservers()
     const told: HubObservations['window'][] = []
@@ -24,7 +24,7 @@ describe('a hub that watches its window', () => {
     })
     const log = {
       window: { maxEvents, maxAgeMs, maxBytes: 1_000_000 },
-      windowOf: () => ({ maxEvents: own, maxAgeMs, maxBytes: 1_000_000 }),
+      windowOf: () => ({ maxEvents: own || maxEvents, maxAgeMs, maxBytes: 1_000_000 }),
       windows: async (channels: readonly string[]) => channels.map(held),
     }
     const stop = watchWindow({ log, observers, environment })

@@ -1,5 +1,6 @@
 import { memoryLog } from '@rejoin/hub/memory'
 import { describe, expect, test } from 'vitest'
+import { emptiedLog } from './emptied-log.ts'
 import { publish } from './publishing.ts'
 import { openHub, parse } from './recorder.ts'
 
@@ -280,5 +281,34 @@ describe('what is gone is announced', () => {
     const reader = after.connect('a', { cursor: id as string })
     await after.environment.settle()
     expect(JSON.parse(reader.events[1]?.data ?? '')).toMatchObject({ reason: 'epoch', requested: id })
+  })
+
+  test('who comes while the hub has yet to hear from its log that everything is lost is told once, from the new branch', async () => {
+    const log = emptiedLog()
+    const { hub, environment, connect } = await openHub({ log: log.source })
+    const [id] = await publish(hub, 'a', 1)
+    await log.empty()
+    const reader = connect('a', { cursor: id as string })
+    await environment.settle()
+    expect(reader.events).toEqual([])
+    log.tell()
+    await environment.settle()
+    expect(reader.events.map(({ type }) => type)).toEqual(['hello', 'sync-required'])
+    const back = connect('a', { cursor: reader.lastId })
+    await environment.settle()
+    expect(JSON.parse(back.events[0]?.data ?? '')).toMatchObject({ resumed: true })
+  })
+
+  test('who comes when the hub does not hear of it for long is sent elsewhere, with the place it has', async () => {
+    const log = emptiedLog()
+    const { hub, environment, connect } = await openHub({ log: log.source })
+    const [id] = await publish(hub, 'a', 1)
+    await log.empty()
+    const reader = connect('a', { cursor: id as string })
+    await environment.advance(11_000)
+    expect(reader.events.map(({ type, data }) => [type, JSON.parse(data).reason])).toEqual([
+      ['close', 'log-unavailable'],
+    ])
+    expect(reader.lastId).toBe('')
   })
 })

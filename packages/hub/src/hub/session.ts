@@ -1,4 +1,5 @@
 import {
+  type Branch,
   type CloseReason,
   comparePositions,
   encodeCheckpoint,
@@ -220,7 +221,7 @@ class ReaderSession implements Session, Stalled {
       return
     }
     if (isAfter(this.#cursor, this.#context.live.head)) {
-      this.#goOnAfter(this.#waitForTail())
+      this.#goOnAfter(this.#waitForTail(this.#cursor))
       return
     }
     const { ends } = this.#context
@@ -254,10 +255,10 @@ class ReaderSession implements Session, Stalled {
   }
 
   /** A log that has trimmed past what this hub's tail has brought leaves the reader ahead of the hub for a moment. */
-  async #waitForTail(): Promise<void> {
+  async #waitForTail(position: Position): Promise<void> {
     const { environment, live } = this.#context
     const stopWaiting = environment.after(judgeTimeoutMs, () => this.end('log-unavailable'))
-    await live.reached(this.#cursor)
+    await live.reached(position)
     stopWaiting()
   }
 
@@ -383,6 +384,12 @@ class ReaderSession implements Session, Stalled {
   async #announceGap(reason: GapReason, lost: readonly string[], from: string, wholeAfter: Position): Promise<void> {
     const { observers, snapshots, log, live, idOf } = this.#context
     const { channels } = this.subscription
+    if (isLost(log.history, live.head)) {
+      // A branch has opened that the tail has yet to bring. Sent on from the head of now, the reader would stand on what
+      // is lost, and be told of the same loss once more when the tail is there.
+      await this.#waitForTail((log.history.at(-1) as Branch).first)
+      if (this.mode !== 'replaying') return
+    }
     if (!this.#greeted) this.push(shareBytes([this.#hello({ resumed: false })]))
     this.#replayed = undefined
     const absenceMs = reason === 'expired' ? this.#ageOf(this.#cursor) : null

@@ -1,9 +1,11 @@
+import { redisLog } from '@rejoin/hub/redis'
 import { createRandom } from '@rejoin/hub/testing'
-import { isAfter, origin, sequence, snowflake } from '@rejoin/protocol'
+import { isAfter, isLost, origin, sequence, snowflake } from '@rejoin/protocol'
+import { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
 import { type FaultProxy, openFaultProxy } from '../faults/fault-proxy.ts'
 import { type RedisServer, type RedisServerOptions, replicated, startRedis } from '../faults/redis-server.ts'
-import { type OpenedLog, openRedisLog, operate } from './redis/opened-log.ts'
+import { environment, type OpenedLog, openRedisLog, operate } from './redis/opened-log.ts'
 
 test('a publish fails at once while Redis is away, and goes through when it is back, without anybody doing anything', async () => {
   const server = await redis(flushing)
@@ -100,6 +102,39 @@ test.each(['FLUSHALL', 'an empty restart'])('after %s, ids from before are told 
   expect([await late.judge(id), await late.judge(one.idOf(next!))]).toEqual(['epoch', 'ok'])
   expect((await late.read(['a'], origin)).data).toEqual(['3'])
 })
+
+test.each([
+  ['numbers that only count', { codec: sequence() }, 0],
+  ['a clock that stands still', { clock: 'hub' }, 0],
+  ['a clock that was set back', { clock: 'hub' }, -60_000],
+] as const)(
+  'after FLUSHALL with %s, also a hub that had seen more than the one that noticed it tells its readers',
+  async (_, options, stepMs) => {
+    const server = await redis()
+    const ahead = await openRedisLog(server.port, options)
+    let stoppedAt: number | undefined
+    // Without a tail: it knows what it was told when it opened the log.
+    const client = new Redis({ port: server.port, lazyConnect: true })
+    const behind = await redisLog(client, options).open({ ...environment, now: () => stoppedAt ?? Date.now() })
+    onTestFinished(() => behind.close())
+    const [seen] = (await ahead.publish('a', ...Array.from({ length: 10 }, String))).slice(-1)
+    await ahead.reached(seen!)
+    stoppedAt = seen!.ms + stepMs
+    await operate(server.port, 'FLUSHALL')
+    const texts = Array.from({ length: 50 }, (_, count) => `later ${count}`)
+    const entries = texts.map((data) => ({ channel: 'a', type: 'message', data }))
+    const { places } = await behind.append(entries, { token: 'later' })
+    await ahead.reached(places.at(-1)!.position)
+    expect(isLost(ahead.log.history, seen!)).toBe(true)
+    expect(isAfter(places[0]!.position, seen!)).toBe(true)
+    expect(
+      ahead
+        .events()
+        .slice(-50)
+        .map(({ data }) => data),
+    ).toEqual(texts)
+  },
+)
 
 test('a replica promoted without the newest events opens a branch: who saw them is told, all others go on', async () => {
   const master = await redis({ settings: { 'repl-diskless-sync-delay': 0 } })

@@ -57,7 +57,7 @@ export async function openLogOf(client: RedisClient, options: RedisLogOptions = 
   }
 }
 
-const environment: Environment = {
+export const environment: Environment = {
   now: Date.now,
   random: Math.random,
   after(delayMs, task) {

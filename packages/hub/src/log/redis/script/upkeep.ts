@@ -24,6 +24,17 @@ end
 -- ARGV: history
 steps.history = branches
 
+-- Where a branch begins: behind every place that any hub has seen, of which the caller knows only its own. Places are not
+-- ahead of the clock, so the next millisecond will do. A clock that is behind them, as that of another machine may be, tells
+-- nothing, and a counter has none: then it is further than others can have come while this hub did not hear of it.
+local function beginning(floor, now)
+  local ms, seq = split(floor)
+  if not hybrid then return text(0, math.min(seq + 100000, maxSeq)) end
+  now = math.max(now, minMs)
+  if now > ms then return text(now + 1, 0) end
+  return text(ms + 10000, 0)
+end
+
 -- A log where there is none. What an earlier one left behind, by the hand that removed its state, belongs to no branch.
 -- ARGV: create, now, epoch, ids, floor
 steps.create = function()
@@ -31,14 +42,8 @@ steps.create = function()
   for _, name in ipairs(redis.call('ZRANGE', namesKey, 0, -1)) do redis.call('UNLINK', streamOf(name), retainedOf(name)) end
   redis.call('UNLINK', feedKey, channelsKey, namesKey, keyedKey, onceKey, onceOrderKey, branchesKey)
   local now, floor = clock(ARGV[2]), ARGV[5]
-  local first
-  if floor ~= '' then
-    first = nextPlace(floor, now)
-  elseif hybrid then
-    first = text(math.max(now, minMs), 0)
-  else
-    first = '0-0'
-  end
+  local first = '0-0'
+  if hybrid or floor ~= '' then first = beginning(floor ~= '' and floor or '0-0', now) end
   redis.call('HSET', logKey, 'version', formatVersion, 'ids', ARGV[4], 'run', run, 'last', first, 'epoch', ARGV[3], 'mean', 300,
     'forgotten', '0-0', 'channels', 0, 'tidied', 0)
   -- An empty stream that knows its newest place, so that one that was removed can be told from one that has nothing.
@@ -56,7 +61,7 @@ steps.branch = function()
   if not found[1] then return { '!empty' } end
   if found[1] ~= ARGV[3] then return branches() end
   local now, fork, floor = clock(ARGV[2]), found[2], ARGV[5]
-  local first = nextPlace(floor ~= '' and latest(fork, floor) or fork, now)
+  local first = beginning(floor ~= '' and latest(fork, floor) or fork, now)
   local value = fork .. ' 0-0 ' .. (hybrid and split(first) - now or now) .. ' 0\nb\n\n\n'
   redis.call('XADD', feedKey, first, 'e', value)
   local number = redis.call('LLEN', branchesKey)

@@ -57,3 +57,12 @@ test('channels of the redis log have the window of the narrowest name over them,
   expect(counts).toEqual([2, 3, 4, 6, expect.any(Number)])
   expect(counts[4]).toBeLessThan(6)
 })
+
+test('hubs on one log find each other’s notes, the last of each, until it has not been renewed', async () => {
+  const clock = { prefix: 'notes', clock: 'hub' } as const
+  const [one, other] = [await openRedisLog(server.port, clock), await openRedisLog(server.port, clock)]
+  expect(await one.log.meet?.('one: 1', 60_000)).toEqual(['one: 1'])
+  expect(await other.log.meet?.('other: 1\nwith a second line', 60_000)).toHaveLength(2)
+  expect((await one.log.meet?.('one: 2', 1))?.toSorted()).toEqual(['one: 2', 'other: 1\nwith a second line'])
+  await expect.poll(() => other.log.meet?.('other: 2', 60_000), { timeout: 20_000 }).toEqual(['other: 2'])
+})

@@ -28,6 +28,26 @@ test('two programs on one Redis are one hub: what is published on one is read, a
   expect(lines).not.toContain(password)
 })
 
+test('the dashboard of one shows both, with the readers of each', async () => {
+  const redis = await openRedis()
+  const env = { REJOIN_ADMIN_TOKEN: 'an-admin-token-of-the-tests' }
+  const [one, other] = await Promise.all([serveOn(redis, env), serveOn(redis, env)])
+  await read(other.url)
+  const headers = { authorization: `Bearer ${env.REJOIN_ADMIN_TOKEN}` }
+  const { body } = await fetch(`${one.url}/admin/live`, { headers })
+  let text = ''
+  const counts = (): number[] => {
+    const [, nodes = '[]'] = [...text.matchAll(/"nodes":(\[.*?\])/g)].at(-1) ?? []
+    return (JSON.parse(nodes) as { connections: number }[]).map(({ connections }) => connections).sort()
+  }
+  const decoder = new TextDecoder()
+  for await (const part of body as ReadableStream<Uint8Array>) {
+    text += decoder.decode(part, { stream: true })
+    if (String(counts()) === '0,1') break
+  }
+  expect(counts()).toEqual([0, 1])
+})
+
 test('a hub that goes on without Redis tells everybody to reload when it is back, before it publishes to it again', async () => {
   const redis = await openRedis()
   const [one, other] = await Promise.all([serveOn(redis, { REJOIN_WHEN_DOWN: 'local' }), serveOn(redis)])

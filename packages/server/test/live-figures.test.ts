@@ -36,6 +36,11 @@ describe('/admin/live', () => {
     expect(closes).toMatchObject([{ channels: ['orders'], reason: 'admin', ip: '127.0.0.1' }])
   })
 
+  test('knows no other hub of a log that only one can use', async () => {
+    const { url } = await observed()
+    expect((await figuresOf(url)).nodes).toBeNull()
+  })
+
   test('resumes: the seconds of a cut are not lost', async () => {
     const { url } = await observed()
     const first = await until(await open(url, '/admin/live', { headers: asAdmin }), 'event: figures')

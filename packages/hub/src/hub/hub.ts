@@ -104,7 +104,7 @@ export interface Hub {
   /** Calls `observe` for each observation of that kind until the returned function is called. */
   readonly on: Observers['on']
   /** What the hub stands on, for a banner or a health check. */
-  readonly log: Pick<Log, 'name' | 'durability' | 'window'>
+  readonly log: Pick<Log, 'name' | 'durability' | 'window' | 'meet'>
   /** Ends every stream in order and closes the log. */
   close(): Promise<void>
 }

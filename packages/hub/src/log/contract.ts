@@ -108,6 +108,12 @@ export interface Log {
    */
   tailSilenceMs?(): number
 
+  /**
+   * Leaves a note for the other hubs on this log, in the place of its last one and for so long, and gives the notes of all
+   * of them, its own included. For operators, who see all hubs from one. Absent for a log that only one hub can use.
+   */
+  meet?(note: string, forMs: number): Promise<readonly string[]>
+
   /** The newest position. Equals the first position of the newest branch until something is appended to it. */
   head(): Promise<Position>
 

@@ -1,11 +1,16 @@
 import type { Hub } from '@rejoin/hub'
+import { type NodeNote, nodeName } from './nodes.ts'
 
 /** One second of a hub, for the dashboard. What is counted is counted since the start: whoever misses one loses nothing. */
 export interface Figures {
   readonly at: number
   readonly startedAt: number
   readonly version: string
-  readonly log: Hub['log']
+  /** The machine and the process. */
+  readonly node: string
+  /** The hubs on this log; none while it does not answer, null when only this hub can use it. */
+  readonly nodes: readonly NodeNote[] | null
+  readonly log: Pick<Hub['log'], 'name' | 'durability' | 'window'>
   /** What readers are told to wait before they come back. */
   readonly retryMs: number
   readonly readers: { readonly live: number; readonly replaying: number; readonly slow: number }
@@ -41,7 +46,7 @@ export interface EndedStream {
 }
 
 /** Counts what a hub does, and gives the figures of this moment when it is asked. */
-export function watchFigures(hub: Hub, version: string): (lateMs: number) => Figures {
+export function watchFigures(hub: Hub, version: string): (lateMs: number, nodes: Figures['nodes']) => Figures {
   const startedAt = Date.now()
   const resumes: Record<string, number> = {}
   const replaySizes = [...sizeBounds, 0].map(() => 0)
@@ -77,13 +82,14 @@ export function watchFigures(hub: Hub, version: string): (lateMs: number) => Fig
     rejects += 1
   })
 
-  return (lateMs) => {
+  return (lateMs, nodes) => {
     const { user, system } = process.cpuUsage()
     const ended = closes
     closes = []
     const { durability, name, window } = hub.log
     return {
-      ...{ at: Date.now(), startedAt, version, log: { durability, name, window }, retryMs: hub.retryMs },
+      ...{ at: Date.now(), startedAt, version, node: nodeName, nodes },
+      ...{ log: { durability, name, window }, retryMs: hub.retryMs },
       ...lookAtReaders(hub),
       ...{ totals: { ...hub.totals }, connects, rejects, resumes: { ...resumes }, replaySizes: [...replaySizes] },
       process: { cpuMs: Math.round((user + system) / 1000), rssBytes: process.memoryUsage.rss(), lateMs },

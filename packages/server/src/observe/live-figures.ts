@@ -3,6 +3,7 @@ import { createHub, type Hub } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
 import { watchFigures } from './figures.ts'
+import { createNodes } from './nodes.ts'
 import type { OperationDoc } from './openapi.ts'
 import type { Route } from './routes.ts'
 
@@ -17,6 +18,7 @@ export interface LiveFigures {
 
 export async function createLiveFigures(hub: Hub, version: string): Promise<LiveFigures> {
   const figuresOf = watchFigures(hub, version)
+  const nodes = createNodes(hub)
   const log = memoryLog({ window: { maxEvents: keptSeconds, maxAgeMs: keptSeconds * 1000 } })
   const own = await createHub({ log, heartbeatMs: 10_000, retryMs: 1000, hotBytes: 1024 * 1024 })
   const serve = nodeHandler(own)
@@ -25,7 +27,9 @@ export async function createLiveFigures(hub: Hub, version: string): Promise<Live
   const timer = setInterval(() => {
     const lateMs = Math.max(0, Math.round(performance.now() - due))
     due = performance.now() + everyMs
-    own.publish(channel, { type: 'figures', data: figuresOf(lateMs) }).catch((cause) => hub.failed(cause))
+    const figures = figuresOf(lateMs, nodes.known)
+    nodes.tell(figures)
+    own.publish(channel, { type: 'figures', data: figures }).catch((cause) => hub.failed(cause))
   }, everyMs).unref()
 
   const handOver: RequestListener = (request, response) => {

@@ -341,6 +341,11 @@ class RedisLog implements Log {
     return performance.now() - this.#heardAt
   }
 
+  async meet(note: string, forMs: number): Promise<readonly string[]> {
+    this.#assertOpen()
+    return (await this.#ask('meet', note, String(forMs))) as string[]
+  }
+
   async probe(): Promise<void> {
     this.#assertOpen()
     await this.#ask('probe')

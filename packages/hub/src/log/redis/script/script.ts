@@ -61,6 +61,7 @@ function constants(settings: ScriptSettings, run: string) {
     onceOrderKey: `${prefix}once-order`,
     branchesKey: `${prefix}branches`,
     sweepKey: `${prefix}sweep`,
+    notesKey: `${prefix}notes`,
     writerKey: `${prefix}w:${writer}`,
     formatVersion,
     hybrid: range.kind === 'hybrid',

@@ -79,6 +79,24 @@ steps.probe = function()
   return { 'probed' }
 end
 
+-- What the hubs on this log tell of themselves. It has nothing to do with the events, and no part in their promises.
+-- ARGV: meet, seen, now, note, for how long in ms
+steps.meet = function()
+  local now, answer = clock(ARGV[3]), {}
+  redis.call('HSET', notesKey, writerKey, whole(now + ARGV[5]) .. ' ' .. ARGV[4])
+  redis.call('PEXPIRE', notesKey, ARGV[5])
+  local notes = redis.call('HGETALL', notesKey)
+  for index = 1, #notes, 2 do
+    local till, note = string.match(notes[index + 1], '^(%d+) (.*)$')
+    if tonumber(till) < now then
+      redis.call('HDEL', notesKey, notes[index])
+    else
+      answer[#answer + 1] = note
+    end
+  end
+  return answer
+end
+
 -- Something was removed by hand. Nobody can say what, so every channel that is not known has lost everything.
 -- ARGV: repair
 steps.repair = function()

@@ -1,6 +1,8 @@
+import type { LogSource } from '@rejoin/hub'
+import { memoryLog } from '@rejoin/hub/memory'
 import type { Browser, Page } from 'playwright-core'
 import { type Serving, serve } from 'rejoin'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { launchChromium } from './chromium.ts'
 import {
   desktop,
@@ -55,6 +57,42 @@ test('it shows who reads, what is published and what became of returns, as it ha
   await page.getByText('disconnected').first().waitFor()
   expect(await figure(page, 'Gap rate').textContent()).toBe('0.0 %')
   await second.body?.cancel()
+})
+
+test('how long a client may be away goes by the window of the channel’s own pattern', async () => {
+  const log = memoryLog({ windows: { 'prices/*': { maxAgeMs: 60_000 } } })
+  const other = await serve({ port: 0, admin: { port: 0 }, log })
+  onTestFinished(() => other.close({ withinMs: 0 }))
+  for (const channel of ['orders/42', 'prices/eur']) await other.hub.publish(channel, { text: 'one' })
+  const page = await openPage(browser, other.adminUrl ?? '', { mayFail: /./ })
+  await page.getByRole('row', { name: /^prices\/eur 1 .* 60 s Invalidate/ }).waitFor()
+  await page.getByRole('row', { name: /^orders\/42 1 .* 5 min Invalidate/ }).waitFor()
+})
+
+test('it shows what readers are told to wait, and that a log of its own has one node', async () => {
+  const page = await openDashboard()
+  expect(await figure(page, 'Retry').textContent()).toBe('2 s')
+  await page.getByText('Only this one').waitFor()
+})
+
+test('the other hubs on its log are shown, with what they tell of themselves', async () => {
+  const name = '<img src=x onerror=alert(1)> 7'
+  const told = { name, version: '1.2.3', startedAt: 0, connections: 4321, deliveriesPerSecond: 98_765, rssBytes: 1024 }
+  const log: LogSource = {
+    name: 'shared',
+    open: async (environment) =>
+      Object.assign(await memoryLog().open(environment), {
+        meet: async (note: string) => [note, JSON.stringify(told)],
+      }),
+  }
+  const other = await serve({ port: 0, admin: { port: 0 }, log })
+  onTestFinished(() => other.close({ withinMs: 0 }))
+  const page = await openPage(browser, other.adminUrl ?? '', { mayFail: /./ })
+  const row = page.getByRole('row').filter({ hasText: name })
+  await row.getByText('4,321', { exact: true }).waitFor()
+  await row.getByText('98,765', { exact: true }).waitFor()
+  await page.getByRole('row').filter({ hasText: 'this one' }).waitFor()
+  expect(await foreignElements(page)).toBe(0)
 })
 
 test('a channel is declared void, but not before a second look', async () => {

@@ -1,6 +1,7 @@
 import { memo } from 'react'
+import type { Figures } from '../../src/observe/figures.ts'
 import { Chart } from './chart.tsx'
-import { earlier, type Figures, gapAlert, gapRate, ratesOf } from './figures.ts'
+import { earlier, gapAlert, gapRate, ratesOf } from './figures.ts'
 
 export const Charts = memo(({ history }: { history: readonly Figures[] }) => {
   const times = history.map(({ at }) => at / 1000)

@@ -2,6 +2,8 @@ import { useState } from 'react'
 import type { Admin } from './admin.ts'
 import type { Question } from './confirm.tsx'
 import { bytes, count, duration } from './format.ts'
+import { Listing } from './listing.tsx'
+import { actions } from './rows.tsx'
 import { useListing } from './use-listing.ts'
 
 interface Connection {
@@ -35,54 +37,37 @@ export function Connections({ admin, ask }: { admin: Admin; ask(question: Questi
   }
 
   return (
-    <section className="card" aria-labelledby="connections">
-      <div className="title">
-        <h2 id="connections">Connections</h2>
-        <input
-          aria-label="Connections of the channel"
-          placeholder="of the channel…"
-          value={channel}
-          onChange={({ target }) => setChannel(target.value)}
-        />
-      </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard */}
-      <section className="rows" tabIndex={0} aria-label="Who is connected">
-        <table>
-          <thead>
-            <tr>
-              <th>reader</th>
-              <th>channels</th>
-              <th>state</th>
-              <th>waits</th>
-              <th>for</th>
-              <th>
-                <span className="unseen">actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {answer?.connections.map((each) => (
-              <tr key={each.connection}>
-                <td className="name">
-                  {each.connection}
-                  <small> {[each.subject, each.ip].filter(Boolean).join(' · ')}</small>
-                </td>
-                <td className="name">{each.channels.join(', ')}</td>
-                <td>{each.full ? 'slow' : each.mode}</td>
-                <td>{bytes(each.pending)}</td>
-                <td>{duration(Math.max(0, Date.now() - each.since))}</td>
-                <td>
-                  <button type="button" onClick={() => disconnect(each.connection)}>
-                    Disconnect<span className="unseen"> {each.connection}</span>
-                  </button>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
-      <p className="more">{moreOf(answer)}</p>
-    </section>
+    <Listing
+      id="connections"
+      title="Connections"
+      filter={{
+        label: 'Connections of the channel',
+        placeholder: 'of the channel…',
+        value: channel,
+        change: setChannel,
+      }}
+      label="Who is connected"
+      headings={['reader', 'channels', 'state', 'waits', 'for', actions]}
+      more={moreOf(answer)}
+    >
+      {answer?.connections.map((each) => (
+        <tr key={each.connection}>
+          <td className="name">
+            {each.connection}
+            <small> {[each.subject, each.ip].filter(Boolean).join(' · ')}</small>
+          </td>
+          <td className="name">{each.channels.join(', ')}</td>
+          <td>{each.full ? 'slow' : each.mode}</td>
+          <td>{bytes(each.pending)}</td>
+          <td>{duration(Math.max(0, Date.now() - each.since))}</td>
+          <td>
+            <button type="button" onClick={() => disconnect(each.connection)}>
+              Disconnect<span className="unseen"> {each.connection}</span>
+            </button>
+          </td>
+        </tr>
+      ))}
+    </Listing>
   )
 }
 

@@ -1,5 +1,6 @@
-import type { EndedStream, SlowReader } from './figures.ts'
+import type { EndedStream, SlowReader } from '../../src/observe/figures.ts'
 import { bytes, duration, time } from './format.ts'
+import { Rows } from './rows.tsx'
 
 /** Who is slow now, and who has gone, and why. */
 export function Ends({ closes, slowest }: { closes: readonly EndedStream[]; slowest: readonly SlowReader[] }) {
@@ -14,27 +15,22 @@ export function Ends({ closes, slowest }: { closes: readonly EndedStream[]; slow
         ))}
         {slowest.length === 0 && <li>All readers keep up.</li>}
       </ul>
-      <h3 id="closes">Latest closes</h3>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard */}
-      <section className="rows short" tabIndex={0} aria-labelledby="closes">
-        <table>
-          <tbody>
-            {closes.map(({ at, connection, channels, reason, durationMs }) => (
-              <tr key={`${connection} ${at}`}>
-                <td>{time(at)}</td>
-                <td>{reason}</td>
-                <td className="name">{channels.join(', ')}</td>
-                <td>after {duration(durationMs)}</td>
-              </tr>
-            ))}
-            {closes.length === 0 && (
-              <tr>
-                <td>No stream has ended.</td>
-              </tr>
-            )}
-          </tbody>
-        </table>
-      </section>
+      <h3>Latest closes</h3>
+      <Rows label="Latest closes" isShort>
+        {closes.map(({ at, connection, channels, reason, durationMs }) => (
+          <tr key={`${connection} ${at}`}>
+            <td>{time(at)}</td>
+            <td>{reason}</td>
+            <td className="name">{channels.join(', ')}</td>
+            <td>after {duration(durationMs)}</td>
+          </tr>
+        ))}
+        {closes.length === 0 && (
+          <tr>
+            <td>No stream has ended.</td>
+          </tr>
+        )}
+      </Rows>
     </section>
   )
 }

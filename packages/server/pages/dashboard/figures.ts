@@ -1,43 +1,4 @@
-/** One event of `/admin/live`. What is counted is counted since the start of the server. */
-export interface Figures {
-  readonly at: number
-  readonly startedAt: number
-  readonly version: string
-  readonly log: { readonly name: string; readonly durability: string; readonly window: WindowLimits }
-  readonly retryMs: number
-  readonly readers: { readonly live: number; readonly replaying: number; readonly slow: number }
-  readonly pendingBytes: number
-  readonly totals: { readonly events: number; readonly deliveries: number; readonly bytes: number }
-  readonly connects: number
-  readonly rejects: number
-  readonly resumes: Readonly<Record<string, number>>
-  readonly replaySizes: readonly number[]
-  readonly process: { readonly cpuMs: number; readonly rssBytes: number; readonly lateMs: number }
-  readonly slowest: readonly SlowReader[]
-  readonly closes: readonly EndedStream[]
-}
-
-export interface WindowLimits {
-  readonly maxEvents: number
-  readonly maxAgeMs: number
-  readonly maxBytes: number
-}
-
-export interface SlowReader {
-  readonly connection: string
-  readonly channels: readonly string[]
-  readonly ip: string | null
-  readonly pending: number
-}
-
-export interface EndedStream {
-  readonly at: number
-  readonly connection: string
-  readonly channels: readonly string[]
-  readonly ip: string | null
-  readonly reason: string
-  readonly durationMs: number
-}
+import type { Figures } from '../../src/observe/figures.ts'
 
 /** What a count rose by, per second, at each of the seconds; null where there is nothing to compare with. */
 export function ratesOf(history: readonly Figures[], count: (figures: Figures) => number): (number | null)[] {

@@ -1,7 +1,7 @@
 import { connect, type StreamState } from '@rejoin/client'
+import type { EndedStream, Figures } from '../../src/observe/figures.ts'
 import { createStore, type Store } from '../shared/store.ts'
 import type { Admin } from './admin.ts'
-import type { EndedStream, Figures } from './figures.ts'
 
 /** The figures as they come, over a stream like any other: after a cut the seconds in between are there as well. */
 export interface Live {

@@ -1,9 +1,11 @@
-import { type Figures, ratesOf } from './figures.ts'
+import type { Figures } from '../../src/observe/figures.ts'
+import { ratesOf } from './figures.ts'
 import { bytes, count, duration } from './format.ts'
+import { Rows } from './rows.tsx'
 
-/** The process that answers here. */
+/** The process that answers here, and the others on its log. */
 export function Node({ now, history }: { now: Figures; history: readonly Figures[] }) {
-  const { log, version, startedAt, at } = now
+  const { log, node, nodes, version, startedAt, at } = now
   const cpu = ratesOf(history.slice(-2), (figures) => figures.process.cpuMs).at(-1)
   const facts: [string, string][] = [
     ['version', version],
@@ -21,7 +23,7 @@ export function Node({ now, history }: { now: Figures; history: readonly Figures
   return (
     <section className="card" aria-labelledby="node">
       <h2 id="node">
-        Node <small>{location.host}</small>
+        This node <small>{node}</small>
       </h2>
       <dl className="facts">
         {facts.map(([name, value]) => (
@@ -31,6 +33,36 @@ export function Node({ now, history }: { now: Figures; history: readonly Figures
           </div>
         ))}
       </dl>
+      <h3>Nodes on this log</h3>
+      {nodes && nodes.length > 0 ? (
+        <Nodes nodes={nodes} node={node} at={at} />
+      ) : (
+        <p className="more">
+          {nodes
+            ? 'The log has not told of any: it does not answer, or this node has just started.'
+            : `Only this one: a log of the kind “${log.name}” is used by one node.`}
+        </p>
+      )}
     </section>
+  )
+}
+
+function Nodes({ nodes, node, at }: { nodes: NonNullable<Figures['nodes']>; node: string; at: number }) {
+  return (
+    <Rows label="Nodes on this log" headings={['node', 'version', 'up for', 'connections', 'deliveries/s', 'memory']}>
+      {nodes.map((each) => (
+        <tr key={each.name}>
+          <td className="name">
+            {each.name}
+            {each.name === node && <small> this one</small>}
+          </td>
+          <td>{each.version}</td>
+          <td>{duration(Math.max(0, at - each.startedAt))}</td>
+          <td>{count(each.connections)}</td>
+          <td>{count(each.deliveriesPerSecond)}</td>
+          <td>{bytes(each.rssBytes)}</td>
+        </tr>
+      ))}
+    </Rows>
   )
 }

@@ -62,7 +62,7 @@ function Figures({ admin, live, leave }: { admin: Admin; live: Live; leave(): vo
             <Returns history={history} now={now} />
             <Ends closes={closes} slowest={now.slowest} />
           </div>
-          <Channels admin={admin} limits={now.log.window} ask={setQuestion} />
+          <Channels admin={admin} ask={setQuestion} />
           <Connections admin={admin} ask={setQuestion} />
           <Node now={now} history={history} />
         </>

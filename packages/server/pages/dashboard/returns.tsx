@@ -1,4 +1,5 @@
-import { earlier, type Figures, outcomesSince, sizeLabels } from './figures.ts'
+import type { Figures } from '../../src/observe/figures.ts'
+import { earlier, outcomesSince, sizeLabels } from './figures.ts'
 import { count } from './format.ts'
 
 /** What became of those who came back, and how much they had missed. */

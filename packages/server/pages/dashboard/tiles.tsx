@@ -1,4 +1,5 @@
-import { earlier, type Figures, gapAlert, gapRate, ratesOf } from './figures.ts'
+import type { Figures } from '../../src/observe/figures.ts'
+import { earlier, gapAlert, gapRate, ratesOf } from './figures.ts'
 import { bytes, count, duration, percent, rate } from './format.ts'
 
 /** The questions of an operator, and their answers at a glance. */

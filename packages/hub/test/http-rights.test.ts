@@ -19,6 +19,20 @@ describe('a hub that asks who you are (§7)', () => {
     expect((await fetch(url('/publish/news'), { method: 'POST', body: 'x' })).status).toBe(401)
   })
 
+  test('tells a publisher to wait whose rights say so, and lets it read (§5.7)', async () => {
+    const hasty = () => ({ subject: 'ada', subscribe: ['*'], publish: ['*'], waitMs: 1200 })
+    const { url, open, hub } = await serveHub({}, { authorize: hasty })
+    for (const path of ['/publish/news', '/publish', '/end/news']) {
+      const answer = await fetch(url(path), { method: 'POST', body: 'x' })
+      expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '2'])
+      expect(await answer.json()).toEqual({
+        error: { code: 'overloaded', message: 'You publish too fast. Wait for 2 s, or send batches.' },
+      })
+    }
+    expect(hub.totals.events).toBe(0)
+    expect((await open('/events/news')).status).toBe(200)
+  })
+
   test('gives what was granted: a name, or everything below a prefix', async () => {
     const { open } = await serveHub({}, { authorize })
     const statusOf = async (path: string) => (await open(path, as('ada'))).status

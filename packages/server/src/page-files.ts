@@ -39,7 +39,7 @@ export function pageFiles(pages: Readonly<Record<string, string>>, folder: URL =
     const { path } = requestTarget(request)
     const page = Object.hasOwn(pages, path) ? pages[path] : undefined
     // One segment without a second dot, so no path leads out of the folder, to a source map or to a hidden file.
-    const [, name] = /^\/pages\/assets\/([\w-]+\.(?:js|css))$/.exec(path) ?? []
+    const [, name] = (path.startsWith('/pages/') && /^\/pages\/assets\/([\w-]+\.(?:js|css))$/.exec(path)) || []
     if (!page && !name) next()
     else if (request.method !== 'GET' && request.method !== 'HEAD') refuseMethod(response, 'GET')
     else void answer(request, response, page, name ?? '')

@@ -1,14 +1,14 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { createHub, type Grant, type Hub, type HubOptions, type LimitOptions, type LogSource } from '@rejoin/hub'
+import { createHub, type Hub, type HubOptions, type LimitOptions, type LogSource } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
 import { RejoinError } from '@rejoin/protocol'
-import type { Access } from './access/access.ts'
 import { isLoopbackAddress, loopbackOnly } from './access/loopback.ts'
 import type { AccessRules } from './access/rules.ts'
 import type { Announcer } from './announce/announcer.ts'
 import { createServer } from './http-server.ts'
 import type { RequestLimits } from './limits/options.ts'
+import { createPublishRate, paced } from './limits/publish-rate.ts'
 import { limitRequests } from './limits/request-limits.ts'
 import { listen, resolveHost } from './listen.ts'
 import type { Middleware } from './middleware.ts'
@@ -55,10 +55,11 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   if (Object.keys(pages).length > 0) chain.push(pageFiles(pages))
   if (playground) chain.push(playground.handle)
   const { sinkBudgetBytes = 65_536 } = options
-  const authorize = access && onceForPublish(access.authorize)
   const addressOf = (request: IncomingMessage) => peerAddress(request, trustProxy)
+  const rate = createPublishRate(limits, { addressOf, onReject, now: Date.now })
+  const authorize = access && rate ? paced(access.authorize, rate) : access?.authorize
   const toHub = nodeHandler(observation.hub, { trustProxy, sinkBudgetBytes, ...(authorize && { authorize }) })
-  const limited = limitRequests(limits, { authorize, addressOf, onReject, now: Date.now }, toHub)
+  const limited = limitRequests(limits, { onReject, ...(!access && { rate }) }, toHub)
   const tls = certificate && { ...certificate, http2: options.tls?.http2 ?? true }
   const http = createServer({ ...limits, ...(tls && { tls }), onReject }, handler(chain, limited))
   const adminHttp =
@@ -215,17 +216,6 @@ function rulesOf({ access, host, insecure }: ServeOptions, isLoopback: boolean):
       'access.anonymous what everybody may do.',
     { code: 'invalid-option' },
   )
-}
-
-/** The limit on publishing and the hub both ask, about the same request, and tokens are dear to judge. */
-function onceForPublish(authorize: Access['authorize']): Access['authorize'] {
-  const asked = new WeakMap<IncomingMessage, Promise<Grant | null>>()
-  return (request) => {
-    if (request.method !== 'POST') return authorize(request)
-    const answer = asked.get(request) ?? authorize(request)
-    asked.set(request, answer)
-    return answer
-  }
 }
 
 function hubLimits({ maxConnections, maxPerIp, maxPerSubject, maxOpensPer10s }: LimitOptions): LimitOptions {

@@ -54,6 +54,13 @@ export function overloaded(retryMs: number): Answer {
   return jsonAnswer(503, { error }, { 'Retry-After': String(Math.ceil(retryMs / 1000)) })
 }
 
+/** For a publisher that its rights tell to wait (§5.7). */
+export function tooFast(waitMs: number): Answer {
+  const seconds = Math.ceil(waitMs / 1000)
+  const message = `You publish too fast. Wait for ${seconds} s, or send batches.`
+  return jsonAnswer(429, { error: { code: 'overloaded', message } }, { 'Retry-After': String(seconds) })
+}
+
 /** For a reader that has everything of channels that have ended (§4.10). An `EventSource` does not come back after it. */
 export const nothingMore: Answer = { status: 204, headers: { 'Cache-Control': 'no-store' }, body: '' }
 

@@ -2,7 +2,7 @@ import { RejoinError } from '@rejoin/protocol'
 import { type Grant, mayPublish, maySubscribe } from '../hub/grant.ts'
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
 import type { ReaderFacts } from '../hub/observation.ts'
-import { type Answer, forbidden, jsonAnswer, nothingMore, overloaded, refusal } from './answer.ts'
+import { type Answer, forbidden, jsonAnswer, nothingMore, overloaded, refusal, tooFast } from './answer.ts'
 import { answerPoll } from './poll.ts'
 import { maxBodyBytes, publishBody } from './publish.ts'
 import { type Channels, readSubscription, streamHeaders } from './subscribe.ts'
@@ -121,6 +121,7 @@ async function readRequest(
 async function planPublish(hub: Hub, channel: string, target: Target, request: RequestHead): Promise<Plan> {
   if (request.method !== 'POST') return wrongMethod('POST')
   const grant = await grantOf(request)
+  if (grant?.waitMs) return answerWith(tooFast(grant.waitMs))
   const idempotencyKey = request.header('idempotency-key')
   const options = {
     ...(grant?.subject ? { subject: grant.subject } : {}),
@@ -133,6 +134,7 @@ async function planPublish(hub: Hub, channel: string, target: Target, request: R
 async function planEnd(hub: Hub, channel: string, request: RequestHead): Promise<Plan> {
   if (request.method !== 'POST') return wrongMethod('POST')
   const grant = await grantOf(request)
+  if (grant?.waitMs) return answerWith(tooFast(grant.waitMs))
   if (grant && !mayPublish(grant, channel)) throw forbidden()
   return answerWith(jsonAnswer(200, await hub.end(channel)))
 }

@@ -14,6 +14,8 @@ export interface Grant {
   readonly publish?: readonly string[]
   /** Milliseconds since 1970 at which its streams are closed with `token-expired`. Left out: never. */
   readonly expiresAt?: number
+  /** It publishes too fast: how many milliseconds it is to wait, as it is told with 429. Left out: not at all. */
+  readonly waitMs?: number
 }
 
 /** All-or-nothing: a stream that silently left out one channel would look like a quiet one. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Grant } from '@rejoin/hub'
 import type { Middleware } from '../middleware.ts'
-import { requestTarget } from '../request-target.ts'
+import { doorOf } from '../request-target.ts'
 import { createApiKeys } from './api-keys.ts'
 import { credentialOf } from './credential.ts'
 import { digestOf } from './digest.ts'
@@ -19,10 +19,10 @@ import { createVerified } from './verified.ts'
 export interface Access {
   /**
    * Whose request it is and what they may do: the hub's `authorize`. Null when it presents nothing and that gives no rights;
-   * rejects with `unauthorized` when it presents something that is not good. Asked again for a stream that was opened by a
+   * throws or rejects with `unauthorized` when it presents something that is not good. Asked again for a stream that was opened by a
    * ticket, it judges the token that the ticket stood for.
    */
-  authorize(request: IncomingMessage): Promise<Grant | null>
+  authorize(request: IncomingMessage): Grant | null | Promise<Grant | null>
   /** Answers preflights and `POST /ticket`, and refuses what a page may not do. Stands before the hub. */
   readonly middleware: Middleware
   /** From now on refuses what a subject was given. Its open streams are the hub's to end: `hub.revoke(subject)`, next. */
@@ -58,14 +58,20 @@ export function createAccess(rules: AccessRules, { now = Date.now }: { now?: () 
   // A stream that is opened by a ticket is asked about again later, when the ticket is long used up.
   const redeemed = new WeakMap<IncomingMessage, string>()
 
-  async function identify(token: string): Promise<Identity> {
+  /** At once for a token that was good a moment ago: a promise is dear for what each of a thousand publishes asks. */
+  function identify(token: string): Identity | Promise<Identity> {
     if (token.length > maxTokenLength) throw notGood(`The token is over ${maxTokenLength} characters.`)
-    const digest = digestOf(token)
-    let identity = verified.get(digest)
-    if (!identity) {
-      identity = (token.length >= minKeyLength && keyOwner(digest)) || (await checkJwt(token))
-      verified.add(digest, identity)
-    }
+    const identity = verified.get(token)
+    return identity ? stillGood(identity) : verify(token)
+  }
+
+  async function verify(token: string): Promise<Identity> {
+    const identity = (token.length >= minKeyLength && keyOwner(digestOf(token))) || (await checkJwt(token))
+    verified.add(token, identity)
+    return stillGood(identity)
+  }
+
+  function stillGood(identity: Identity): Identity {
     // Without tolerance: a stream of an expired token would be closed in the moment it opens.
     if (identity.grant.expiresAt !== undefined && identity.grant.expiresAt <= now()) throw notGood(expired)
     if (revocations.has(identity)) throw notGood('These rights were taken back. Get a new token.')
@@ -89,14 +95,17 @@ export function createAccess(rules: AccessRules, { now = Date.now }: { now?: () 
   }
 
   return {
-    async authorize(request) {
+    authorize(request) {
       const token = tokenOf(request)
-      if (token !== undefined) return (await identify(token)).grant
+      if (token !== undefined) {
+        const identity = identify(token)
+        return identity instanceof Promise ? identity.then(({ grant }) => grant) : identity.grant
+      }
       return nobody.subscribe.length + nobody.publish.length === 0 ? null : nobody
     },
     middleware(request, response, next) {
       guard(request, response, () => {
-        if (requestTarget(request).path !== '/ticket') next()
+        if (doorOf(request) !== 'ticket') next()
         else answerTicket(request, response, issueTicket)
       })
     },

@@ -1,27 +1,17 @@
+import { createForgetfulMap } from '../forgetful-map.ts'
+
 /**
  * Rations something by key: each may have `perSecond`, and `burst` at once after a pause. Memory is bounded: whoever has
  * been quiet for long enough to have a full bucket is forgotten, which changes nothing for them.
  */
 export function createTokenBuckets({ perSecond, burst, now }: TokenBucketOptions): TokenBuckets {
-  const refillMs = (burst / perSecond) * 1000
-  // Two generations, the older one thrown away whole: who was seen in neither has a full bucket again.
-  let recent = new Map<string, Bucket>()
-  let older = new Map<string, Bucket>()
-  let since = now()
-
-  function turn(at: number): void {
-    if (at >= since && at - since < refillMs) return
-    older = at >= since && at - since < 2 * refillMs ? recent : new Map()
-    recent = new Map()
-    since = at
-  }
+  const buckets = createForgetfulMap<Bucket>({ forMs: (burst / perSecond) * 1000, now })
 
   return {
     take(key) {
       const at = now()
-      turn(at)
-      const bucket = recent.get(key) ?? older.get(key) ?? { tokens: burst, at }
-      recent.set(key, bucket)
+      const bucket = buckets.get(key) ?? { tokens: burst, at }
+      buckets.set(key, bucket)
       // A clock that was set back gives nothing and takes nothing.
       bucket.tokens = Math.min(burst, bucket.tokens + (Math.max(0, at - bucket.at) / 1000) * perSecond)
       bucket.at = at
@@ -30,7 +20,7 @@ export function createTokenBuckets({ perSecond, burst, now }: TokenBucketOptions
       return 0
     },
     get size() {
-      return new Set([...recent.keys(), ...older.keys()]).size
+      return buckets.size
     },
   }
 }

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { encodeClose } from '@rejoin/protocol'
 import type { Middleware } from '../middleware.ts'
 import { refuse } from '../refusal.ts'
-import { requestTarget } from '../request-target.ts'
+import { doorOf, requestTarget } from '../request-target.ts'
 
 /** A while in which readers are turned away, because an operator said so. Publishing goes on: they miss nothing by it. */
 export interface Maintenance {
@@ -39,23 +39,20 @@ export function createMaintenance(onReject: () => void, random: () => number = M
       isOn = false
     },
     middleware(request, response, next) {
-      const { path, query } = requestTarget(request)
-      const door = isOn && request.method === 'GET' ? doorOf(path) : undefined
-      if (door === undefined) {
+      const door = isOn && request.method === 'GET' ? doorOf(request) : ''
+      if (!readersDoors.includes(door)) {
         next()
         return
       }
       onReject()
-      if (door === 'poll' || query().get('reject') === 'status') unavailable(response, retryMs())
+      const takesStatus = door === 'poll' || requestTarget(request).query().get('reject') === 'status'
+      if (takesStatus) unavailable(response, retryMs())
       else sayGoodbye(response, retryMs())
     },
   }
 }
 
-function doorOf(path: string): 'stream' | 'poll' | undefined {
-  if (/^\/(?:events|stream)(?:\/|$)/.test(path)) return 'stream'
-  return /^\/poll(?:\/|$)/.test(path) ? 'poll' : undefined
-}
+const readersDoors = ['events', 'stream', 'poll']
 
 function unavailable(response: ServerResponse, retryMs: number): void {
   response.setHeader('Retry-After', String(Math.ceil(retryMs / 1000)))

@@ -1,11 +1,12 @@
 import type { Hub } from '@rejoin/hub'
 import { closeReasons, errorCodes, gapReasons } from '@rejoin/protocol'
-import type { Registry } from 'prom-client'
+import type { Metric, Registry } from 'prom-client'
 import type { ReconnectReport } from '../announce/announcer.ts'
 import { createBusiestAddress } from './busiest-address.ts'
 import { tallyConnections } from './connections.ts'
 import type { PublishResult } from './publishes.ts'
 import type { Readiness } from './readiness.ts'
+import { createTally } from './tally.ts'
 import { watchWindowAge } from './window-age.ts'
 
 /** What the program counts, in the format of Prometheus. docs/reference/metrics.md has a line for each. */
@@ -17,8 +18,8 @@ export interface Metrics {
   reconnected(report: ReconnectReport): void
   /** A publish is over; a batch is one. */
   published(result: PublishResult, seconds: number): void
-  /** A request was answered. */
-  answered(path: string, status: number): void
+  /** A request was answered; `door` is the first segment of its path. */
+  answered(door: string, status: number): void
 }
 
 export interface MetricsOptions {
@@ -34,7 +35,7 @@ export interface MetricsOptions {
 export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
   const { hub, readiness, version } = options
   // Loaded only where it is used: it costs a start some 30 ms.
-  const { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } = await import('prom-client')
+  const { collectDefaultMetrics, Counter, Gauge, Registry } = await import('prom-client')
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
@@ -85,8 +86,17 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
   }
 
   function histogram(name: string, help: string, buckets: number[]): (value: number) => void {
-    const made = new Histogram({ name, help, registers, buckets })
-    return (value) => made.observe(value)
+    const tally = createTally(buckets)
+    // What prom-client asks of a metric when it prints one; its types name only those it has made itself.
+    const metric = {
+      name,
+      help,
+      type: 'histogram',
+      labelNames: [],
+      get: async () => ({ ...metric, values: tally.read(name) }),
+    }
+    registry.registerMetric(metric as unknown as Metric)
+    return tally.add
   }
 
   new Gauge({
@@ -188,9 +198,17 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
     'For how long clients waited before they reconnected, as they report it.',
     [0.1, 0.5, 1, 2.5, 5, 10, 30, 60],
   )
-  const responses = new Counter({
+  const responses = new Map([...doors, 'other'].map((door) => [door, new Map<number, number>()]))
+  new Counter({
     ...{ name: 'rejoin_http_responses_total', help: 'Requests that were answered.', registers },
     labelNames: ['path', 'status'],
+    collect() {
+      this.reset()
+      for (const [door, counts] of responses) {
+        const path = door === 'other' ? door : `/${door}`
+        for (const [status, count] of counts) this.inc({ path, status }, count)
+      }
+    },
   })
 
   // Came with a cursor that has not been judged, or whose reader has not caught up.
@@ -235,7 +253,11 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
       reported(String(attempt))
       reportedDelay(delayMs / 1000)
     },
-    answered: (path, status) => responses.inc({ path: doorOf(path), status }),
+    answered(door, status) {
+      // What is not one of ours is up to whoever asks.
+      const counts = (responses.get(door) ?? responses.get('other')) as Map<number, number>
+      counts.set(status, (counts.get(status) ?? 0) + 1)
+    },
   }
 }
 
@@ -250,9 +272,3 @@ const rejectKinds = [
 const attempts = ['1', '2', '3', '4', '5', 'more']
 
 const doors = ['events', 'stream', 'poll', 'publish', 'end', 'log', 'ticket', 'admin', 'metrics', 'healthz', 'readyz']
-
-/** The first part of the path, when it is one of ours: what stands behind it is up to whoever asks. */
-function doorOf(path: string): string {
-  const first = path.split('/', 2)[1] as string
-  return doors.includes(first) ? `/${first}` : 'other'
-}

@@ -61,8 +61,10 @@ export async function judged(rules: AccessRules, text: string): Promise<Grant | 
 
 export async function verdict(access: Access, headers: object, url = '/events/orders/1', method = 'GET') {
   const request = { method, url, headers } as IncomingMessage
-  return access.authorize(request).catch((error: unknown) => {
+  try {
+    return await access.authorize(request)
+  } catch (error) {
     if (error instanceof RejoinError) return `${error.code}: ${error.message}`
     throw error
-  })
+  }
 }

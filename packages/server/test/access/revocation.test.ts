@@ -177,7 +177,7 @@ async function midReplay(byTicket: boolean): Promise<MidReplay> {
     destroy: vi.fn<() => void>(),
   }
   const subscription = createSubscription(['orders/1'])
-  const rights = { grant, renew: () => access.authorize(request) }
+  const rights = { grant, renew: async () => access.authorize(request) }
   const session = hub.subscribe({ subscription, start: { from: 'earliest' }, rights }, sink)
   await environment.settle()
   const before = types.length

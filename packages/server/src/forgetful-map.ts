@@ -1,0 +1,53 @@
+/**
+ * A map of what was set lately: what was not set again is kept for `forMs`, and gone after twice that. So its memory is
+ * bounded by what happens in that time, and where that can be too much, by `maxEntries`.
+ */
+export function createForgetfulMap<Value>(options: ForgetfulMapOptions): ForgetfulMap<Value> {
+  const { forMs, maxEntries = Number.POSITIVE_INFINITY, now } = options
+  // Two generations, the older one thrown away whole.
+  let recent = new Map<string, Value>()
+  let older = new Map<string, Value>()
+  let since = now()
+
+  function turn(at: number): void {
+    const age = at - since
+    // A clock that was set back would keep all of it for too long.
+    if (age >= 0 && age < forMs && recent.size < maxEntries) return
+    older = age >= 0 && age < 2 * forMs ? recent : new Map()
+    recent = new Map()
+    // As if it had been turned in time.
+    since = age < forMs ? at : at - (age % forMs)
+  }
+
+  return {
+    get(key) {
+      turn(now())
+      return recent.get(key) ?? older.get(key)
+    },
+    set(key, value) {
+      turn(now())
+      recent.set(key, value)
+    },
+    clear() {
+      recent.clear()
+      older.clear()
+    },
+    get size() {
+      return new Set([...recent.keys(), ...older.keys()]).size
+    },
+  }
+}
+
+export interface ForgetfulMapOptions {
+  readonly forMs: number
+  /** Half of how many there may be. @defaultValue no limit */
+  readonly maxEntries?: number
+  now(): number
+}
+
+export interface ForgetfulMap<Value> {
+  get(key: string): Value | undefined
+  set(key: string, value: Value): void
+  clear(): void
+  readonly size: number
+}

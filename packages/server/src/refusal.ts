@@ -10,5 +10,5 @@ export function refuse(response: ServerResponse, status: number, code: ErrorCode
 /** The refusal of a method that the path does not take; `allowed` is what it does. */
 export function refuseMethod(response: ServerResponse, ...allowed: string[]): void {
   response.setHeader('Allow', allowed.join(', '))
-  refuse(response, 405, 'not-found', `This path takes ${allowed.join(' and ')} only.`)
+  refuse(response, 405, 'wrong-method', `This path takes ${allowed.join(' and ')} only.`)
 }

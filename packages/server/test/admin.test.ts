@@ -239,8 +239,8 @@ describe('acting', () => {
 
   test('the wrong method is told which is right', async () => {
     const { url } = await observed()
-    const { status, headers } = await send(url, '/admin/revoke', { headers: asAdmin })
-    expect([status, headers.allow]).toEqual([405, 'POST'])
+    const { status, headers, text } = await send(url, '/admin/revoke', { headers: asAdmin })
+    expect([status, headers.allow, JSON.parse(text).error.code]).toEqual([405, 'POST', 'wrong-method'])
   })
 
   test('every change is announced, with what it was done to', async () => {

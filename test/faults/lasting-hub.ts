@@ -85,7 +85,8 @@ export interface LastingHub<Started = ServerProcess, Changes = unknown> {
  */
 async function quietPort(random: () => number): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt += 1) {
-    const port = 20_000 + Math.floor(random() * 12_000)
+    // Runs of the same seed may stand side by side, and would each find the same port free.
+    const port = 20_000 + ((Math.floor(random() * 12_000) + process.pid) % 12_000)
     if (await isFree(port)) return port
   }
   throw new Error('No port from 20,000 to 31,999 is free.')

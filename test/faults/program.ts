@@ -4,9 +4,11 @@ import { fileURLToPath } from 'node:url'
 import { ServerDidNotStart, type ServerProcess, serverProcess } from './server-process.ts'
 
 /** `rejoin serve` as users run it, with nothing set but where it listens and where it keeps its events. */
-export async function startProgram({ directory, port, env, onLine }: ProgramOptions): Promise<ServerProcess> {
-  const args = [program, 'serve', ...(directory === undefined ? [] : ['--data', directory]), '--port', `${port}`]
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
+export async function startProgram(options: ProgramOptions): Promise<ServerProcess> {
+  const { directory, port, env, under = [], onLine } = options
+  const serve = [program, 'serve', ...(directory === undefined ? [] : ['--data', directory]), '--port', `${port}`]
+  const [command = '', ...args] = [...under, process.execPath, ...serve]
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
   // A run that fails must not leave it behind: unlike a hub process, it does not know whose it is.
   const orphaned = () => void child.kill('SIGKILL')
   process.once('exit', orphaned)
@@ -35,6 +37,11 @@ export interface ProgramOptions {
    * @defaultValue none
    */
   readonly env?: Readonly<Record<string, string>>
+  /**
+   * A command to run it under, which has to end by becoming it.
+   * @defaultValue none
+   */
+  readonly under?: readonly string[]
   /** Told every line it prints. */
   onLine?(line: string): void
 }

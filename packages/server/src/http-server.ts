@@ -10,7 +10,7 @@ import type { Pem } from './tls/certificate.ts'
 
 /** Node's HTTP server of the kind that is asked for, with the deadlines that Node leaves generous. */
 export function createServer(options: HttpServerOptions, listener: RequestListener): HttpServer {
-  const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000, onReject } = options
+  const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000, maxSockets, onReject } = options
   const deadlines = {
     headersTimeout: Math.min(headersTimeoutMs, requestTimeoutMs),
     requestTimeout: requestTimeoutMs,
@@ -21,6 +21,8 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
   const sockets = new Set<Socket>()
   const sessions = new Set<ServerHttp2Session>()
 
+  if (maxSockets !== undefined) server.maxConnections = maxSockets
+  server.on('drop', () => onReject('sockets'))
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
@@ -54,6 +56,8 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
 export interface HttpServerOptions extends Pick<RequestLimits, 'headersTimeoutMs' | 'requestTimeoutMs'> {
   /** Serves TLS with this certificate; left out, it does not. */
   readonly tls?: Pem & { readonly http2: boolean }
+  /** Connections that may be open at once; more are closed unheard. Left out, as many as the system bears. */
+  readonly maxSockets?: number | undefined
   onReject(kind: Rejection): void
 }
 

@@ -7,6 +7,7 @@ import { isLoopbackAddress, loopbackOnly } from './access/loopback.ts'
 import type { AccessRules } from './access/rules.ts'
 import type { Announcer } from './announce/announcer.ts'
 import { createServer } from './http-server.ts'
+import { connectionRoom } from './limits/descriptors.ts'
 import type { RequestLimits } from './limits/options.ts'
 import { createPublishRate, paced } from './limits/publish-rate.ts'
 import { limitRequests } from './limits/request-limits.ts'
@@ -61,7 +62,8 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   const toHub = nodeHandler(observation.hub, { trustProxy, sinkBudgetBytes, ...(authorize && { authorize }) })
   const limited = limitRequests(limits, { onReject, ...(!access && { rate }) }, toHub)
   const tls = certificate && { ...certificate, http2: options.tls?.http2 ?? true }
-  const http = createServer({ ...limits, ...(tls && { tls }), onReject }, handler(chain, limited))
+  const maxSockets = connectionRoom()
+  const http = createServer({ ...limits, ...(tls && { tls }), maxSockets, onReject }, handler(chain, limited))
   const adminHttp =
     admin?.port === undefined ? undefined : createServer({ ...limits, onReject }, observation.adminHandler)
 

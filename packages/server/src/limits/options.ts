@@ -36,4 +36,4 @@ export interface RequestLimits {
 }
 
 /** Why a request was refused before the hub saw it. */
-export type Rejection = 'body' | 'channels' | 'deadline' | 'headers' | 'malformed' | 'publish-rate'
+export type Rejection = 'body' | 'channels' | 'deadline' | 'headers' | 'malformed' | 'publish-rate' | 'sockets'

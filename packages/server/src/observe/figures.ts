@@ -55,6 +55,7 @@ export function watchFigures(hub: Hub, version: string): (lateMs: number, nodes:
   let closes: EndedStream[] = []
   // Came with a cursor that has not been judged, or whose reader has not caught up.
   const returning = new Set<string>()
+  let rssBytes = 0
 
   const resumed = (outcome: string) => {
     resumes[outcome] = (resumes[outcome] ?? 0) + 1
@@ -82,6 +83,16 @@ export function watchFigures(hub: Hub, version: string): (lateMs: number, nodes:
     rejects += 1
   })
 
+  /** The last that was known, when there is no descriptor left to ask by: what only looks on must not end the program. */
+  function residentBytes(): number {
+    try {
+      rssBytes = process.memoryUsage.rss()
+    } catch {
+      // It is asked again in a second.
+    }
+    return rssBytes
+  }
+
   return (lateMs, nodes) => {
     const { user, system } = process.cpuUsage()
     const ended = closes
@@ -92,7 +103,7 @@ export function watchFigures(hub: Hub, version: string): (lateMs: number, nodes:
       ...{ log: { durability, name, window }, retryMs: hub.retryMs },
       ...lookAtReaders(hub),
       ...{ totals: { ...hub.totals }, connects, rejects, resumes: { ...resumes }, replaySizes: [...replaySizes] },
-      process: { cpuMs: Math.round((user + system) / 1000), rssBytes: process.memoryUsage.rss(), lateMs },
+      process: { cpuMs: Math.round((user + system) / 1000), rssBytes: residentBytes(), lateMs },
       closes: ended,
     }
   }

@@ -266,7 +266,7 @@ const resumeOutcomes = ['replayed', ...gapReasons.filter((reason) => reason !== 
 
 const rejectKinds = [
   ...['connections', 'per-ip', 'per-subject', 'too-rapid', 'maintenance'],
-  ...['publish-rate', 'body', 'channels', 'headers', 'deadline', 'malformed', 'other'],
+  ...['publish-rate', 'body', 'channels', 'headers', 'deadline', 'malformed', 'sockets', 'other'],
 ]
 
 const attempts = ['1', '2', '3', '4', '5', 'more']

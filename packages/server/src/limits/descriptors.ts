@@ -1,0 +1,23 @@
+import { readFileSync } from 'node:fs'
+
+/**
+ * How many connections may be open, so that some descriptors are left for the log, the admin port and the files that are
+ * read meanwhile; undefined where the system does not tell how many there are. Without the rest, whoever opens connections
+ * and does nothing with them keeps the log from working.
+ */
+export function connectionRoom(limitsFile = '/proc/self/limits'): number | undefined {
+  const most = Number(/^Max open files +(\d+)/m.exec(read(limitsFile))?.[1])
+  return most > 0 ? most - Math.min(reserved, Math.ceil(most / 2)) : undefined
+}
+
+// The program has some thirty open by itself; the rest is for admins and for what is read and written now and then.
+const reserved = 128
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    // Not Linux, or a system without /proc: there is no limit that we could know.
+    return ''
+  }
+}

@@ -1,0 +1,83 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createRandom } from '@rejoin/hub/testing'
+import { expect, onTestFinished, test } from 'vitest'
+import { openLastingHub } from './lasting-hub.ts'
+import { startProgram } from './program.ts'
+
+const descriptors = 200
+const connections = 2 * descriptors
+
+// How many descriptors there are is told by Linux alone.
+test.runIf(process.platform === 'linux')(
+  'rejoin serve, asked for more connections than it has descriptors, goes on, and its admin gets through',
+  async () => {
+    const { hub, adminUrl, complaints } = await startWith(descriptors)
+    const readers = Array.from({ length: connections }, () => openReader(hub.port))
+    const taken = (await Promise.all(readers.map(({ isTaken }) => isTaken))).filter((each) => each).length
+    expect(taken).toBeGreaterThan(descriptors / 4)
+    expect(taken).toBeLessThan(descriptors)
+
+    // Each second, the program looks at its own memory, which takes a descriptor.
+    await readFigures(`${adminUrl}/admin/live`, 2)
+    expect(await (await fetch(`${adminUrl}/readyz`)).json()).toMatchObject({ status: 'ready' })
+    const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
+    expect(metrics).toContain(`rejoin_rejects_total{kind="sockets"} ${connections - taken}\n`)
+
+    for (const { socket } of readers) socket.destroy()
+    await expect.poll(() => publish(hub.origin), { timeout: 10_000 }).toBe(201)
+    expect(complaints).toEqual([])
+    await hub.stop()
+  },
+)
+
+async function startWith(most: number) {
+  const directory = mkdtempSync(join(tmpdir(), 'rejoin-descriptors-'))
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  let adminUrl = ''
+  const complaints: string[] = []
+  const hub = await openLastingHub({
+    random: createRandom(1),
+    start: (port) =>
+      startProgram({
+        ...{ directory, port, env: { REJOIN_ADMIN_PORT: '0' } },
+        under: ['/bin/sh', '-c', `ulimit -n ${most} && exec "$@"`, 'sh'],
+        onLine(line) {
+          adminUrl ||= /"admin_url":"([^"]+)"/.exec(line)?.[1] ?? ''
+          if (/"level":"(?:error|fatal)"/.test(line)) complaints.push(line)
+        },
+      }),
+  })
+  onTestFinished(() => hub.abandon())
+  return { hub, adminUrl, complaints }
+}
+
+/** A reader that is either greeted or cut off. */
+function openReader(port: number): { socket: Socket; isTaken: Promise<boolean> } {
+  const socket = connect(port, '127.0.0.1', () => socket.write('GET /events/a HTTP/1.1\r\nHost: localhost\r\n\r\n'))
+  const isTaken = new Promise<boolean>((resolve) => {
+    socket.once('data', () => resolve(true))
+    socket.once('error', () => resolve(false))
+    socket.once('close', () => resolve(false))
+  })
+  onTestFinished(() => void socket.destroy())
+  return { socket, isTaken }
+}
+
+async function readFigures(url: string, count: number): Promise<void> {
+  const { body } = await fetch(url)
+  let text = ''
+  for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += part
+    if (text.split('event: figures').length > count) return
+  }
+  throw new Error(`The figures ended after ${JSON.stringify(text)}`)
+}
+
+async function publish(origin: string): Promise<number> {
+  const response = await fetch(`${origin}/publish/a`, { method: 'POST', body: 'x' }).catch(() => undefined)
+  await response?.body?.cancel()
+  return response?.status ?? 0
+}

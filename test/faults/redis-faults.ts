@@ -95,21 +95,59 @@ async function replicatedOnce(redis: { port: number }): Promise<void> {
 export async function partHubs(stage: RedisStage, lengthsMs: readonly number[], apartMs: number): Promise<void> {
   const { lines, history, crowd, pause } = stage
   for (const [index, ms] of lengthsMs.entries()) {
-    const line = lines[index % lines.length]
+    const victim = index % lines.length
+    const line = lines[victim]
     await pause(apartMs)
-    history.write({ kind: 'fault', what: `hub ${index % lines.length} is cut off from Redis for ${ms} ms` })
+    history.write({ kind: 'fault', what: `hub ${victim} is cut off from Redis for ${ms} ms` })
     line?.refuse('silence')
     line?.cutAll('half-open')
-    await pause(ms)
-    line?.accept()
-    history.write({ kind: 'heal' })
+    await withoutHub(stage, victim, ms, () => line?.accept())
     await crowd.renewed()
-    history.write({ kind: 'fault', what: `the lines of hub ${index % lines.length} are dead` })
+    history.write({ kind: 'fault', what: `the lines of hub ${victim} are dead` })
     line?.cutAll('half-open')
     history.write({ kind: 'heal' })
     await crowd.renewed()
   }
 }
+
+/**
+ * Parts one hub from Redis in one direction. While answers do not arrive, what the hub asks for is done all the same; while
+ * questions do not arrive, the hub still hears what Redis has to say. What was under way arrives late, as TCP has it.
+ */
+export async function partOneWay(stage: RedisStage, lengthsMs: readonly number[], apartMs: number): Promise<void> {
+  const { lines, history, crowd, pause } = stage
+  for (const [index, ms] of lengthsMs.entries()) {
+    const victim = index % lines.length
+    const line = lines[victim]
+    for (const [direction, what] of Object.entries({ down: 'answers', up: 'questions' })) {
+      await pause(apartMs)
+      history.write({ kind: 'fault', what: `between hub ${victim} and Redis no ${what} arrive for ${ms} ms` })
+      if (line) line.toxics = { [direction]: { latencyMs: forever } }
+      await withoutHub(stage, victim, ms, () => {
+        if (line) line.toxics = {}
+      })
+      await crowd.renewed()
+    }
+  }
+}
+
+const forever = 1e8
+
+/** A hub that is cut off says so after 10 s, and a load balancer then leads its readers elsewhere until it is well. */
+async function withoutHub(stage: RedisStage, victim: number, ms: number, heal: () => void): Promise<void> {
+  const isNoticed = ms > noticedAfterMs
+  await stage.pause(isNoticed ? noticedAfterMs : ms)
+  if (isNoticed) {
+    stage.lead(victim, (victim + 1) % stage.hubs.length)
+    await stage.pause(ms - noticedAfterMs)
+  }
+  heal()
+  stage.history.write({ kind: 'heal' })
+  if (isNoticed) stage.lead(victim, victim)
+}
+
+// What a hub waits for its log, and what a load balancer takes between two looks.
+const noticedAfterMs = 12_000
 
 /** Steps the clock of one hub. */
 export async function stepClocks(stage: RedisStage, stepsMs: readonly number[], apartMs: number): Promise<void> {

@@ -45,10 +45,16 @@ export async function runOnRedis(options: RedisRunOptions): Promise<void> {
     const originOf = (index: number) => `http://127.0.0.1:${(doors[index % count] as Door).proxy.port}`
     const sends = doors.map((_, index) => throughHttp(originOf(index), 10_000))
     let sent = 0
-    // In turn to all hubs. What was refused while Redis is away may be there all the same, so it is sent again.
+    const spared = doors.map(() => 0)
+    // In turn to all hubs, but not at once again to one that failed. What was refused while Redis is away may be there all
+    // the same, so it is sent again.
     const send: Send = async (...publish) => {
       sent += 1
-      const outcome = await (sends[sent % count] as Send)(...publish)
+      const inTurn = doors.map((_, index) => (sent + index) % count)
+      const chosen = inTurn.find((index) => (spared[index] as number) < performance.now()) ?? (inTurn[0] as number)
+      const outcome = await (sends[chosen] as Send)(...publish)
+      if (outcome.kind === 'ok') return outcome
+      spared[chosen] = performance.now() + sparedMs
       return outcome.kind === 'fail' && outcome.why.startsWith('status 503') ? { ...outcome, kind: 'unknown' } : outcome
     }
     const crowd = openCrowd({ ...options, originOf, send, resends: 1000, resendAfterMs: 50 })
@@ -75,6 +81,8 @@ export async function runOnRedis(options: RedisRunOptions): Promise<void> {
     for (const close of closing.reverse()) await close()
   }
 }
+
+const sparedMs = 1000
 
 interface Door {
   readonly proxy: FaultProxy

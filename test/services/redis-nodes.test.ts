@@ -2,7 +2,15 @@ import { expect, test } from 'vitest'
 import { checkHistory, formatReport, linesSource } from '../faults/checker.ts'
 import type { Patience } from '../faults/crowd.ts'
 import { memoryHistory } from '../faults/history.ts'
-import { emptyRedis, killHubs, partHubs, promoteReplica, restartRedis, stepClocks } from '../faults/redis-faults.ts'
+import {
+  emptyRedis,
+  killHubs,
+  partHubs,
+  partOneWay,
+  promoteReplica,
+  restartRedis,
+  stepClocks,
+} from '../faults/redis-faults.ts'
 import { type RedisRunOptions, runOnRedis } from '../faults/redis-stage.ts'
 
 // Printed with every failure; set it to repeat a run. Timing is the machine's own, so a repetition is close, not equal.
@@ -35,6 +43,11 @@ test('after a replica took over without the newest events, whoever lost somethin
 
 test('hubs that are cut off from Redis find back, and their readers miss nothing', async () => {
   const { tally } = await run({ hubs: 2, faults: (stage) => partHubs(stage, [1500], 300) })
+  expect(tally.gaps).toBe(0)
+})
+
+test('hubs that hear no answers, or are not heard, find back, and nothing is there twice', async () => {
+  const { tally } = await run({ hubs: 2, faults: (stage) => partOneWay(stage, [1500], 300) })
   expect(tally.gaps).toBe(0)
 })
 

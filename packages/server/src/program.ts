@@ -4,6 +4,7 @@ import { addChannels } from './commands/channels.ts'
 import { collect } from './commands/collect.ts'
 import { runConfig } from './commands/config.ts'
 import { addDrain } from './commands/drain.ts'
+import { addMigrate } from './commands/migrate.ts'
 import { addPublish } from './commands/publish.ts'
 import { runServe } from './commands/serve.ts'
 import { addTail } from './commands/tail.ts'
@@ -55,6 +56,7 @@ export function commandLine(host: ProgramHost): Command {
   addChannels(program, host)
   addToken(program, host)
   addDrain(program, host)
+  addMigrate(program, host)
   return program
 }
 

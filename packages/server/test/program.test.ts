@@ -65,7 +65,7 @@ test('the help names every setting that has a flag, and the file', async () => {
 test('a command that is not there is answered with those that are', async () => {
   const { exitCode, stderr } = await run(['publsh', 'demo', 'hello'])
   expect(stderr).toBe(
-    'rejoin: There is no command "publsh". There are serve, config, publish, tail, channels, token, drain, help.\n',
+    'rejoin: There is no command "publsh". There are serve, config, publish, tail, channels, token, drain, migrate, help.\n',
   )
   expect(exitCode).toBe(1)
 })

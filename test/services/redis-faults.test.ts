@@ -211,6 +211,22 @@ test('an event removed from the middle of a channel is a gap there, not before',
   expect((await hub.read(['a'], third!)).gap).toBeUndefined()
 })
 
+test('events removed from several channels are one gap, up to where all of them are whole', async () => {
+  const server = await redis()
+  const hub = await openRedisLog(server.port)
+  const [, second, , fourth] = await hub.publish('a', '1', '2', '3', '4', '5')
+  const [sixth, , eighth] = await hub.publish('b', '6', '7', '8')
+  for (const { ms, seq } of [second!, fourth!]) await operate(server.port, 'XDEL', '{rejoin}:c:a', `${ms}-${seq}`)
+  const first = (await hub.log.windows(['a']))[0]!.oldest!
+  const whole = { channels: ['a'], reason: 'expired', wholeAfter: fourth }
+  expect((await hub.read(['b', 'a'], first)).gap).toEqual(whole)
+  expect((await hub.read(['b', 'a'], fourth!)).data).toEqual(['5', '6', '7', '8'])
+  await operate(server.port, 'XTRIM', '{rejoin}:c:b', 'MAXLEN', '1')
+  expect((await hub.read(['b', 'a'], first)).gap).toMatchObject({ channels: ['b', 'a'], reason: 'expired' })
+  expect((await hub.read(['b', 'a'], sixth!)).gap).toMatchObject({ channels: ['b'] })
+  expect((await hub.read(['b', 'a'], eighth!)).gap).toBeUndefined()
+})
+
 test('a removed feed costs a tail that was behind its place, and patterns nothing', async () => {
   const server = await redis()
   const hub = await openRedisLog(server.port)

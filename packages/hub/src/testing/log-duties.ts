@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { comparePositions, isAfter, judgeCursor, origin, renderId } from '@rejoin/protocol'
+import { comparePositions, isAfter, judgeCursor, origin, type Position, renderId } from '@rejoin/protocol'
 import type { LogEvent, TailBatch } from '../log/contract.ts'
 import {
   append,
@@ -188,6 +188,34 @@ export const logDuties: Duties = {
     await appendAll(log, ['a', 'a', 'a', 'b', 'b', 'c', 'c', 'c'])
     const page = await log.read(['a', 'b', 'c', 'unknown'], after, await log.head(), atMost(10))
     assert.deepEqual(page.gap?.channels, ['a', 'c'])
+  },
+
+  async 'a gap of some of several channels ends where all of them are whole, and a read from there finds the rest'({
+    open,
+  }) {
+    const log = await open({ maxEvents: 2 })
+    const after = await log.head()
+    const events = await appendAll(log, ['late', 'a', 'whole', 'a', 'late', 'a', 'late', 'late', 'whole', 'a'])
+    const at = (index: number) => (events[index] as Stored).position
+    const read = async (names: readonly string[], from: Position) => log.read(names, from, await log.head(), atMost(10))
+    const names = ['whole', 'late', 'a', 'unknown']
+    const torn = await read(names, after)
+    assert.deepEqual(
+      [torn.gap, torn.events, torn.completeThrough],
+      [{ channels: ['late', 'a'], reason: 'expired', wholeAfter: at(4) }, [], after],
+    )
+    const whole = await read(names, at(4))
+    assert.deepEqual([whole.gap, whole.events.map(dataOf)], [undefined, ['5', '6', '7', '8', '9']])
+    // What another of them lost before the cursor is not its concern.
+    const ofOne = await read(names, at(3))
+    assert.deepEqual(ofOne.gap, { channels: ['late'], reason: 'expired', wholeAfter: at(4) })
+    // Nor is what another of them was declared void for.
+    const voided = await log.invalidate('whole')
+    const [last] = (await appendAll(log, ['a', 'a'])).slice(-1)
+    const since = await read(names, voided.position)
+    assert.deepEqual([since.gap, since.events.map(({ position }) => position).at(-1)], [undefined, last?.position])
+    const before = await read(names, at(8))
+    assert.deepEqual(before.gap, { channels: ['whole', 'a'], reason: 'forced', wholeAfter: voided.position })
   },
 
   async 'an invalidated channel holds nothing, has a gap for every cursor before that, and goes on'({

@@ -55,6 +55,19 @@ export const patternDuties: Duties = {
     assert.deepEqual((await log.read(['*'], after, await log.head(), atMost(10))).gap?.channels, ['*'])
   },
 
+  async 'a gap over channels and patterns ends where all of them are whole'({ open }) {
+    const log = await open({ maxEvents: 2 })
+    const after = await log.head()
+    const events = await appendAll(log, ['c', 'b/1', 'a/1', 'a/2', 'b/1', 'c', 'b/1', 'b/2', 'c', 'b/1', 'c'])
+    const at = (index: number) => (events[index] as Stored).position
+    const names = ['b/*', 'c', 'a/*']
+    const torn = await log.read(names, after, await log.head(), atMost(20))
+    assert.deepEqual(torn.gap, { channels: ['b/*', 'c'], reason: 'expired', wholeAfter: at(5) })
+    const ofOne = await log.read(names, at(4), await log.head(), atMost(20))
+    assert.deepEqual(ofOne.gap, { channels: ['c'], reason: 'expired', wholeAfter: at(5) })
+    assert.deepEqual((await readAll(log, names, at(5))).map(dataOf), ['6', '7', '8', '9', '10'])
+  },
+
   async 'a pattern has a gap for a channel that has lost everything by age'({ open, environment }) {
     const log = await open({ maxAgeMs: 1000 })
     const after = await log.head()

@@ -80,7 +80,10 @@ function readChannel(reply: Reply, { after, through }: Range): NameRead {
     !isAfter(event.previous, events[index - 1]?.position ?? latest(after, trimmedThrough))
   const hole = events.findIndex((event, index) => !isWhole(event, index))
   // Somebody has removed what the event names as its predecessor. What is before the hole is whole, and served first.
-  if (hole === 0) return holeBehind((events[0] as LogEvent).previous, after)
+  if (hole === 0) {
+    const last = events.findLast((event, index) => !isWhole(event, index)) as LogEvent
+    return holeBehind(last.previous, after)
+  }
   if (hole > 0)
     return { events: events.slice(0, hole), completeThrough: endOf(events[hole - 1]), trimmedThrough, forced }
   if (cut === '1') return { events, completeThrough: endOf(events.at(-1)), trimmedThrough, forced }

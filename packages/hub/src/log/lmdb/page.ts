@@ -1,7 +1,6 @@
 import { isAfter, isPattern, latest, origin, type Position } from '@rejoin/protocol'
-import { byteCost } from '../channel-ring.ts'
-import type { Gap, LogEvent, Page, PageLimit } from '../contract.ts'
-import { mergeInOrder } from '../in-order.ts'
+import type { Gap, Page, PageLimit } from '../contract.ts'
+import { mergePages, type PartRead } from '../merged-page.ts'
 import { readPattern } from './patterns.ts'
 import { readChannel } from './read.ts'
 import type { ChannelState, LogState } from './state.ts'
@@ -22,12 +21,7 @@ export interface PageRange {
 }
 
 /** What was read of one channel or pattern, and how far it is good; or that something is gone. */
-export type NameRead = ReadEvents | Lost
-
-export interface ReadEvents {
-  readonly events: readonly LogEvent[]
-  readonly through: Position
-}
+export type NameRead = PartRead | Lost
 
 export interface Lost {
   /** Behind this place, as far as this read could see, everything is there. */
@@ -40,24 +34,7 @@ export interface Lost {
 export function readPage(source: PageSource, names: readonly string[], range: PageRange): Page {
   const reads = names.map((name) => (isPattern(name) ? readPattern(source, name, range) : readOne(source, name, range)))
   const gap = gapOf(names, reads)
-  return gap ? { events: [], completeThrough: range.after, gap } : mergePages(reads as ReadEvents[], range)
-}
-
-/** One page of what was read of several, each of them under the same limit. */
-export function mergePages(reads: readonly ReadEvents[], { through, limit }: Omit<PageRange, 'after'>): Page {
-  const end = reads.reduce((end, read) => (isAfter(end, read.through) ? read.through : end), through)
-  const [only] = reads
-  if (only && reads.length === 1) return { events: only.events, completeThrough: end }
-
-  const events: LogEvent[] = []
-  let bytes = 0
-  for (const event of mergeInOrder(reads.map(({ events }) => ({ items: events, from: 0, to: events.length })))) {
-    if (isAfter(event.position, end)) break
-    events.push(event)
-    bytes += byteCost(event)
-    if (events.length >= limit.events || bytes >= limit.bytes) return { events, completeThrough: event.position }
-  }
-  return { events, completeThrough: end }
+  return gap ? { events: [], completeThrough: range.after, gap } : mergePages(reads as PartRead[], range)
 }
 
 /** What follows a place in one channel. */

@@ -1,17 +1,10 @@
 import { comparePositions, isAfter, type Position, prefixOf } from '@rejoin/protocol'
 import { byteCost } from '../channel-ring.ts'
 import type { LogEvent } from '../contract.ts'
+import { mergePages, type PartRead } from '../merged-page.ts'
 import { type FeedEntry, feedAfter, type Touched } from './feed.ts'
 import { afterChannels, channelKey, channelOf, recordKey } from './keys.ts'
-import {
-  type Lost,
-  mergePages,
-  type NameRead,
-  type PageRange,
-  type PageSource,
-  type ReadEvents,
-  readOne,
-} from './page.ts'
+import { type Lost, type NameRead, type PageRange, type PageSource, readOne } from './page.ts'
 import { openRecord, type StoredRecord } from './record.ts'
 import { type ChannelState, openChannelState } from './state.ts'
 import type { Store } from './store.ts'
@@ -126,6 +119,6 @@ function readEvery(source: PageSource, prefix: string, range: PageRange): NameRe
   const reads = changed.map((channel) => readOne(source, channel, { ...range, limit }))
   const lost = reads.find((read): read is Lost => 'wholeAfter' in read)
   if (lost) return lost
-  const { events, completeThrough } = mergePages(reads as ReadEvents[], range)
+  const { events, completeThrough } = mergePages(reads as PartRead[], range)
   return { events, through: completeThrough }
 }

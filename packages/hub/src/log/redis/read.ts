@@ -1,7 +1,6 @@
 import { isAfter, isPattern, latest, type Position, prefixOf } from '@rejoin/protocol'
-import { byteCost } from '../channel-ring.ts'
 import type { Gap, LogEvent, Page, PageLimit } from '../contract.ts'
-import { mergeInOrder } from '../in-order.ts'
+import { mergePages, type PartRead } from '../merged-page.ts'
 import { parseEvents, parsePlace, placeText } from './entry.ts'
 import type { Reply } from './link.ts'
 import { type Ask, registryOf } from './registry.ts'
@@ -13,7 +12,7 @@ export interface Range {
 }
 
 /** What one name has in a range, up to where that is known; or what it has lost. */
-type NameRead = { readonly events: readonly LogEvent[]; readonly completeThrough: Position } & Lost
+type NameRead = PartRead & Lost
 
 interface Lost {
   /** Through where it has let go of something. Behind the start of the range, that is a gap. */
@@ -23,7 +22,7 @@ interface Lost {
 
 /** One page of several channels and patterns. */
 export async function readPage(ask: Ask, names: readonly string[], range: Range): Promise<Page> {
-  const { after, through, limit } = range
+  const { after } = range
   const channels = names.filter((name) => !isPattern(name))
   const patterns = names.filter(isPattern)
   const reads = new Map<string, NameRead>()
@@ -34,7 +33,7 @@ export async function readPage(ask: Ask, names: readonly string[], range: Range)
   for (const [index, read] of found.flat().entries()) reads.set([...channels, ...patterns][index] as string, read)
   const gap = gapOf(names, reads, after)
   if (gap) return { events: [], completeThrough: after, gap }
-  return mergeReads([...reads.values()], through, limit)
+  return mergePages([...reads.values()], range)
 }
 
 function gapOf(names: readonly string[], reads: ReadonlyMap<string, NameRead>, after: Position): Gap | undefined {
@@ -48,22 +47,6 @@ function gapOf(names: readonly string[], reads: ReadonlyMap<string, NameRead>, a
   }
 }
 
-function mergeReads(reads: readonly NameRead[], through: Position, limit: PageLimit): Page {
-  const end = reads.reduce(
-    (end, { completeThrough }) => (isAfter(end, completeThrough) ? completeThrough : end),
-    through,
-  )
-  const events: LogEvent[] = []
-  let bytes = 0
-  for (const event of mergeInOrder(reads.map(({ events }) => ({ items: events, from: 0, to: events.length })))) {
-    if (isAfter(event.position, end)) break
-    events.push(event)
-    bytes += byteCost(event)
-    if (events.length >= limit.events || bytes >= limit.bytes) return { events, completeThrough: event.position }
-  }
-  return { events, completeThrough: end }
-}
-
 async function readChannels(ask: Ask, channels: readonly string[], range: Range): Promise<NameRead[]> {
   if (channels.length === 0) return []
   const reply = await ask('read', ...rangeArguments(range), ...channels)
@@ -75,7 +58,7 @@ function readChannel(reply: Reply, { after, through }: Range): NameRead {
   const trimmedThrough = parsePlace(trimmed)
   const forced = isAfter(parsePlace(voided), after)
   const events = parseEvents(flat)
-  if (isAfter(trimmedThrough, after)) return { events: [], completeThrough: after, trimmedThrough, forced }
+  if (isAfter(trimmedThrough, after)) return { events: [], through: after, trimmedThrough, forced }
   const isWhole = (event: LogEvent, index: number) =>
     !isAfter(event.previous, events[index - 1]?.position ?? latest(after, trimmedThrough))
   const hole = events.findIndex((event, index) => !isWhole(event, index))
@@ -84,14 +67,13 @@ function readChannel(reply: Reply, { after, through }: Range): NameRead {
     const last = events.findLast((event, index) => !isWhole(event, index)) as LogEvent
     return holeBehind(last.previous, after)
   }
-  if (hole > 0)
-    return { events: events.slice(0, hole), completeThrough: endOf(events[hole - 1]), trimmedThrough, forced }
-  if (cut === '1') return { events, completeThrough: endOf(events.at(-1)), trimmedThrough, forced }
+  if (hole > 0) return { events: events.slice(0, hole), through: endOf(events[hole - 1]), trimmedThrough, forced }
+  if (cut === '1') return { events, through: endOf(events.at(-1)), trimmedThrough, forced }
   const last = events.at(-1)?.position ?? after
   const isMissing = isAfter(parsePlace(newest), last) && !isAfter(parsePlace(newest), through)
-  if (!isMissing) return { events, completeThrough: through, trimmedThrough, forced }
+  if (!isMissing) return { events, through, trimmedThrough, forced }
   if (events.length === 0) return holeBehind(parsePlace(newest), after)
-  return { events, completeThrough: last, trimmedThrough, forced }
+  return { events, through: last, trimmedThrough, forced }
 }
 
 function endOf(event: LogEvent | undefined): Position {
@@ -99,7 +81,7 @@ function endOf(event: LogEvent | undefined): Position {
 }
 
 function holeBehind(trimmedThrough: Position, after: Position): NameRead {
-  return { events: [], completeThrough: after, trimmedThrough, forced: false }
+  return { events: [], through: after, trimmedThrough, forced: false }
 }
 
 /**
@@ -112,7 +94,7 @@ async function readPattern(ask: Ask, prefix: string, range: Range): Promise<Name
   const [trimmed, voided, complete, flat] = rest as [string, string, string, string[]]
   return {
     events: parseEvents(flat),
-    completeThrough: parsePlace(complete),
+    through: parsePlace(complete),
     trimmedThrough: parsePlace(trimmed),
     forced: isAfter(parsePlace(voided), range.after),
   }
@@ -124,19 +106,20 @@ async function readBelow(ask: Ask, prefix: string, range: Range): Promise<NameRe
   const changed = channels.filter(({ newestPlace }) => isAfter(newestPlace, after))
   const trimmedThrough = changed.reduce((place, channel) => latest(place, channel.trimmedThrough), forgottenThrough)
   const forced = changed.some(({ voidThrough }) => isAfter(voidThrough, after))
-  if (isAfter(trimmedThrough, after)) return { events: [], completeThrough: after, trimmedThrough, forced }
-  let page: NameRead = { events: [], completeThrough: through, trimmedThrough, forced }
+  if (isAfter(trimmedThrough, after)) return { events: [], through: after, trimmedThrough, forced }
+  let page: NameRead = { events: [], through, trimmedThrough, forced }
   for (let index = 0; index < changed.length; index += channelsAtATime) {
     const some = changed.slice(index, index + channelsAtATime).map(({ channel }) => channel)
     // Behind the end of the page so far nothing is needed.
-    const reads = await readChannels(ask, some, { after, through: page.completeThrough, limit })
+    const reads = await readChannels(ask, some, { after, through: page.through, limit })
     const lost = reads.filter((read) => isAfter(read.trimmedThrough, after))
     if (lost.length > 0) {
       const places = lost.map((read) => read.trimmedThrough)
       const isForced = lost.some((read) => read.forced)
-      return { events: [], completeThrough: after, trimmedThrough: places.reduce(latest), forced: isForced }
+      return { events: [], through: after, trimmedThrough: places.reduce(latest), forced: isForced }
     }
-    page = { ...mergeReads([page, ...reads], page.completeThrough, limit), trimmedThrough, forced }
+    const merged = mergePages([page, ...reads], { through: page.through, limit })
+    page = { events: merged.events, through: merged.completeThrough, trimmedThrough, forced }
   }
   return page
 }

@@ -1,0 +1,33 @@
+import { isAfter, type Position } from '@rejoin/protocol'
+import { byteCost } from './channel-ring.ts'
+import type { LogEvent, Page, PageLimit } from './contract.ts'
+import { mergeInOrder } from './in-order.ts'
+
+/** What was read of one channel or pattern, and up to where that is everything. */
+export interface PartRead {
+  readonly events: readonly LogEvent[]
+  readonly through: Position
+}
+
+/** Where a page ends at the latest. */
+export interface PageEnd {
+  readonly through: Position
+  readonly limit: PageLimit
+}
+
+/** One page of what was read of several names, each of them under the same limit: it ends where the first of them does. */
+export function mergePages(reads: readonly PartRead[], { through, limit }: PageEnd): Page {
+  const end = reads.reduce((end, read) => (isAfter(end, read.through) ? read.through : end), through)
+  const [only] = reads
+  if (only && reads.length === 1) return { events: only.events, completeThrough: end }
+
+  const events: LogEvent[] = []
+  let bytes = 0
+  for (const event of mergeInOrder(reads.map(({ events }) => ({ items: events, from: 0, to: events.length })))) {
+    if (isAfter(event.position, end)) break
+    events.push(event)
+    bytes += byteCost(event)
+    if (events.length >= limit.events || bytes >= limit.bytes) return { events, completeThrough: event.position }
+  }
+  return { events, completeThrough: end }
+}

@@ -77,6 +77,17 @@ describe('a hub that hears nothing from its log', () => {
     expect(connect('a').ended).toBe(false)
   })
 
+  test('says so by status to a client that asks for it (§4.12)', async () => {
+    const distant = distantLog()
+    const { hub, url } = await serveHub({ log: distant.source })
+    const silent = new Promise((resolve) => void hub.on('silence', resolve))
+    distant.silence(11_000)
+    await silent
+    const answer = await fetch(url('/events/a?reject=status'))
+    expect([answer.status, Number(answer.headers.get('retry-after')) > 0]).toEqual([503, true])
+    expect(await answer.json()).toMatchObject({ error: { code: 'log-unavailable' } })
+  })
+
   test('keeps them whatever happens when it is told to', async () => {
     const { distant, environment, connect } = await openDistant({ maxTailSilenceMs: Number.POSITIVE_INFINITY })
     const reader = connect('a')

@@ -1,4 +1,5 @@
 import { type ErrorCode, RejoinError } from '@rejoin/protocol'
+import type { Refusal } from '../hub/hub.ts'
 
 /** A response that is not a stream. */
 export interface Answer {
@@ -46,11 +47,11 @@ export function tooLarge(maxBytes: number): RejoinError {
 }
 
 /** For readers that can read a status (§4.12); others are told in a stream, which alone an EventSource returns from. */
-export function overloaded(retryMs: number): Answer {
-  const error = {
-    code: 'overloaded',
-    message: 'The hub has no room for this reader now. Retry-After says when to return.',
-  }
+export function turnedAway({ reason, retryMs }: Refusal): Answer {
+  const error =
+    reason === 'log-unavailable'
+      ? { code: reason, message: 'The hub hears nothing from its log now. Retry-After says when to return.' }
+      : { code: 'overloaded', message: 'The hub has no room for this reader now. Retry-After says when to return.' }
   return jsonAnswer(503, { error }, { 'Retry-After': String(Math.ceil(retryMs / 1000)) })
 }
 

@@ -1,5 +1,5 @@
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
-import { type Answer, jsonAnswer, overloaded } from './answer.ts'
+import { type Answer, jsonAnswer, turnedAway } from './answer.ts'
 import type { Target } from './target.ts'
 
 /**
@@ -13,7 +13,7 @@ export async function answerPoll(
   signal: AbortSignal,
 ): Promise<Answer> {
   const answer = await hub.poll(request, { ...readWait(query.get('waitMs')), signal })
-  if ('reason' in answer) return overloaded(answer.retryMs)
+  if ('reason' in answer) return turnedAway(answer)
   return jsonAnswer(200, answer, { Vary: 'Last-Event-ID, Authorization, Cookie, Origin' })
 }
 

@@ -2,7 +2,7 @@ import { RejoinError } from '@rejoin/protocol'
 import { type Grant, mayPublish, maySubscribe } from '../hub/grant.ts'
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
 import type { ReaderFacts } from '../hub/observation.ts'
-import { type Answer, forbidden, jsonAnswer, nothingMore, overloaded, refusal, tooFast } from './answer.ts'
+import { type Answer, forbidden, jsonAnswer, nothingMore, refusal, tooFast, turnedAway } from './answer.ts'
 import { answerPoll } from './poll.ts'
 import { maxBodyBytes, publishBody } from './publish.ts'
 import { type Channels, readSubscription, streamHeaders } from './subscribe.ts'
@@ -89,8 +89,8 @@ async function planStream(hub: Hub, channels: Channels, target: Target, request:
   if (request.method !== 'GET') return wrongMethod('GET')
   const subscribe = await readRequest(hub, channels, target, request)
   const { reader, subscription, rights } = subscribe
-  const turnedAway = target.query.get('reject') === 'status' ? hub.refuse(reader, subscription) : undefined
-  if (turnedAway) return answerWith(overloaded(turnedAway.retryMs))
+  const away = target.query.get('reject') === 'status' ? hub.refuse(reader, subscription) : undefined
+  if (away) return answerWith(turnedAway(away))
   if (await hub.hasNothingFor(subscribe)) return answerWith(nothingMore)
   return { kind: 'stream', headers: streamHeaders(rights !== undefined), subscribe }
 }

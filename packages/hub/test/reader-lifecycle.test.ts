@@ -81,6 +81,42 @@ describe('heartbeats and retry', () => {
     expect(told.at(-1)).toBeGreaterThan(10_000)
   })
 
+  test('channels have times of their own; the narrowest name counts, and of several channels the longest time', async () => {
+    const retries = { 'prices/*': 500, 'prices/slow/*': 9000, 'prices/slow/1': 1000 }
+    const { environment, connect } = await openHub({ retryMs: 4000, retries })
+    const asked = ['news', 'prices/1', 'prices/*', 'prices/slow/2', 'prices/slow/1', ['prices/1', 'news'], '*']
+    const readers = asked.map((channels) => connect(channels))
+    await environment.settle()
+    const told = readers.map((reader) => Number(/retry: (\d+)/.exec(reader.text)?.[1]))
+    const bases = [4000, 500, 500, 9000, 1000, 4000, 4000]
+    expect(told.filter((ms, index) => ms < (bases[index] ?? 0) || ms > 1.2 * (bases[index] ?? 0))).toEqual([])
+  })
+
+  test('a channel’s own time is in its goodbye, in its refusal and in a heartbeat that raises it', async () => {
+    let heapUsed = 0.1
+    const options = { heartbeatMs: 10_000, retries: { 'prices/*': 7000 }, limits: { maxConnections: 1 } }
+    const { hub, environment, connect } = await openHub(options)
+    Object.assign(environment, { heapUsed: () => heapUsed })
+    const reader = connect('prices/1')
+    const refused = connect('prices/2')
+    await environment.settle()
+    heapUsed = 0.95
+    await environment.advance(10_000)
+    heapUsed = 0.1
+    await environment.advance(60_000)
+    expect(refused.text).toMatch(/^retry: (?:[7-9]|[1-3]\d)\d{3}\nevent: close/)
+    const [hello, raised, , last] = [...reader.text.matchAll(/retry: (\d+)/g)].map(([, ms]) => Number(ms))
+    expect(hello).toBeLessThan(8401)
+    expect(raised).toBeGreaterThan(13_999)
+    expect(last).toBeGreaterThan(6999)
+    hub.disconnect(reader.session.connection)
+    expect(reader.text).toMatch(/retry: (?:[7-9]|[1-3]\d)\d{3}\nevent: close\ndata: {"reason":"admin"}\n\n$/)
+  })
+
+  test.each([{ 'prices/*': 0 }, { 'prices*': 500 }, { '': 500 }])('times of %j are refused', async (retries) => {
+    await expect(openHub({ retries })).rejects.toMatchObject({ code: expect.stringContaining('invalid-') })
+  })
+
   test('adaptive: the base follows the number of connections', async () => {
     const { environment, connect } = await openHub({ retryMs: 'adaptive' })
     const first = connect('a')

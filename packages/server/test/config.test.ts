@@ -70,7 +70,7 @@ describe('what is wrong is said by its name, with what was found and what is all
         "limits.maxConnections" in rejoin.config.json is "many". Give a whole number of at least 1.
         "limits.maxPerIp" in rejoin.config.json is 0. Give a whole number of at least 1.
         "tls" in rejoin.config.json is "cert.pem". Give an object.
-        "prot" in rejoin.config.json is no setting. There are access, admin, data, drainMs, durability, heartbeatMs, host, hotBytes, insecure, limits, log, logLevel, logPrefix, maxReplayAgeMs, maxReplayEvents, maxTailSilenceMs, metrics, playground, port, retain, retryMs, sinkBudgetBytes, stallTimeoutMs, tls, trustProxy, whenDown, window, windows."
+        "prot" in rejoin.config.json is no setting. There are access, admin, data, drainMs, durability, heartbeatMs, host, hotBytes, insecure, limits, log, logLevel, logPrefix, maxReplayAgeMs, maxReplayEvents, maxTailSilenceMs, metrics, playground, port, retain, retries, retryMs, sinkBudgetBytes, stallTimeoutMs, tls, trustProxy, whenDown, window, windows."
     `)
   })
 
@@ -88,6 +88,24 @@ describe('what is wrong is said by its name, with what was found and what is all
         --log is "sqlite". Give lmdb, memory, or the address of a Redis, such as redis://localhost:6379.
         --retry-ms is 1. Give a whole number from 500 to 60000, or "adaptive".
         REJOIN_LIMITS_MAX_BODY_BYTES is 300000. Give a whole number from 1 to 262144."
+    `)
+  })
+
+  test('in what stands beneath a channel', async () => {
+    const file = configFile({
+      windows: { 'prices/*': { maxEvents: 0, maxAge: 1 }, news: 5 },
+      retries: { 'prices/*': 100, news: 'soon', old: 70_000, half: 600.5 },
+    })
+    expect(await complaint({ file })).toMatchInlineSnapshot(`
+      "7 settings are wrong.
+
+        "windows.prices/*.maxEvents" in rejoin.config.json is 0. Give at least 1.
+        "windows.prices/*.maxAge" in rejoin.config.json is no setting. Leave it out.
+        "windows.news" in rejoin.config.json is 5. Give an object.
+        "retries.prices/*" in rejoin.config.json is 100. Give at least 500.
+        "retries.news" in rejoin.config.json is "soon". Give "adaptive" or a number.
+        "retries.old" in rejoin.config.json is 70000. Give at most 60000.
+        "retries.half" in rejoin.config.json is 600.5. Give a whole number."
     `)
   })
 

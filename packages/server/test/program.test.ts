@@ -127,6 +127,13 @@ test('channels have windows of their own when that is set', async () => {
   signal('SIGTERM')
 })
 
+test('channels have times to come back of their own when that is set', async () => {
+  const { url, signal } = await started(['--port', '0', '--log', 'memory'], { REJOIN_RETRIES: '{"prices/*":9000}' })
+  expect(await until(await open(url, '/events/prices/now'), 'hello')).toMatch(/^retry: (?:9|10)\d{3}\n/)
+  expect(await until(await open(url, '/events/news'), 'hello')).toMatch(/^retry: 2\d{3}\n/)
+  signal('SIGTERM')
+})
+
 test('the first signal lets readers go, and nothing answers any more', async () => {
   const { url, signal, exits } = await started(['serve', '--port', '0', '--log', 'memory'])
   const stream = await open(url, '/events/demo')

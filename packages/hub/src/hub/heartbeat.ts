@@ -7,6 +7,7 @@ import { type SharedBytes, shareBytes } from './sink.ts'
 export interface Listener {
   /** A full reader is not written to: the beat would only wait behind what it has not read yet. */
   readonly full: boolean
+  readonly subscription: { readonly channels: readonly string[] }
   push(bytes: SharedBytes): boolean
 }
 
@@ -27,7 +28,7 @@ export function createHeartbeat(intervalMs: number, environment: Environment, re
   const comment = shareBytes([Buffer.from(beats.comment)])
   const event = shareBytes([Buffer.from(beats.event)])
   const wantEvents = new Set<Listener>()
-  const slots = Array.from({ length: slotCount }, () => ({ listeners: new Set<Listener>(), toldMs: retry.baseMs }))
+  const slots = Array.from({ length: slotCount }, () => ({ listeners: new Set<Listener>(), toldMs: retry.basesMs }))
   const slotOf = new Map<Listener, Set<Listener>>()
   const slotMs = intervalMs / slotCount
   let next = 0
@@ -39,12 +40,13 @@ export function createHeartbeat(intervalMs: number, environment: Environment, re
     retry.observe(now - dueAt)
     dueAt = now + slotMs
     const slot = slots[due] as (typeof slots)[number]
-    const news = slot.toldMs !== retry.baseMs
-    slot.toldMs = retry.baseMs
+    const { basesMs } = retry
+    const news = slot.toldMs !== basesMs
+    slot.toldMs = basesMs
     for (const listener of slot.listeners) {
       if (listener.full) continue
       const asEvent = wantEvents.has(listener)
-      if (news) listener.push(beatWithRetry(asEvent ? beats.event : beats.comment))
+      if (news) listener.push(beatWithRetry(listener, asEvent ? beats.event : beats.comment))
       else listener.push(asEvent ? event : comment)
     }
     due = (due + 1) % slotCount
@@ -52,8 +54,8 @@ export function createHeartbeat(intervalMs: number, environment: Environment, re
   }
   let cancel = environment.after(slotMs, tick)
 
-  function beatWithRetry(beat: string): SharedBytes {
-    return shareBytes([Buffer.from(encodeRetry(retry.forOne()) + beat)])
+  function beatWithRetry({ subscription }: Listener, beat: string): SharedBytes {
+    return shareBytes([Buffer.from(encodeRetry(retry.forOne(subscription.channels)) + beat)])
   }
 
   return {

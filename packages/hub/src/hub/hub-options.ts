@@ -55,12 +55,13 @@ export interface HubOptions extends RetryOptions, ReplayLimits, SnapshotOptions 
 
 /** The options that have a default, and the rest; each checked. */
 export function checkedOptions(options: HubOptions) {
-  const { retryMs, snapshotTimeoutMs, maxReplayEvents, maxReplayAgeMs, limits } = options
+  const { retryMs, retries = {}, snapshotTimeoutMs, maxReplayEvents, maxReplayAgeMs, limits } = options
   const unlimited = Number.POSITIVE_INFINITY
   const replay = { maxReplayEvents: maxReplayEvents ?? unlimited, maxReplayAgeMs: maxReplayAgeMs ?? unlimited }
   const maxTailSilenceMs = options.maxTailSilenceMs ?? 10_000
   for (const [name, limit] of Object.entries({ ...limits, ...replay, maxTailSilenceMs })) positiveLimit(name, limit)
   if (typeof retryMs === 'number') positive('retryMs', retryMs)
+  for (const [name, ms] of Object.entries(retries)) if (typeof ms === 'number') positive(`retries["${name}"]`, ms)
   if (snapshotTimeoutMs !== undefined) positive('snapshotTimeoutMs', snapshotTimeoutMs)
   return {
     ...{ ...options, ...replay, maxTailSilenceMs },

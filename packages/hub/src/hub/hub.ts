@@ -244,12 +244,12 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     knock({ reader = anonymous, subscription }) {
       admission.knock(reader, environment.now())
       const reason = refusal(reader, subscription)
-      return reason === undefined ? undefined : { reason, retryMs: retry.forGoodbye() }
+      return reason === undefined ? undefined : { reason, retryMs: retry.forGoodbye(subscription.channels) }
     },
     attach({ reader = anonymous, ...request }, sink, connection, told) {
       const asked = { connection, reader, subscription: request.subscription, start: request.start }
       const session = createSession({ ...context, observers: told, onEnd: forget }, asked, sink)
-      if (closed || draining) session.end('drain', { retryMs: retry.forGoodbye() })
+      if (closed || draining) sayGoodbye(session, 'drain')
       else begin(session, request)
       return session
     },
@@ -278,7 +278,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     const turnedAway = closed || draining ? 'drain' : refusalReason(request, reader)
     admission.enter(reader)
     if (turnedAway) {
-      session.end(turnedAway, { retryMs: retry.forGoodbye() })
+      sayGoodbye(session, turnedAway)
       return session
     }
     heartbeat.add(session, request.heartbeat === 'event')
@@ -295,12 +295,16 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     return refusal(reader, subscription) === undefined ? undefined : 'overloaded'
   }
 
+  function sayGoodbye(session: Session, reason: CloseReason): void {
+    session.end(reason, { retryMs: retry.forGoodbye(session.subscription.channels) })
+  }
+
   function endAll(reason: CloseReason, withinMs: number): Promise<unknown> {
     const ends = [...sessions].map(
       (session) =>
         new Promise<void>((resolve) => {
           environment.after(environment.random() * withinMs, () => {
-            session.end(reason, { retryMs: retry.forGoodbye() })
+            sayGoodbye(session, reason)
             resolve()
           })
         }),
@@ -333,7 +337,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       const reason = contact.isLost ? 'log-unavailable' : refusal(reader, subscription)
       if (reason === undefined) return undefined
       admission.knock(reader, environment.now())
-      return { reason, retryMs: retry.forGoodbye() }
+      return { reason, retryMs: retry.forGoodbye(subscription.channels) }
     },
     async invalidate(channel) {
       const entry = await log.invalidate(checkChannel(channel))
@@ -363,10 +367,12 @@ export async function createHub(options: HubOptions): Promise<Hub> {
         yield { ip, userAgent, subject, connection, channels: subscription.channels, mode, full, pending, since }
       }
     },
-    disconnect(connection, { reason = 'admin', retryMs = retry.forGoodbye() } = {}) {
+    disconnect(connection, { reason = 'admin', retryMs } = {}) {
       const session = byConnection.get(connection)
-      session?.end(reason, { retryMs })
-      return session !== undefined
+      if (!session) return false
+      if (retryMs === undefined) sayGoodbye(session, reason)
+      else session.end(reason, { retryMs })
+      return true
     },
     totals,
     get retryMs() {

@@ -440,7 +440,9 @@ class ReaderSession implements Session, Stalled {
       ...{ resumed, requested, heartbeatMs, connection: this.connection },
       ...this.#expiry(),
     }
-    return Buffer.from(encodeHello(greeting, { retryMs: retry.forOne(), ...(id ? { id } : {}) }))
+    return Buffer.from(
+      encodeHello(greeting, { retryMs: retry.forOne(this.subscription.channels), ...(id ? { id } : {}) }),
+    )
   }
 
   /** In advance, so that a client can be back with new rights before these end it. */
@@ -478,7 +480,10 @@ class ReaderSession implements Session, Stalled {
     onEnd(this)
   }
 
-  end(reason: CloseReason, { retryMs = this.#context.retry.forOne(), cause }: EndOptions = {}): void {
+  end(
+    reason: CloseReason,
+    { retryMs = this.#context.retry.forOne(this.subscription.channels), cause }: EndOptions = {},
+  ): void {
     if (this.mode === 'ended') return
     if (this.full) {
       // It does not read: the farewell would wait behind the rest, and both would hold the socket.

@@ -63,7 +63,16 @@ function refuseUseless({ config, values }: LoadedConfig): void {
 function serveOptions(config: Config): ServeOptions {
   const { port, host, insecure, trustProxy, playground, drainMs, limits, access, admin, metrics, sinkBudgetBytes } =
     config
-  const { heartbeatMs, retryMs, stallTimeoutMs, hotBytes, retain = [], maxReplayEvents, maxReplayAgeMs } = config
+  const {
+    heartbeatMs,
+    retryMs,
+    retries = {},
+    stallTimeoutMs,
+    hotBytes,
+    retain = [],
+    maxReplayEvents,
+    maxReplayAgeMs,
+  } = config
   const { maxTailSilenceMs, whenDown } = config
   const { cert, key, http2 } = config.tls
   return {
@@ -72,7 +81,7 @@ function serveOptions(config: Config): ServeOptions {
     ...(admin === undefined ? {} : { admin }),
     ...(cert !== undefined && key !== undefined ? { tls: { cert, key, http2 } } : {}),
     hub: {
-      ...{ heartbeatMs, retryMs, stallTimeoutMs, hotBytes, retain, maxTailSilenceMs, whenDown },
+      ...{ heartbeatMs, retryMs, retries, stallTimeoutMs, hotBytes, retain, maxTailSilenceMs, whenDown },
       ...(maxReplayEvents === undefined ? {} : { maxReplayEvents }),
       ...(maxReplayAgeMs === undefined ? {} : { maxReplayAgeMs }),
     },

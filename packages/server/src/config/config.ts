@@ -24,6 +24,7 @@ export interface Config extends ReplayLimits {
   whenDown: 'refuse' | 'local'
   heartbeatMs: number
   retryMs: number | 'adaptive'
+  retries?: Readonly<Record<string, number | 'adaptive'>>
   stallTimeoutMs: number
   hotBytes: number
   sinkBudgetBytes: number

@@ -35,17 +35,22 @@ function beside(path: readonly string[]): string {
   return depth === 0 ? `There are ${names}.` : `In "${above.join('.')}" there are ${names}.`
 }
 
-function wordsFor({ expected }: BaseIssue<unknown>): string {
-  switch (expected) {
-    case 'string':
-      return 'a text'
-    case 'Array':
-      return 'a list'
-    case 'Object':
-      return 'an object'
-    default:
-      return (expected ?? 'something else').replace(/^\((.+)\)$/, '$1').replaceAll(' | ', ' or ')
-  }
+/** What the schema asks for, as it says it: `("adaptive" | number)`, `>=500`. */
+function wordsFor({ expected, type }: BaseIssue<unknown>): string {
+  const alternatives = (expected ?? type).replace(/^\((.+)\)$/, '$1').split(' | ')
+  return alternatives
+    .map((each) => words[each] ?? each)
+    .join(' or ')
+    .replace('>=', 'at least ')
+    .replace('<=', 'at most ')
+}
+
+const words: Readonly<Record<string, string>> = {
+  string: 'a text',
+  number: 'a number',
+  integer: 'a whole number',
+  Array: 'a list',
+  Object: 'an object',
 }
 
 /** Without what its setting keeps to itself. */

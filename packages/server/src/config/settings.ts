@@ -1,6 +1,7 @@
 import { apiKeys, jwtRules } from './access-schema.ts'
 import { choice, json, type Kind, listOf, numberOr, wholeNumber, words, yesOrNo } from './kind.ts'
 import { type logKindOf, logPlace, shownPlace } from './log-place.ts'
+import { channelRetries } from './retry-schema.ts'
 import { channelWindows } from './window-schema.ts'
 
 /** One thing that can be set: `limits.maxPerIp` in the file, `--limits-max-per-ip`, `REJOIN_LIMITS_MAX_PER_IP`. */
@@ -159,6 +160,12 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       kind: numberOr('adaptive', 500, 60_000),
       default: 2000,
       help: 'what readers wait before they come back',
+    },
+    {
+      key: 'retries',
+      kind: json(channelRetries, 'times by channel or pattern, 500 to 60000, such as {"prices/*": 500}'),
+      otherwise: 'none',
+      help: 'other times for some channels; the narrowest name counts',
     },
     {
       key: 'stallTimeoutMs',

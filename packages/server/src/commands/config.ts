@@ -1,23 +1,28 @@
 import type { LoadedConfig, SettingValue } from '../config/load.ts'
+import { createOutput } from '../output/output.ts'
 import type { ProgramHost } from '../program-host.ts'
 
 /** Prints every setting, its value and who said so. Secrets are not shown, only that they are set. */
-export function runConfig({ values, unread }: LoadedConfig, { stdout, stderr }: ProgramHost, asJson = false): void {
-  if (asJson) {
-    for (const { setting, value = null, origin } of values) {
-      const known = setting.secret && value !== null ? { set: true } : { value }
-      stdout.write(`${JSON.stringify({ key: setting.key, ...known, origin })}\n`)
-    }
-    for (const variable of unread) stderr.write(`${variable} is set, and is no setting: it is not read.\n`)
-    return
+export async function runConfig({ values, unread }: LoadedConfig, host: ProgramHost, asJson = false): Promise<void> {
+  const output = createOutput(host)
+  for (const line of asJson ? values.map(jsonOf) : linesOf(values)) await output.line(line)
+  const unknown = unread.map((variable) => `${variable} is set, and is no setting: it is not read.`)
+  for (const line of unknown) {
+    if (asJson) host.stderr.write(`${line}\n`)
+    else await output.line(`\n${line}`)
   }
+}
+
+function jsonOf({ setting, value = null, origin }: SettingValue): string {
+  const known = setting.secret && value !== null ? { set: true } : { value }
+  return JSON.stringify({ key: setting.key, ...known, origin })
+}
+
+function linesOf(values: readonly SettingValue[]): string[] {
   const rows = values.map((each) => [each.setting.key, shown(each), each.origin] as const)
   const keyWidth = widest(rows.map(([key]) => key))
   const valueWidth = widest(rows.map(([, value]) => value))
-  for (const [key, value, origin] of rows) {
-    stdout.write(`${key.padEnd(keyWidth)}  ${value.padEnd(valueWidth)}  ${origin}\n`)
-  }
-  for (const variable of unread) stdout.write(`\n${variable} is set, and is no setting: it is not read.\n`)
+  return rows.map(([key, value, origin]) => `${key.padEnd(keyWidth)}  ${value.padEnd(valueWidth)}  ${origin}`)
 }
 
 function shown({ setting, value }: SettingValue): string {

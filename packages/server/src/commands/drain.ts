@@ -32,8 +32,17 @@ async function runDrain(flags: DrainFlags, host: ProgramHost): Promise<void> {
   const left = flags.wait ? await waitForReaders(address, host, withinMs) : undefined
   if (flags.json)
     return output.line(JSON.stringify({ draining: true, withinMs, readers, ...(left === undefined ? {} : { left }) }))
-  if (left === undefined) return output.line(`Letting ${readers} readers go within ${durationWords(withinMs)}.`)
-  return output.line(left === 0 ? `All ${readers} readers are gone.` : `${left} of ${readers} readers are still there.`)
+  if (left === undefined) return output.line(`Letting ${counted(readers)} go within ${durationWords(withinMs)}.`)
+  return output.line(left === 0 ? goneWords(readers) : `${left} of ${counted(readers)} still there.`)
+}
+
+function counted(readers: number): string {
+  return readers === 1 ? '1 reader' : `${readers} readers`
+}
+
+function goneWords(readers: number): string {
+  if (readers === 0) return 'There was no reader.'
+  return readers === 1 ? 'The one reader is gone.' : `All ${readers} readers are gone.`
 }
 
 /** Until none is left, or until they ought to be gone. */
@@ -42,7 +51,7 @@ async function waitForReaders(address: HubAddress, host: ProgramHost, withinMs: 
   const until = Date.now() + withinMs + graceMs
   let left = await countReaders(address, host)
   while (left > 0 && Date.now() < until) {
-    progress.show(() => `${left} readers left`)
+    progress.show(() => `${counted(left)} left`)
     await setTimeout(everyMs)
     left = await countReaders(address, host)
   }

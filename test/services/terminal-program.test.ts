@@ -1,36 +1,26 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { createHub, type Hub } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { openTerminal, type Terminal } from './terminal.ts'
-
-const program = fileURLToPath(new URL('../../packages/server/bin/rejoin.js', import.meta.url))
+import { openProgramTerminal, type Terminal } from './terminal.ts'
 
 let hub: Hub
 let url: string
-let folder: string
 let terminal: Terminal
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'rejoin-terminal-'))
   hub = await createHub({ log: memoryLog(), retryMs: 500 })
   const server = createServer(nodeHandler(hub)).listen(0, '127.0.0.1')
   await once(server, 'listening')
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  writeFileSync(join(folder, 'rejoin'), `#!/bin/sh\nexec ${process.execPath} ${program} "$@"\n`, { mode: 0o755 })
-  terminal = await openTerminal(folder, { PATH: `${folder}:${process.env.PATH}`, REJOIN_URL: url })
+  terminal = await openProgramTerminal({ REJOIN_URL: url })
   return async () => {
     await hub.close()
     server.closeAllConnections()
     server.close()
-    rmSync(folder, { recursive: true, force: true })
   }
 })
 

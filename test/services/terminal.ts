@@ -1,14 +1,28 @@
 import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished } from 'vitest'
 
+/** A terminal in a folder of its own, with the program as `rejoin` on its path. */
+export async function openProgramTerminal(env: Readonly<Record<string, string>> = {}): Promise<Terminal> {
+  const folder = mkdtempSync(join(tmpdir(), 'rejoin-terminal-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  writeFileSync(join(folder, 'rejoin'), `#!/bin/sh\nexec ${process.execPath} ${program} "$@"\n`, { mode: 0o755 })
+  return openTerminal(folder, { PATH: `${folder}:${process.env.PATH}`, ...env })
+}
+
+const program = fileURLToPath(new URL('../../packages/server/bin/rejoin.js', import.meta.url))
+
 /** A shell in a real pseudo-terminal, which tmux keeps and can show. It goes with the test. */
-export async function openTerminal(folder: string, env: Readonly<Record<string, string>> = {}): Promise<Terminal> {
+async function openTerminal(folder: string, env: Readonly<Record<string, string>>): Promise<Terminal> {
   // A server of its own for each, so that neither another test nor the user's own tmux is touched.
   count += 1
   const socket = `rejoin-test-${process.pid}-${count}`
   const settings = Object.entries(env).flatMap(([name, value]) => ['-e', `${name}=${value}`])
   const shell = ['env', 'PS1=$ ', 'sh']
-  tmux('-f', '/dev/null', 'new-session', '-d', '-x', '160', '-y', '40', '-c', folder, ...settings, ...shell)
+  tmux('-f', '/dev/null', 'new-session', '-d', '-x', '160', '-y', '60', '-c', folder, ...settings, ...shell)
   onTestFinished(() => void tmux('kill-server'))
 
   function tmux(...args: string[]): string {

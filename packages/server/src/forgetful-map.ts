@@ -3,29 +3,29 @@
  * bounded by what happens in that time, and where that can be too much, by `maxEntries`.
  */
 export function createForgetfulMap<Value>(options: ForgetfulMapOptions): ForgetfulMap<Value> {
-  const { forMs, maxEntries = Number.POSITIVE_INFINITY, now } = options
+  const { forMs, maxEntries = Number.POSITIVE_INFINITY } = options
   // Two generations, the older one thrown away whole.
   let recent = new Map<string, Value>()
   let older = new Map<string, Value>()
-  let since = now()
+  let since = 0
 
-  function turn(at: number): void {
-    const age = at - since
+  function turn(now: number): void {
+    const age = now - since
     // A clock that was set back would keep all of it for too long.
     if (age >= 0 && age < forMs && recent.size < maxEntries) return
     older = age >= 0 && age < 2 * forMs ? recent : new Map()
     recent = new Map()
     // As if it had been turned in time.
-    since = age < forMs ? at : at - (age % forMs)
+    since = age < forMs ? now : now - (age % forMs)
   }
 
   return {
-    get(key) {
-      turn(now())
+    get(key, now) {
+      turn(now)
       return recent.get(key) ?? older.get(key)
     },
-    set(key, value) {
-      turn(now())
+    set(key, value, now) {
+      turn(now)
       recent.set(key, value)
     },
     clear() {
@@ -42,12 +42,12 @@ export interface ForgetfulMapOptions {
   readonly forMs: number
   /** Half of how many there may be. @defaultValue no limit */
   readonly maxEntries?: number
-  now(): number
 }
 
+/** The time is given to it: to read the clock costs more than to look something up. */
 export interface ForgetfulMap<Value> {
-  get(key: string): Value | undefined
-  set(key: string, value: Value): void
+  get(key: string, now: number): Value | undefined
+  set(key: string, value: Value, now: number): void
   clear(): void
   readonly size: number
 }

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { Middleware } from './middleware.ts'
 import { refuse, refuseMethod } from './refusal.ts'
-import { requestTarget } from './request-target.ts'
+import { doorOf, requestTarget } from './request-target.ts'
 
 /**
  * The pages of the program, each at its path, and the scripts and styles that they name.
@@ -35,11 +35,18 @@ export function pageFiles(pages: Readonly<Record<string, string>>, folder: URL =
     }
   }
 
+  // Asked for every request, of which few are for a page.
+  const doors = new Set(['pages', ...Object.keys(pages).map((url) => doorOf({ url }))])
+
   return (request, response, next) => {
+    if (!doors.has(doorOf(request))) {
+      next()
+      return
+    }
     const { path } = requestTarget(request)
     const page = Object.hasOwn(pages, path) ? pages[path] : undefined
     // One segment without a second dot, so no path leads out of the folder, to a source map or to a hidden file.
-    const [, name] = (path.startsWith('/pages/') && /^\/pages\/assets\/([\w-]+\.(?:js|css))$/.exec(path)) || []
+    const [, name] = /^\/pages\/assets\/([\w-]+\.(?:js|css))$/.exec(path) ?? []
     if (!page && !name) next()
     else if (request.method !== 'GET' && request.method !== 'HEAD') refuseMethod(response, 'GET')
     else void answer(request, response, page, name ?? '')

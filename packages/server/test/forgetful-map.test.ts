@@ -43,9 +43,15 @@ test('a clock that was set back keeps nothing for longer', () => {
 
 function forgetful(options: { forMs: number; maxEntries?: number }) {
   let now = 1_000_000
-  const map = createForgetfulMap<number>({ ...options, now: () => now })
+  const map = createForgetfulMap<number>(options)
   return {
-    map,
+    map: {
+      get: (key: string) => map.get(key, now),
+      set: (key: string, value: number) => map.set(key, value, now),
+      get size() {
+        return map.size
+      },
+    },
     wait(ms: number) {
       now += ms
     },

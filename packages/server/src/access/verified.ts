@@ -14,19 +14,16 @@ export interface Verified {
   clear(): void
 }
 
-const goodForMs = 30_000
+// At least; and twice that at most.
+const goodForMs = 15_000
 // Twice this is about 20 MB; with more publishers than that, some are checked again.
 const maxEntries = 10_000
 
 export function createVerified(now: () => number): Verified {
-  const entries = createForgetfulMap<{ identity: Identity; since: number }>({ forMs: goodForMs, maxEntries, now })
+  const identities = createForgetfulMap<Identity>({ forMs: goodForMs, maxEntries })
   return {
-    get(token) {
-      const entry = entries.get(token)
-      // Either way, because the clock may have been set back.
-      return entry && Math.abs(now() - entry.since) < goodForMs ? entry.identity : undefined
-    },
-    add: (token, identity) => entries.set(token, { identity, since: now() }),
-    clear: entries.clear,
+    get: (token) => identities.get(token, now()),
+    add: (token, identity) => identities.set(token, identity, now()),
+    clear: identities.clear,
   }
 }

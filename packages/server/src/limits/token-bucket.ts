@@ -5,13 +5,13 @@ import { createForgetfulMap } from '../forgetful-map.ts'
  * been quiet for long enough to have a full bucket is forgotten, which changes nothing for them.
  */
 export function createTokenBuckets({ perSecond, burst, now }: TokenBucketOptions): TokenBuckets {
-  const buckets = createForgetfulMap<Bucket>({ forMs: (burst / perSecond) * 1000, now })
+  const buckets = createForgetfulMap<Bucket>({ forMs: (burst / perSecond) * 1000 })
 
   return {
     take(key) {
       const at = now()
-      const bucket = buckets.get(key) ?? { tokens: burst, at }
-      buckets.set(key, bucket)
+      const bucket = buckets.get(key, at) ?? { tokens: burst, at }
+      buckets.set(key, bucket, at)
       // A clock that was set back gives nothing and takes nothing.
       bucket.tokens = Math.min(burst, bucket.tokens + (Math.max(0, at - bucket.at) / 1000) * perSecond)
       bucket.at = at

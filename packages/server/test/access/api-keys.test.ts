@@ -58,6 +58,9 @@ test('secrets are compared by their digests and in constant time', async () => {
   const source = await readFile(new URL('../../src/access/api-keys.ts', import.meta.url), 'utf8')
   expect(source).toContain('timingSafeEqual(sha256, presented)')
   expect(source).not.toMatch(/(?:sha256|digest|presented) ?[!=]==? /)
+  const ofAdmins = await readFile(new URL('../../src/observe/admin-token.ts', import.meta.url), 'utf8')
+  expect(ofAdmins).toContain('timingSafeEqual(digestOf(sent), expected)')
+  expect(ofAdmins).not.toMatch(/(?:token|sent|expected) ?[!=]==? (?!undefined)/)
 })
 
 describe('whoever presents something that is not good is not taken for nobody', () => {

@@ -181,7 +181,12 @@ describe('in a pipe', () => {
     const announcer = await createAnnouncer({ stdout: { write: (text) => written.push(text) }, env: {} })
     const hostile = 'x"\r\n{"level":"fatal"}\u2028\u009b31m\u202e\u0000'
     const userAgent = `${hostile}${'x'.repeat(10_000)}`
-    const facts = { ...reader, userAgent, subject: hostile, channels: Array<string>(100).fill('x'.repeat(256)) }
+    const facts = {
+      ...reader,
+      userAgent,
+      subject: hostile,
+      channels: Array<string>(100).fill(`\u2028\u202e${'x'.repeat(250)}`),
+    }
     observe(announcer, 'gap', { ...facts, reason: 'unknown-id', requested: hostile, absenceMs: null })
     observe(announcer, 'connect', { ...facts, requested: hostile, resuming: true })
     announcer.reconnected({ attempt: 1, delayMs: 1, url: hostile, timestamp: userAgent, ip: null, userAgent })

@@ -78,14 +78,28 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
       })
       hub.on('silence', ({ silentMs }) => logger.error({ event: 'log_silent', silent_ms: Math.round(silentMs) }))
       hub.on('local', ({ channel, type, id, bytes, subject }) => {
-        logger.warn({ event: 'publish_local', channel, type, id, bytes, ...subjectField(subject) })
+        logger.warn({
+          event: 'publish_local',
+          channel: plainText(channel),
+          type: plainText(type),
+          id,
+          bytes,
+          ...subjectField(subject),
+        })
       })
       hub.on('healed', ({ channels }) => logger.warn({ event: 'log_healed', ...channelFields(channels) }))
       hub.on('error', ({ cause }) => logger.error({ event: 'request_failed', cause: causeField(cause) }))
       // Not even listened for otherwise: there are more of these than of anything else.
       if (logger.isLevelEnabled('debug')) {
         hub.on('publish', ({ channel, type, id, bytes, subject }) => {
-          logger.debug({ event: 'publish', channel, type, id, bytes, ...subjectField(subject) })
+          logger.debug({
+            event: 'publish',
+            channel: plainText(channel),
+            type: plainText(type),
+            id,
+            bytes,
+            ...subjectField(subject),
+          })
         })
       }
     },
@@ -132,8 +146,8 @@ function returnFields(reader: HubObservations['replay'] | HubObservations['gap']
 }
 
 function channelFields(channels: readonly string[]) {
-  if (channels.length <= maxChannels) return { channels }
-  return { channels: channels.slice(0, maxChannels), channel_count: channels.length }
+  const shown = channels.slice(0, maxChannels).map((name) => plainText(name))
+  return channels.length <= maxChannels ? { channels: shown } : { channels: shown, channel_count: channels.length }
 }
 
 function readerFields({ ip, userAgent, subject }: ReaderFacts) {

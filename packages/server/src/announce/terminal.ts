@@ -128,7 +128,10 @@ function whereWords(folder: string | undefined, address: string | undefined): st
 
 /** A reader may follow any number of channels, and a line has only so much room. */
 function some(channels: readonly string[]): string {
-  const shown = channels.slice(0, 3).join(', ')
+  const shown = channels
+    .slice(0, 3)
+    .map((name) => plainText(name))
+    .join(', ')
   return channels.length > 3 ? `${shown} and ${channels.length - 3} more` : shown
 }
 

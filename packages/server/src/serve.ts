@@ -59,7 +59,7 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   const addressOf = (request: IncomingMessage) => peerAddress(request, trustProxy)
   const rate = createPublishRate(limits, { addressOf, onReject, now: Date.now })
   const authorize = access && rate ? paced(access.authorize, rate) : access?.authorize
-  const toHub = nodeHandler(observation.hub, { trustProxy, sinkBudgetBytes, ...(authorize && { authorize }) })
+  const toHub = nodeHandler(hub, { trustProxy, sinkBudgetBytes, ...(authorize && { authorize }) })
   const limited = limitRequests(limits, { onReject, ...(!access && { rate }) }, toHub)
   const tls = certificate && { ...certificate, http2: options.tls?.http2 ?? true }
   const maxSockets = connectionRoom()

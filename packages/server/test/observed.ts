@@ -25,7 +25,7 @@ export async function observed(
   const { hubOptions, handler, ...rest } = options
   const inner = rest.hub ?? (await createHub({ log: memoryLog(), ...hubOptions }))
   const observation = await createObservation({ hub: inner, version: '1.2.3', admin: { token: adminToken }, ...rest })
-  const last = nodeHandler(observation.hub, handler)
+  const last = nodeHandler(inner, handler)
   const url = await listening((request, response) =>
     observation.middleware(request, response, () => last(request, response)),
   )

@@ -33,6 +33,8 @@ export interface HubObservations {
   error: { cause: unknown }
   /** `repeated`: nothing was appended, the publish was answered with the id of an earlier one under the same key. */
   publish: { channel: string; type: string; id: string; bytes: number; subject: string | null; repeated: boolean }
+  /** A publish is over; a batch is one. `elapsedMs` has fractions. `error` is why it failed, undefined when it did not. */
+  published: { elapsedMs: number; error: unknown }
 }
 
 /** Who reads, as far as the adapter could tell. */

@@ -63,6 +63,13 @@ export function createPublishing({
   let appends = 0
   let closed = false
 
+  /** To be called when a publish is over. Not a function around it, which would cost every publish a promise. */
+  function timePublish(): (error?: unknown) => void {
+    if (!observers.has('published')) return () => undefined
+    const since = performance.now()
+    return (error) => observers.tell('published', { elapsedMs: performance.now() - since, error })
+  }
+
   async function append(entries: readonly NewEvent[], publishing: PublishOptions): Promise<PublishedEvent[]> {
     if (closed) throw new RejoinError('The hub is closed.', { code: 'closed' })
     if (entries.length > maxBatch) {
@@ -112,14 +119,27 @@ export function createPublishing({
 
   return {
     async publish(channel, message, publishing = {}) {
-      const [event] = await append([toNewEvent(channel, message, retain)], publishing)
-      return event as PublishedEvent
+      const over = timePublish()
+      try {
+        const [event] = await append([toNewEvent(channel, message, retain)], publishing)
+        over()
+        return event as PublishedEvent
+      } catch (error) {
+        over(error)
+        throw error
+      }
     },
     async publishBatch(messages, publishing = {}) {
-      return append(
-        messages.map((message) => toNewEvent(message.channel, message, retain)),
-        publishing,
-      )
+      const over = timePublish()
+      try {
+        const entries = messages.map((message) => toNewEvent(message.channel, message, retain))
+        const events = await append(entries, publishing)
+        over()
+        return events
+      } catch (error) {
+        over(error)
+        throw error
+      }
     },
     close() {
       closed = true

@@ -1,10 +1,9 @@
 import type { Hub } from '@rejoin/hub'
-import { closeReasons, errorCodes, gapReasons } from '@rejoin/protocol'
+import { closeReasons, errorCodes, gapReasons, RejoinError } from '@rejoin/protocol'
 import type { Metric, Registry } from 'prom-client'
 import type { ReconnectReport } from '../announce/announcer.ts'
 import { createBusiestAddress } from './busiest-address.ts'
 import { tallyConnections } from './connections.ts'
-import type { PublishResult } from './publishes.ts'
 import type { Readiness } from './readiness.ts'
 import { createTally } from './tally.ts'
 import { watchWindowAge } from './window-age.ts'
@@ -16,8 +15,6 @@ export interface Metrics {
   rejected(kind: string): void
   /** A client told of a reconnect. */
   reconnected(report: ReconnectReport): void
-  /** A publish is over; a batch is one. */
-  published(result: PublishResult, seconds: number): void
   /** A request was answered; `door` is the first segment of its path. */
   answered(door: string, status: number): void
 }
@@ -237,6 +234,10 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
     streamSeconds(durationMs / 1000)
     if (returning.delete(connection)) resumed('left')
   })
+  hub.on('published', ({ elapsedMs, error }) => {
+    published(error === undefined ? 'ok' : error instanceof RejoinError ? error.code : 'failed')
+    publishSeconds(elapsedMs / 1000)
+  })
   hub.on('stall', stalled)
   hub.on('window', smallWindow)
   hub.on('error', requestFailed)
@@ -245,10 +246,6 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
   return {
     registry,
     rejected: turnedAway,
-    published(result, seconds) {
-      published(result)
-      publishSeconds(seconds)
-    },
     reconnected({ attempt, delayMs }) {
       reported(String(attempt))
       reportedDelay(delayMs / 1000)

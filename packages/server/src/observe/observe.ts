@@ -15,7 +15,6 @@ import { createMaintenance } from './maintenance.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { metricsRoute } from './metrics-route.ts'
 import { json, type OperationDoc, openApiDocument, type PathDocs } from './openapi.ts'
-import { watchPublishes } from './publishes.ts'
 import { createReadiness } from './readiness.ts'
 import { reconnectReportRoute } from './reconnect-reports.ts'
 import { type Route, serveRoutes } from './routes.ts'
@@ -41,8 +40,6 @@ export interface ObservationOptions {
 
 /** What shows the hub to those who run it. */
 export interface Observation {
-  /** The hub, with its publishes timed where there are metrics. Adapters are to be given this one. */
-  readonly hub: Hub
   /** Answers what everybody may ask, and what admins may who show their token; turns readers away during maintenance. */
   readonly middleware: Middleware
   /** Answers everything, on a port that only this machine reaches. */
@@ -96,7 +93,6 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
   }
 
   return {
-    hub: metrics ? watchPublishes(hub, metrics.published) : hub,
     middleware(request, response, next) {
       if (metrics) response.on('close', count)
       // Almost all requests are the hub's, and no route of ours is under its paths.

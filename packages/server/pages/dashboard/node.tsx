@@ -10,7 +10,7 @@ export function Node({ now, history }: { now: Figures; history: readonly Figures
   const facts: [string, string][] = [
     ['version', version],
     ['up for', duration(at - startedAt)],
-    ['log', `${log.name}, durable in ${log.durability}`],
+    ['log', `${log.name}, safe ${safety[log.durability]}`],
     [
       'keeps of a channel',
       `${count(log.window.maxEvents)} events, ${duration(log.window.maxAgeMs)}, ${bytes(log.window.maxBytes)}`,
@@ -45,6 +45,14 @@ export function Node({ now, history }: { now: Figures; history: readonly Figures
       )}
     </section>
   )
+}
+
+/** Where an event is when its publish is answered. */
+const safety: Record<Figures['log']['durability'], string> = {
+  memory: 'in memory alone',
+  os: 'from a crash of the program',
+  disk: 'on the disk',
+  replicated: 'on other machines',
 }
 
 function Nodes({ nodes, node, at }: { nodes: NonNullable<Figures['nodes']>; node: string; at: number }) {

@@ -9,6 +9,7 @@ import {
   expectNoSidewaysScroll,
   foreignElements,
   hostileTexts,
+  layoutShift,
   openPage,
   type PageOptions,
   phone,
@@ -175,6 +176,16 @@ describe.each([
     await page.getByRole('cell', { name: 'orders/42', exact: true }).waitFor()
     await expectNoSidewaysScroll(page)
     expect(await seriousBarriers(page)).toEqual([])
+  })
+
+  test('nothing moves while figures come in', async () => {
+    const page = await openDashboard({ viewport })
+    await fetch(`${server.url}/events/orders/42`)
+    for (const text of ['one', 'two']) await server.hub.publish('orders/42', { text })
+    await expect.poll(() => figure(page, 'Deliveries/s').textContent(), patience).not.toBe('–')
+    await expect.poll(() => figure(page, 'Connections').textContent(), patience).toBe('1')
+    await page.getByRole('cell', { name: 'orders/42', exact: true }).first().waitFor()
+    expect(await page.evaluate(layoutShift)).toBeLessThan(0.02)
   })
 })
 

@@ -90,3 +90,14 @@ export const hostileTexts = [
 export function foreignElements(page: Page): Promise<number> {
   return page.locator('body :is(script, iframe, img, style, base, math, object, embed, a[href^="javascript"])').count()
 }
+
+/** Runs in the page: how much of it has moved without being asked to, in the measure of Web Vitals. */
+export function layoutShift(): Promise<number> {
+  return new Promise((resolve) => {
+    new PerformanceObserver((list) => {
+      const shifts = list.getEntries() as (PerformanceEntry & { value: number; hadRecentInput: boolean })[]
+      resolve(shifts.filter(({ hadRecentInput }) => !hadRecentInput).reduce((sum, { value }) => sum + value, 0))
+    }).observe({ type: 'layout-shift', buffered: true })
+    setTimeout(() => resolve(0), 500)
+  })
+}

@@ -7,6 +7,7 @@ import {
   expectNoSidewaysScroll,
   foreignElements,
   hostileTexts,
+  layoutShift,
   openPage,
   type PageOptions,
   phone,
@@ -215,15 +216,4 @@ async function lagOf(page: Page): Promise<number> {
 
 function squaresOf(page: Page, lane: Lane, kind: string): Promise<number> {
   return page.locator(`#${lane} .squares [data-kind="${kind}"]`).count()
-}
-
-/** Runs in the page: how much of it has moved without being asked to, in the measure of Web Vitals. */
-function layoutShift(): Promise<number> {
-  return new Promise((resolve) => {
-    new PerformanceObserver((list) => {
-      const shifts = list.getEntries() as (PerformanceEntry & { value: number; hadRecentInput: boolean })[]
-      resolve(shifts.filter(({ hadRecentInput }) => !hadRecentInput).reduce((sum, { value }) => sum + value, 0))
-    }).observe({ type: 'layout-shift', buffered: true })
-    setTimeout(() => resolve(0), 500)
-  })
 }

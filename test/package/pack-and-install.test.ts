@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -45,7 +45,7 @@ test('what is published to the server of the README, its client prints', async (
   const client = start(process.execPath, [join(project, 'out/client.js')])
   const printed = client.prints(/shipped/).then(() => true)
   // A fresh client is not told what came before it, and does not say when it is there: publish until it was heard.
-  do await publish(`http://127.0.0.1:${port}`)
+  do await fetch(`http://127.0.0.1:${port}/orders/42/ship`, { method: 'POST' })
   while (!(await Promise.race([printed, setTimeout(100, false)])))
 }, 30_000)
 
@@ -68,6 +68,11 @@ async function installPacked(): Promise<void> {
   await run('npm', ['pack', `--pack-destination=${tarballs}`, ...workspaces], { cwd: root })
   const packed = (await readdir(tarballs)).map((file) => join(tarballs, file))
   await run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', ...packed], { cwd: project })
+  // The framework is the user's, and comes from here.
+  await mkdir(join(project, 'node_modules/@types'), { recursive: true })
+  for (const name of ['express', '@types/express']) {
+    await symlink(join(root, 'node_modules', name), join(project, 'node_modules', name))
+  }
 }
 
 async function writeReadmeCode(): Promise<void> {

@@ -12,7 +12,8 @@
  * are to be there for whoever comes. That takes 5 ms of 10,000 connections, half a per cent of a core, and is in both kinds
  * of interval. The page has the history of this run, some minutes, and not yet the ten that it can get to. Chromium draws
  * without a graphics card and shares its core with the load client. On a machine that does something else besides, which
- * `others %` shows beyond the few per cent of Chromium, neighbouring intervals differ by more than what is looked for.
+ * `others %` shows beyond the few per cent of Chromium, neighbouring intervals differ by more than what is looked for; with
+ * `--perSecond 10` the hub does little else, and they do not.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Frames, OnlookerCommands } from './load/onlooker.ts'

@@ -5,8 +5,9 @@
  * single events of 200 bytes that wait for their answers; one event in a hundred goes to a channel that the second hub, a
  * process of its own, has a reader of. All channels have full windows, so that every append also trims.
  *
- * - Rate: as many as are answered.
- * - Delay: 20,000 events/s offered, by the clock; from the publish until the reader of the second hub has the event.
+ * - Rate: as many as are answered, without a second hub.
+ * - Delay: 21,000 events/s offered, by the clock; how many are answered, and from the publish until the reader of the second
+ *   hub has the event, in the same seconds.
  * - Catching up: the second hub's process stands still while a million events are appended, and goes on: how long until its
  *   reader has the last one, and the longest turn of its event loop until then, in which no other reader is served.
  *
@@ -31,7 +32,7 @@ import { report } from './report.ts'
 const { publishers, seconds, rate, missed } = numbersFrom({
   publishers: 256,
   seconds: 5,
-  rate: 20_000,
+  rate: 21_000,
   missed: 1_000_000,
 })
 const port = 16_379
@@ -52,6 +53,7 @@ const clients = {
   redis: () => createClient({ socket: { port } }),
   ioredis: () => new Redis({ port, lazyConnect: true }),
 }
+const mostUnderWay = 9000
 const padding = 'x'.repeat(185)
 let sent = 0
 
@@ -104,8 +106,8 @@ report({
   inputs: { publishers, eventBytes: 200, seconds, rate, missed, appendfsync: 'everysec' },
   figures: [
     { what: 'hub.publish', value: best, unit: 'events/s', atLeast: 20_000 },
-    { what: `offered ${rate} events/s, published`, value: paced.perSecond, unit: 'events/s' },
-    { what: 'p99 from publish to a reader of another hub', value: delays.p99Ms, unit: 'ms', atMost: 50 },
+    { what: `offered ${rate} events/s, published`, value: paced.perSecond, unit: 'events/s', atLeast: 20_000 },
+    { what: 'p99 meanwhile, from publish to a reader of another hub', value: delays.p99Ms, unit: 'ms', atMost: 50 },
     { what: `catching up ${missed} events`, value: caughtUp.ms / 1000, unit: 's', atMost: 10 },
     { what: 'longest turn meanwhile', value: caughtUp.longestTurnMs, unit: 'ms', atMost: 250 },
   ],
@@ -145,8 +147,8 @@ async function publishFor(to: PublishingHub, ms: number): Promise<{ events: numb
 }
 
 /**
- * What is due by the clock is published, whether or not what came before has been answered; up to half a second of it, so
- * that a rate that cannot be had shows as a lower one.
+ * What is due by the clock is published, whether or not what came before has been answered; up to what a hub lets wait for
+ * Redis, so that a rate that cannot be had shows as a lower one.
  */
 async function publishAt(to: PublishingHub, perSecond: number, ms: number): Promise<{ perSecond: number }> {
   const started = performance.now()
@@ -155,7 +157,7 @@ async function publishAt(to: PublishingHub, perSecond: number, ms: number): Prom
   while (performance.now() - started < ms) {
     for (
       const due = ((performance.now() - started) * perSecond) / 1000;
-      events < due && under.size < perSecond / 2;
+      events < due && under.size < mostUnderWay;
       events += 1
     ) {
       const { channel, ...message } = nextEvent()

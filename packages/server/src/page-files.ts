@@ -38,18 +38,16 @@ export function pageFiles(pages: Readonly<Record<string, string>>, folder: URL =
   // Asked for every request, of which few are for a page.
   const doors = new Set(['pages', ...Object.keys(pages).map((url) => doorOf({ url }))])
 
-  return (request, response, next) => {
-    if (!doors.has(doorOf(request))) {
-      next()
-      return
-    }
+  return (request, response) => {
+    if (!doors.has(doorOf(request))) return false
     const { path } = requestTarget(request)
     const page = Object.hasOwn(pages, path) ? pages[path] : undefined
     // One segment without a second dot, so no path leads out of the folder, to a source map or to a hidden file.
     const [, name] = /^\/pages\/assets\/([\w-]+\.(?:js|css))$/.exec(path) ?? []
-    if (!page && !name) next()
-    else if (request.method !== 'GET' && request.method !== 'HEAD') refuseMethod(response, 'GET')
+    if (!page && !name) return false
+    if (request.method !== 'GET' && request.method !== 'HEAD') refuseMethod(response, 'GET')
     else void answer(request, response, page, name ?? '')
+    return true
   }
 }
 

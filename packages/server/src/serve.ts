@@ -1,4 +1,4 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import { createHub, type Hub, type HubOptions, type LimitOptions, type LogSource } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
@@ -234,14 +234,17 @@ function watchReaders(hub: Hub): ReadonlySet<string> {
 }
 
 /** Takes the host out of a target that names one (RFC 9112 §3.2.2), so that all who look at the path see the same. */
-function pathAlone(request: IncomingMessage, _response: ServerResponse, next: () => void): void {
+function pathAlone(request: IncomingMessage): boolean {
   if (!request.url?.startsWith('/')) request.url = request.url?.replace(/^https?:\/\/[^/?#]*/i, '') || '/'
-  next()
+  return false
 }
 
 /** Hands a request along the chain, and to the last one what nobody has answered. */
-function handler([first, ...rest]: Middleware[], last: RequestListener): RequestListener {
-  if (!first) return (request, response) => last(request, response)
-  const others = handler(rest, last)
-  return (request, response) => first(request, response, () => others(request, response))
+function handler(chain: readonly Middleware[], last: RequestListener): RequestListener {
+  return (request, response) => {
+    for (const answers of chain) {
+      if (answers(request, response)) return
+    }
+    last(request, response)
+  }
 }

@@ -118,7 +118,7 @@ async function readinessChecks(): Promise<Record<string, string>> {
   const { middleware } = await createObservation({ hub, version: '1' })
   const body = await new Promise<string>((resolve) => {
     const response = { on: () => response, writeHead: () => response, end: resolve }
-    middleware({ method: 'GET', url: '/readyz', headers: {} } as never, response as never, () => resolve('{}'))
+    middleware({ method: 'GET', url: '/readyz', headers: {} } as never, response as never)
   })
   await hub.close()
   return JSON.parse(body).checks

@@ -26,9 +26,9 @@ export async function observed(
   const inner = rest.hub ?? (await createHub({ log: memoryLog(), ...hubOptions }))
   const observation = await createObservation({ hub: inner, version: '1.2.3', admin: { token: adminToken }, ...rest })
   const last = nodeHandler(inner, handler)
-  const url = await listening((request, response) =>
-    observation.middleware(request, response, () => last(request, response)),
-  )
+  const url = await listening((request, response) => {
+    if (!observation.middleware(request, response)) last(request, response)
+  })
   const adminUrl = await listening(observation.adminHandler)
   onTestFinished(async () => {
     await observation.close()

@@ -47,7 +47,7 @@ describe('the page', () => {
 
   test('says what to do when it has not been built', async () => {
     const files = pageFiles({ '/': 'absent.html' }, await builtFolder())
-    const url = await listening((request, response) => files(request, response, () => undefined))
+    const url = await listening((request, response) => void files(request, response))
     for (const path of ['/', '/pages/assets/absent.js']) {
       const { status, text } = await send(url, path)
       expect(status).toBe(404)
@@ -267,7 +267,7 @@ async function builtFolder(): Promise<URL> {
 async function fileServer(): Promise<string> {
   const files = pageFiles({ '/': 'page.html' }, await builtFolder())
   return listening((request, response) => {
-    files(request, response, () => refuse(response, 404, 'not-found', 'left to the next'))
+    if (!files(request, response)) refuse(response, 404, 'not-found', 'left to the next')
   })
 }
 

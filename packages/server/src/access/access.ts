@@ -103,11 +103,11 @@ export function createAccess(rules: AccessRules, { now = Date.now }: { now?: () 
       }
       return nobody.subscribe.length + nobody.publish.length === 0 ? null : nobody
     },
-    middleware(request, response, next) {
-      guard(request, response, () => {
-        if (doorOf(request) !== 'ticket') next()
-        else answerTicket(request, response, issueTicket)
-      })
+    middleware(request, response) {
+      if (guard(request, response)) return true
+      if (doorOf(request) !== 'ticket') return false
+      answerTicket(request, response, issueTicket)
+      return true
     },
     revoke: (subject, options = {}) => revocations.add(subject, options),
     close: () => closing.abort(),

@@ -10,7 +10,7 @@ import { answerPreflight } from './preflight.ts'
  * A page of another server on this machine is welcome, so its origin is answered as CORS asks.
  */
 export function loopbackOnly(): Middleware {
-  return (request, response, next) => {
+  return (request, response) => {
     const { host, origin } = request.headers
     const forbid = (message: string) => refuse(response, 403, 'forbidden', message)
     // Also on answers to requests without an origin: a cache must not give those to a page that needs the header. No cache
@@ -22,13 +22,14 @@ export function loopbackOnly(): Middleware {
     } else if (!isLoopbackHost(host)) {
       forbid(`This hub is open to its own machine only. ${addressAdvice(host)}`)
     } else if (origin === undefined) {
-      next()
+      return false
     } else if (!isLoopbackOrigin(origin)) {
       forbid(`Pages of ${quoted(origin)} may not use this hub, only those of localhost.`)
     } else {
       response.setHeader('Access-Control-Allow-Origin', origin)
-      if (!answerPreflight(request, response)) next()
+      return answerPreflight(request, response)
     }
+    return true
   }
 }
 

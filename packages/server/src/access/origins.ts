@@ -37,15 +37,16 @@ export function guardOrigins({ cors = [], cookie }: Pick<AccessRules, 'cors' | '
     return `Pages of ${JSON.stringify(origin.slice(0, 100))} may not use this hub. Its operator can list their origin, or ${hostAdvice}`
   }
 
-  return (request, response, next) => {
+  return (request, response) => {
     const { origin } = request.headers
     // Also on answers to requests without an origin: a cache must not give those to a page that needs the header. No cache
     // keeps the answer to a POST, which is what there are most of.
     if (request.method !== 'POST' || origin !== undefined) response.setHeader('Vary', 'Origin')
     if (origin !== undefined) allowReading(origin, response)
     const refusal = refusalOf(request)
-    if (refusal !== undefined) refuse(response, 403, 'forbidden', refusal)
-    else if (origin === undefined || !answerPreflight(request, response)) next()
+    if (refusal === undefined) return origin !== undefined && answerPreflight(request, response)
+    refuse(response, 403, 'forbidden', refusal)
+    return true
   }
 }
 

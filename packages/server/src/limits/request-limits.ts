@@ -37,10 +37,13 @@ export function limitRequests(limits: RequestLimits, context: LimitContext, hub:
 
   function limitPublish(request: IncomingMessage, response: ServerResponse): void {
     const length = request.headers['content-length']
+    if (Number(length) > maxBodyBytes) {
+      rejectBody(request, response)
+      return
+    }
     const waitMs = context.rate?.(request) ?? 0
     if (waitMs > 0) rejectTooFast(request, response, waitMs)
     else if (length === undefined) void limitBody(request, response)
-    else if (Number(length) > maxBodyBytes) rejectBody(request, response)
     else hub(request, response)
   }
 

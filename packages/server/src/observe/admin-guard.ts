@@ -6,13 +6,14 @@ import { refuse } from '../refusal.ts'
  * For the admin port, where being on this machine is all the proof that is asked for: a web page must not borrow it. So
  * requests are answered only when they name this machine, and a page that sends one is of this very port.
  */
-export const adminGuard: Middleware = (request, response, next) => {
+export const adminGuard: Middleware = (request, response) => {
   const { host, origin } = request.headers
   if (!isLoopbackHost(host)) {
     refuse(response, 403, 'forbidden', 'Address the admin port as localhost or 127.0.0.1.')
   } else if (origin !== undefined && origin !== `http://${host}`) {
     refuse(response, 403, 'forbidden', 'Web pages may not use the admin port.')
   } else {
-    next()
+    return false
   }
+  return true
 }

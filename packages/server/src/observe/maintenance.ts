@@ -38,16 +38,14 @@ export function createMaintenance(onReject: () => void, random: () => number = M
     end() {
       isOn = false
     },
-    middleware(request, response, next) {
+    middleware(request, response) {
       const door = isOn && request.method === 'GET' ? doorOf(request) : ''
-      if (!readersDoors.includes(door)) {
-        next()
-        return
-      }
+      if (!readersDoors.includes(door)) return false
       onReject()
       const takesStatus = door === 'poll' || requestTarget(request).query().get('reject') === 'status'
       if (takesStatus) unavailable(response, retryMs())
       else sayGoodbye(response, retryMs())
+      return true
     },
   }
 }

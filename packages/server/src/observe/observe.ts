@@ -93,16 +93,14 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
   }
 
   return {
-    middleware(request, response, next) {
+    middleware(request, response) {
       if (metrics) response.on('close', count)
       // Almost all requests are the hub's, and no route of ours is under its paths.
-      if (hubDoors.has(doorOf(request))) maintenance.middleware(request, response, next)
-      else onPublicPort(request, response, next)
+      return hubDoors.has(doorOf(request)) ? maintenance.middleware(request, response) : onPublicPort(request, response)
     },
     adminHandler(request, response) {
-      adminGuard(request, response, () => {
-        onAdminPort(request, response, () => adminPages(request, response, () => nothingHere(response)))
-      })
+      const isAnswered = [adminGuard, onAdminPort, adminPages].some((answers) => answers(request, response))
+      if (!isAnswered) nothingHere(response)
     },
     rejected,
     stopping: readiness.stopping,

@@ -51,20 +51,15 @@ export function serveRoutes(routes: readonly Route[], options: RoutesOptions): M
   const paths = new Map<string, Route[]>()
   for (const route of routes) paths.set(route.path, [...(paths.get(route.path) ?? []), route])
 
-  return (request, response, next) => {
+  return (request, response) => {
     const target = requestTarget(request)
     const here = paths.get(target.path)
-    if (!here?.some(({ open }) => open === 'to-all' || options.isAdmin(request))) {
-      next()
-      return
-    }
+    if (!here?.some(({ open }) => open === 'to-all' || options.isAdmin(request))) return false
     const method = request.method === 'HEAD' ? 'GET' : request.method
     const route = here.find((each) => each.method === method)
-    if (!route) {
-      refuseMethod(response, ...here.map((each) => each.method))
-      return
-    }
-    void answer(route, request, response, target.query())
+    if (route) void answer(route, request, response, target.query())
+    else refuseMethod(response, ...here.map((each) => each.method))
+    return true
   }
 
   async function answer(

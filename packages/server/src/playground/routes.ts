@@ -23,21 +23,19 @@ export function createPlayground(hub: PlaygroundHub, latest: LatestNumbers): Pla
   }
 
   return {
-    handle(request, response, next) {
+    handle(request, response) {
       const target = requestTarget(request)
       const door = Object.hasOwn(doors, target.path) ? doors[target.path] : undefined
       const isCuttable = isStream(request, target.path)
-      if (!door && !isCuttable) {
-        next()
-        return
-      }
+      if (!door && !isCuttable) return false
       const query = target.query()
       const tab = tabOf(query)
-      if (tab && isCuttable && !cut.admit(tab, request, response)) return
-      if (!door) next()
-      else if (!door.methods.includes(request.method ?? '')) refuseMethod(response, ...door.methods)
+      if (tab && isCuttable && !cut.admit(tab, request, response)) return true
+      if (!door) return false
+      if (!door.methods.includes(request.method ?? '')) refuseMethod(response, ...door.methods)
       else if (!tab) refuse(response, 400, 'invalid-data', tabAdvice)
       else door.answer({ request, response, tab, query })
+      return true
     },
     close: () => plain.close(),
   }

@@ -24,7 +24,7 @@ export async function guarded(rules: AccessRules, now?: () => number): Promise<G
   const access = createAccess(rules, now ? { now } : {})
   const serveHub = nodeHandler(hub, { authorize: access.authorize })
   const server = createServer((request, response) => {
-    access.middleware(request, response, () => serveHub(request, response))
+    if (!access.middleware(request, response)) serveHub(request, response)
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(async () => {

@@ -211,7 +211,7 @@ async function requestOf(access: Access, byTicket: boolean): Promise<IncomingMes
       writeHead: () => undefined,
       end: (text: string) => resolve(JSON.parse(text).ticket),
     }
-    access.middleware(asked, response as never, () => undefined)
+    access.middleware(asked, response as never)
   })
   return { method: 'GET', url: `/events/orders/1?ticket=${ticket}`, headers: {} } as IncomingMessage
 }

@@ -45,10 +45,12 @@ export function createAccess(rules: AccessRules, { now = Date.now }: { now?: () 
   }
   const closing = new AbortController()
   const verified = createVerified(now)
+  // By the whole header: known by that, a token need not even be read.
+  const verifiedHeaders = createVerified(now)
   const revocations = createRevocations(now)
   const tickets = createTickets(ticketMs, now)
   const keyOwner = createApiKeys(keys)
-  const checkJwt = createJwtCheck(jwt, { now, changed: verified.clear, signal: closing.signal })
+  const checkJwt = createJwtCheck(jwt, { now, changed: forget, signal: closing.signal })
   const nobody = {
     subject: null,
     subscribe: checkPatterns(anonymous?.subscribe),
@@ -58,16 +60,18 @@ export function createAccess(rules: AccessRules, { now = Date.now }: { now?: () 
   // A stream that is opened by a ticket is asked about again later, when the ticket is long used up.
   const redeemed = new WeakMap<IncomingMessage, string>()
 
-  /** At once for a token that was good a moment ago: a promise is dear for what each of a thousand publishes asks. */
-  function identify(token: string): Identity | Promise<Identity> {
-    if (token.length > maxTokenLength) throw notGood(`The token is over ${maxTokenLength} characters.`)
-    const identity = verified.get(token)
-    return identity ? stillGood(identity) : verify(token)
+  function forget(): void {
+    verified.clear()
+    verifiedHeaders.clear()
   }
 
-  async function verify(token: string): Promise<Identity> {
-    const identity = (token.length >= minKeyLength && keyOwner(digestOf(token))) || (await checkJwt(token))
-    verified.add(token, identity)
+  async function identify(token: string): Promise<Identity> {
+    if (token.length > maxTokenLength) throw notGood(`The token is over ${maxTokenLength} characters.`)
+    let identity = verified.get(token)
+    if (!identity) {
+      identity = (token.length >= minKeyLength && keyOwner(digestOf(token))) || (await checkJwt(token))
+      verified.add(token, identity)
+    }
     return stillGood(identity)
   }
 
@@ -96,12 +100,16 @@ export function createAccess(rules: AccessRules, { now = Date.now }: { now?: () 
 
   return {
     authorize(request) {
+      const { authorization = '' } = request.headers
+      const known = verifiedHeaders.get(authorization)
+      if (known) return stillGood(known).grant
       const token = tokenOf(request)
-      if (token !== undefined) {
-        const identity = identify(token)
-        return identity instanceof Promise ? identity.then(({ grant }) => grant) : identity.grant
-      }
-      return nobody.subscribe.length + nobody.publish.length === 0 ? null : nobody
+      if (token === undefined) return nobody.subscribe.length + nobody.publish.length === 0 ? null : nobody
+      return identify(token).then((identity) => {
+        // Not with any number of spaces before the token, which it may have.
+        if (authorization.length === 'Bearer '.length + token.length) verifiedHeaders.add(authorization, identity)
+        return identity.grant
+      })
     },
     middleware(request, response) {
       if (guard(request, response)) return true

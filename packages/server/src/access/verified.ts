@@ -9,8 +9,8 @@ import type { Identity } from './identity.ts'
  * alike, by a hash that nobody outside knows, so its time tells nothing about them.
  */
 export interface Verified {
-  get(token: string): Identity | undefined
-  add(token: string, identity: Identity): void
+  get(presented: string): Identity | undefined
+  add(presented: string, identity: Identity): void
   clear(): void
 }
 
@@ -22,8 +22,8 @@ const maxEntries = 10_000
 export function createVerified(now: () => number): Verified {
   const identities = createForgetfulMap<Identity>({ forMs: goodForMs, maxEntries })
   return {
-    get: (token) => identities.get(token, now()),
-    add: (token, identity) => identities.set(token, identity, now()),
+    get: (presented) => identities.get(presented, now()),
+    add: (presented, identity) => identities.set(presented, identity, now()),
     clear: identities.clear,
   }
 }

@@ -1,7 +1,6 @@
 import {
   type Branch,
   type Clock,
-  comparePositions,
   createClock,
   createIdFormats,
   type IdCodec,
@@ -11,7 +10,6 @@ import {
   latest,
   origin,
   type Position,
-  prefixOf,
   RejoinError,
   ulid,
 } from '@rejoin/protocol'
@@ -32,23 +30,21 @@ import type {
   Window,
   WindowOptions,
 } from '../contract.ts'
-import { retainLimits } from '../contract.ts'
 import type { IdempotencyOptions, Once } from '../idempotency.ts'
-import { mergePages } from '../merged-page.ts'
-import { inOnePiece } from '../retained.ts'
-import { type ChannelWindows, createWindows, sumWindows, type Windows, windowOf } from '../window.ts'
+import { type ChannelWindows, createWindows, type Windows, windowOf } from '../window.ts'
+import { type BacklogSource, readBacklog } from './backlog.ts'
 import { type Change, type Commit, type Commits, createCommits } from './commits.ts'
 import { createDraft, type Draft } from './draft.ts'
-import { afterChannels, channelKey, channelOf, retainedRange, stateKey } from './keys.ts'
+import { channelKey, stateKey } from './keys.ts'
 import { createStoredOnce, type StoredOnce } from './once.ts'
 import { type OpenedLog, openLog } from './opening.ts'
 import { readPage } from './page.ts'
 import { channelsUnder } from './patterns.ts'
-import { type ChannelEvents, readChannel } from './read.ts'
-import { openRetained } from './retained.ts'
+import { readRetained } from './retained-values.ts'
 import { type ChannelState, type LogState, openChannelState, openLogState, sealLogState } from './state.ts'
 import { startSweep } from './sweep.ts'
 import { trimChannel } from './trim.ts'
+import { readWindow, readWindowUnder, type WindowSource } from './windows.ts'
 
 export interface LmdbLogOptions {
   /**
@@ -238,96 +234,17 @@ class LmdbLog implements Log {
     this.#assertOpen()
     return Promise.all(
       names.map((name) =>
-        isPattern(name) ? this.#windowUnder(name) : this.#opened.store.reading(() => this.#windowOf(name)),
+        isPattern(name)
+          ? readWindowUnder(this.#source(), name)
+          : this.#opened.store.reading(() => readWindow(this.#source(), name)),
       ),
     )
-  }
-
-  /** Looks at every channel of a pattern, some at a time: a million in one turn would hold up everybody else. */
-  async #windowUnder(pattern: string): Promise<Window> {
-    const { store } = this.#opened
-    const prefix = prefixOf(pattern)
-    let sum: Window = { channel: pattern, events: 0, bytes: 0, trimmedThrough: this.#state.forgottenThrough }
-    let oldest: { channels: string[]; at: number } = { channels: [], at: Number.POSITIVE_INFINITY }
-    let from: Buffer | undefined
-    do {
-      const start = from
-      from = await store.reading(() => {
-        const windows: Window[] = []
-        for (const { key, channel, state } of channelsUnder(store, prefix, start)) {
-          if (windows.length === channelsAtATime) {
-            sum = sumWindows(sum, windows)
-            return key
-          }
-          const window = this.#windowOf(channel, state)
-          windows.push(window)
-          if (!state || window.events === 0 || window.oldest) continue
-          if (state.oldestAt < oldest.at) oldest = { channels: [], at: state.oldestAt }
-          // Those of one batch have one time, and only a look at their events tells which comes first.
-          if (state.oldestAt === oldest.at && oldest.channels.length < channelsAtATime) oldest.channels.push(channel)
-        }
-        sum = sumWindows(sum, windows)
-        return undefined
-      })
-      await new Promise((resolve) => setImmediate(resolve))
-      this.#assertOpen()
-    } while (from)
-    const first = await this.windows(oldest.channels)
-    return { ...sum, ...pickOldest([sum, ...first]) }
   }
 
   async retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined> {
     this.#assertOpen()
     const { store } = this.#opened
-    return store.reading(() => {
-      const found: LogEvent[] = []
-      for (const { channel, state } of names.flatMap((name) => this.#retaining(name))) {
-        // Nobody knows what it retained.
-        if (!state) return undefined
-        const before = found.length
-        const { start, end } = retainedRange(state.number)
-        for (const { key, value } of store.range(start, end)) {
-          const event = openRetained(key, value, channel)
-          if (event) found.push(event)
-        }
-        // Rather none than some, when one is damaged: they are taken for all there are.
-        if (found.length - before !== state.retained?.keys || found.length > retainLimits.keys) return undefined
-      }
-      return inOnePiece(found)
-    })
-  }
-
-  /** The channels that retain anything, and those whose entry is damaged, without a state. */
-  #retaining(name: string): { channel: string; state: ChannelState | undefined }[] {
-    const retaining: { channel: string; state: ChannelState | undefined }[] = []
-    for (const { channel, state } of this.#entriesOf(name)) {
-      if (!state || state.retained?.keys) retaining.push({ channel, state })
-    }
-    return retaining
-  }
-
-  #entriesOf(name: string): Iterable<{ channel: string; state: ChannelState | undefined }> {
-    const { store } = this.#opened
-    if (isPattern(name)) return channelsUnder(store, prefixOf(name))
-    const key = channelKey(name)
-    const sealed = store.get(key)
-    return sealed ? [{ channel: name, state: openChannelState(key, sealed) }] : []
-  }
-
-  /** @param quick - the state as it is stored, when the oldest event need not be looked up. */
-  #windowOf(channel: string, quick?: ChannelState): Window {
-    const now = this.#now()
-    const isQuick =
-      quick !== undefined && (quick.events === 0 || quick.oldestAt >= now - this.#windows.of(channel).maxAgeMs)
-    const state = isQuick ? quick : this.#stateOf(channel, now)
-    const { events, bytes, trimmedThrough, newest } = state
-    const ended = state.ended ? { ended: state.ended } : {}
-    if (events === 0) return { channel, events, bytes, trimmedThrough, ...ended }
-    if (isQuick) return { channel, events, bytes, trimmedThrough, newest, ...ended }
-    const first = { after: trimmedThrough, through: newest, limit: { events: 1, bytes: 1 } }
-    const read = readChannel(this.#opened.store, channel, state, first)
-    const oldest = 'events' in read ? read.events[0]?.position : read.wholeAfter
-    return { channel, events, bytes, trimmedThrough, newest, ...(oldest ? { oldest } : {}), ...ended }
+    return store.reading(() => readRetained(store, names))
   }
 
   windowOf(name: string): Required<WindowOptions> {
@@ -337,11 +254,12 @@ class LmdbLog implements Log {
   async channels({ prefix, after, limit }: ChannelPage): Promise<readonly Window[]> {
     this.#assertOpen()
     const { store } = this.#opened
+    const source = this.#source()
     return store.reading(() => {
       const windows: Window[] = []
       for (const { channel } of channelsUnder(store, prefix, channelKey(after > prefix ? after : prefix))) {
         if (windows.length >= limit) break
-        if (channel !== after) windows.push(this.#windowOf(channel))
+        if (channel !== after) windows.push(readWindow(source, channel))
       }
       return windows
     })
@@ -357,7 +275,7 @@ class LmdbLog implements Log {
     this.#assertOpen()
     // Added in the turn in which it reads: what is announced in between would reach it neither way.
     await this.#opened.store.reading(() => {
-      if (isAfter(this.#announced, after)) onBatch(this.#everythingAfter(after))
+      if (isAfter(this.#announced, after)) onBatch(readBacklog(this.#source(), after, this.#announced))
       this.#tails.add(onBatch)
     })
     return { close: () => void this.#tails.delete(onBatch) }
@@ -436,34 +354,15 @@ class LmdbLog implements Log {
     this.#commits.submit({ size: 100, apply: (draft) => void draft.sweep(channel, 0) }).then(done, done)
   }
 
-  /** A tail opened in the past: whatever is still held, behind the newest place where something is missing. */
-  #everythingAfter(after: Position): TailBatch {
-    const { store } = this.#opened
-    const now = this.#now()
-    let from = latest(after, this.#state.forgottenThrough)
-    const changed: [name: string, state: ChannelState][] = []
-    const ends: LogEvent[] = []
-    for (const { key } of store.range(channelKey(''), afterChannels)) {
-      const state = this.#stateOf(channelOf(key), now)
-      from = latest(from, state.trimmedThrough)
-      if (isAfter(state.newest, after)) changed.push([channelOf(key), state])
-      if (state.ended) ends.push(endOf(channelOf(key), state))
-    }
-    for (;;) {
-      const range = { after: from, through: this.#announced, limit: everything }
-      const reads = changed.map(([name, state]) => readChannel(store, name, state, range))
-      // Without a limit, only a hole cuts a read short.
-      const holes = reads.flatMap((read) => {
-        if ('wholeAfter' in read) return read.wholeAfter
-        return read.cut ? (read.events.at(-1) as LogEvent).position : []
-      })
-      if (holes.length === 0) {
-        const whole = reads.map((read) => ({ events: (read as ChannelEvents).events, through: this.#announced }))
-        const { events } = mergePages(whole, range)
-        const later = ends.filter((end) => isAfter(end.position, from))
-        return { after: from, events: [...events, ...later].sort((a, b) => comparePositions(a.position, b.position)) }
-      }
-      from = holes.reduce(latest, from)
+  /** What is read, as it is now. */
+  #source(): WindowSource & BacklogSource {
+    return {
+      store: this.#opened.store,
+      windows: this.#windows,
+      forgottenThrough: this.#state.forgottenThrough,
+      now: () => this.#now(),
+      stateOf: (channel) => this.#stateOf(channel, this.#now()),
+      assertOpen: () => this.#assertOpen(),
     }
   }
 
@@ -503,25 +402,9 @@ function appendOf(entries: readonly NewEvent[], places: readonly Place[], once: 
   }
 }
 
-/** As it went through the tail, but for the time, which is not kept. */
-function endOf(channel: string, { ended, newest }: ChannelState): LogEvent {
-  const position = ended as Position
-  return { kind: 'end', channel, type: '', data: '', position, at: position.ms, previous: newest }
-}
-
-function pickOldest(windows: readonly Window[]): Pick<Window, 'oldest'> {
-  const oldest = windows.flatMap((window) => window.oldest ?? []).sort(comparePositions)[0]
-  return oldest ? { oldest } : {}
-}
-
 interface MadeCommit extends Commit {
   readonly draft: Draft
 }
-
-// Some milliseconds.
-const channelsAtATime = 1000
-
-const everything: PageLimit = { events: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
 
 const unknownChannel: ChannelState = {
   number: 0,

@@ -1,0 +1,53 @@
+import { comparePositions, isAfter, latest, type Position } from '@rejoin/protocol'
+import type { LogEvent, PageLimit, TailBatch } from '../contract.ts'
+import { mergePages } from '../merged-page.ts'
+import { afterChannels, channelKey, channelOf } from './keys.ts'
+import { type ChannelEvents, readChannel } from './read.ts'
+import type { ChannelState } from './state.ts'
+import type { Store } from './store.ts'
+
+/** For a tail opened in the past: whatever is still held of all channels, behind the newest place where something is missing. */
+export function readBacklog(source: BacklogSource, after: Position, through: Position): TailBatch {
+  const { store, forgottenThrough, stateOf } = source
+  let from = latest(after, forgottenThrough)
+  const changed: [name: string, state: ChannelState][] = []
+  const ends: LogEvent[] = []
+  for (const { key } of store.range(channelKey(''), afterChannels)) {
+    const state = stateOf(channelOf(key))
+    from = latest(from, state.trimmedThrough)
+    if (isAfter(state.newest, after)) changed.push([channelOf(key), state])
+    if (state.ended) ends.push(endOf(channelOf(key), state))
+  }
+  for (;;) {
+    const range = { after: from, through, limit: everything }
+    const reads = changed.map(([name, state]) => readChannel(store, name, state, range))
+    // Without a limit, only a hole cuts a read short.
+    const holes = reads.flatMap((read) => {
+      if ('wholeAfter' in read) return read.wholeAfter
+      return read.cut ? (read.events.at(-1) as LogEvent).position : []
+    })
+    if (holes.length === 0) {
+      const whole = reads.map((read) => ({ events: (read as ChannelEvents).events, through }))
+      const { events } = mergePages(whole, range)
+      const later = ends.filter((end) => isAfter(end.position, from))
+      return { after: from, events: [...events, ...later].sort((a, b) => comparePositions(a.position, b.position)) }
+    }
+    from = holes.reduce(latest, from)
+  }
+}
+
+/** What a backlog is read from. */
+export interface BacklogSource {
+  readonly store: Store
+  readonly forgottenThrough: Position
+  /** What is stored of a channel, without what has fallen out of its window by now. */
+  stateOf(channel: string): ChannelState
+}
+
+/** As it went through the tail, but for the time, which is not kept. */
+function endOf(channel: string, { ended, newest }: ChannelState): LogEvent {
+  const position = ended as Position
+  return { kind: 'end', channel, type: '', data: '', position, at: position.ms, previous: newest }
+}
+
+const everything: PageLimit = { events: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }

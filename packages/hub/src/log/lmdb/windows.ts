@@ -1,0 +1,80 @@
+import { comparePositions, type Position, prefixOf } from '@rejoin/protocol'
+import type { Window } from '../contract.ts'
+import { sumWindows, type Windows } from '../window.ts'
+import { channelsUnder } from './patterns.ts'
+import { readChannel } from './read.ts'
+import type { ChannelState } from './state.ts'
+import type { Store } from './store.ts'
+
+/** What windows are read from. */
+export interface WindowSource {
+  readonly store: Store
+  readonly windows: Windows
+  /** Channels whose events are all before this may have been forgotten. */
+  readonly forgottenThrough: Position
+  now(): number
+  /** What is stored of a channel, without what has fallen out of its window by now. */
+  stateOf(channel: string): ChannelState
+  /** Throws once the log is closed. */
+  assertOpen(): void
+}
+
+/**
+ * What a channel holds.
+ *
+ * @param quick - the state as it is stored, when the oldest event need not be looked up.
+ */
+export function readWindow(source: WindowSource, channel: string, quick?: ChannelState): Window {
+  const isQuick =
+    quick !== undefined && (quick.events === 0 || quick.oldestAt >= source.now() - source.windows.of(channel).maxAgeMs)
+  const state = isQuick ? quick : source.stateOf(channel)
+  const { events, bytes, trimmedThrough, newest } = state
+  const ended = state.ended ? { ended: state.ended } : {}
+  if (events === 0) return { channel, events, bytes, trimmedThrough, ...ended }
+  if (isQuick) return { channel, events, bytes, trimmedThrough, newest, ...ended }
+  const first = { after: trimmedThrough, through: newest, limit: { events: 1, bytes: 1 } }
+  const read = readChannel(source.store, channel, state, first)
+  const oldest = 'events' in read ? read.events[0]?.position : read.wholeAfter
+  return { channel, events, bytes, trimmedThrough, newest, ...(oldest ? { oldest } : {}), ...ended }
+}
+
+/** What the channels of a pattern hold together. Looks at some at a time: a million in one turn would hold up everybody. */
+export async function readWindowUnder(source: WindowSource, pattern: string): Promise<Window> {
+  const { store } = source
+  const prefix = prefixOf(pattern)
+  let sum: Window = { channel: pattern, events: 0, bytes: 0, trimmedThrough: source.forgottenThrough }
+  let oldest: { channels: string[]; at: number } = { channels: [], at: Number.POSITIVE_INFINITY }
+  let from: Buffer | undefined
+  do {
+    const start = from
+    from = await store.reading(() => {
+      const windows: Window[] = []
+      for (const { key, channel, state } of channelsUnder(store, prefix, start)) {
+        if (windows.length === channelsAtATime) {
+          sum = sumWindows(sum, windows)
+          return key
+        }
+        const window = readWindow(source, channel, state)
+        windows.push(window)
+        if (!state || window.events === 0 || window.oldest) continue
+        if (state.oldestAt < oldest.at) oldest = { channels: [], at: state.oldestAt }
+        // Those of one batch have one time, and only a look at their events tells which comes first.
+        if (state.oldestAt === oldest.at && oldest.channels.length < channelsAtATime) oldest.channels.push(channel)
+      }
+      sum = sumWindows(sum, windows)
+      return undefined
+    })
+    await new Promise((resolve) => setImmediate(resolve))
+    source.assertOpen()
+  } while (from)
+  const first = await store.reading(() => oldest.channels.map((channel) => readWindow(source, channel)))
+  return { ...sum, ...pickOldest([sum, ...first]) }
+}
+
+// Some milliseconds.
+const channelsAtATime = 1000
+
+function pickOldest(windows: readonly Window[]): Pick<Window, 'oldest'> {
+  const oldest = windows.flatMap((window) => window.oldest ?? []).sort(comparePositions)[0]
+  return oldest ? { oldest } : {}
+}

@@ -1,5 +1,5 @@
 import type { AppendOptions, NewEvent } from '../contract.ts'
-import { entryArguments } from './entry.ts'
+import { pushEntry } from './entry.ts'
 
 /**
  * Appends of one turn of the event loop travel in one call: what a call costs in Redis and here is then shared by them.
@@ -7,7 +7,7 @@ import { entryArguments } from './entry.ts'
  */
 export interface Appends {
   /** Resolves with what became of it, as the script says. */
-  add(entries: readonly NewEvent[], once: AppendOptions['once'], digest: string): Promise<string>
+  add(entries: readonly NewEvent[], once: AppendOptions['once'], digest: string): Promise<Answer>
   /** Sends what has gathered, so that what is asked next comes after it. */
   flush(): void
   /** Resolves when nothing is under way any more. */
@@ -16,11 +16,24 @@ export interface Appends {
   readonly waiting: number
 }
 
+export interface Answer {
+  /** When the call was worked on. */
+  readonly at: number
+  /** The place of the first entry, or a word for what became of it otherwise, and more about that. */
+  readonly outcome: string
+}
+
+export interface Answers {
+  readonly at: number
+  /** One of each append, in their order. */
+  readonly outcomes: readonly string[]
+}
+
 // Fewer would pay more for each call, more would let Redis wait for the hub and the hub for Redis: both work at a time.
 // It also bounds what one call holds Redis up for, to some milliseconds. Larger batches go alone.
 const most = { entries: 128, bytes: 512 * 1024 }
 
-export function createAppends(send: (number: string, args: readonly string[]) => Promise<readonly string[]>): Appends {
+export function createAppends(send: (number: string, args: readonly string[]) => Promise<Answers>): Appends {
   let gathered: Gathered = nothingYet()
   let calls = 0
   let waiting = 0
@@ -33,8 +46,8 @@ export function createAppends(send: (number: string, args: readonly string[]) =>
     calls += 1
     const sent = send(String(calls), args)
       .then(
-        (outcomes) => {
-          for (const [index, taker] of takers.entries()) taker.resolve(outcomes[index] as string)
+        ({ at, outcomes }) => {
+          for (const [index, taker] of takers.entries()) taker.resolve({ at, outcome: outcomes[index] as string })
         },
         (error) => {
           for (const taker of takers) taker.reject(error)
@@ -49,14 +62,12 @@ export function createAppends(send: (number: string, args: readonly string[]) =>
 
   return {
     add(entries, once, digest) {
-      const args = entries.flatMap(entryArguments)
-      const bytes = args.reduce((sum, { length }) => sum + length, 0)
-      if (gathered.entries + entries.length > most.entries || gathered.bytes + bytes > most.bytes) flush()
+      if (gathered.entries + entries.length > most.entries || gathered.bytes > most.bytes) flush()
       if (gathered.takers.length === 0) setImmediate(flush)
-      gathered.args.push(digest, once?.hash ?? '', String(entries.length))
-      for (const arg of args) gathered.args.push(arg)
+      const isPlain = entries.length === 1 && digest === ''
+      gathered.args.push(isPlain ? '' : `${entries.length} ${digest} ${once?.hash ?? ''}`)
+      for (const entry of entries) gathered.bytes += pushEntry(gathered.args, entry)
       gathered.entries += entries.length
-      gathered.bytes += bytes
       waiting += 1
       return new Promise((resolve, reject) => void gathered.takers.push({ resolve, reject }))
     },
@@ -73,7 +84,7 @@ export function createAppends(send: (number: string, args: readonly string[]) =>
 
 interface Gathered {
   readonly args: string[]
-  readonly takers: { resolve(outcome: string): void; reject(error: unknown): void }[]
+  readonly takers: { resolve(answer: Answer): void; reject(error: unknown): void }[]
   entries: number
   bytes: number
 }

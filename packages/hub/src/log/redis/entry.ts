@@ -15,18 +15,16 @@ export interface StoredEntry {
   readonly isBranch: boolean
 }
 
-/** An entry as arguments of the script: channel, kind, cost, key, cost of keeping it, and what is stored. */
-export function entryArguments(entry: NewEvent): string[] {
+/**
+ * Adds an entry to the arguments of the script: channel, cost, what is stored, and with a key that and the cost of keeping
+ * it. Gives its size in characters.
+ */
+export function pushEntry(args: string[], entry: NewEvent): number {
   const kind = kindOf(entry)
-  const isKept = kind === 'k' || kind === 'f'
-  return [
-    entry.channel,
-    kind,
-    String(byteCost(entry)),
-    isKept ? (entry.key as string) : '',
-    isKept ? String(retainedCost(entry)) : '0',
-    bodyOf(kind, entry),
-  ]
+  const body = bodyOf(kind, entry)
+  args.push(entry.channel, String(byteCost(entry)), body)
+  if (kind === 'k' || kind === 'f') args.push(entry.key as string, String(retainedCost(entry)))
+  return body.length
 }
 
 export function bodyOf(kind: Kind, { channel, type, data, key }: NewEvent): string {
@@ -44,27 +42,33 @@ function kindOf({ live, key, forget }: NewEvent): Kind {
 
 export function parseEntry(id: string, value: string): StoredEntry {
   const position = parsePlace(id)
-  const headerEnd = value.indexOf('\n')
-  const [fedAfter = '', previous = '', late = ''] = value.slice(0, headerEnd).split(' ', 3)
+  const fedAfterEnd = value.indexOf(' ')
+  const previousEnd = value.indexOf(' ', fedAfterEnd + 1)
+  const lateEnd = value.indexOf(' ', previousEnd + 1)
+  const headerEnd = value.indexOf('\n', lateEnd + 1)
+  const late = digits(value, previousEnd + 1, lateEnd)
   const kind = value.charAt(headerEnd + 1) as Kind
   const channelEnd = value.indexOf('\n', headerEnd + 1)
   const typeEnd = value.indexOf('\n', channelEnd + 1)
   const keyEnd = value.indexOf('\n', typeEnd + 1)
-  const event: LogEvent = {
+  // At tens of thousands a second, one object that is made at once costs a third of one that is put together.
+  const event: Writable<LogEvent> = {
     kind: kinds[kind],
     channel: value.slice(headerEnd + 2, channelEnd),
     type: value.slice(channelEnd + 1, typeEnd),
     data: value.slice(keyEnd + 1),
     position,
     // A hybrid clock is never before its time; what it is ahead by is stored, which is mostly nothing.
-    at: position.ms === 0 ? Number(late) : position.ms - Number(late),
-    previous: parsePlace(previous),
-    ...(keyEnd > typeEnd + 1 ? { key: JSON.parse(value.slice(typeEnd + 1, keyEnd)) as string } : {}),
-    ...(kind === 'f' ? { forget: true } : {}),
-    ...(kind === 'l' ? { live: true } : {}),
+    at: position.ms === 0 ? late : position.ms - late,
+    previous: placeIn(value, fedAfterEnd + 1, previousEnd),
   }
-  return { event, fedAfter: parsePlace(fedAfter), isBranch: kind === 'b' }
+  if (keyEnd > typeEnd + 1) event.key = JSON.parse(value.slice(typeEnd + 1, keyEnd)) as string
+  if (kind === 'f') event.forget = true
+  if (kind === 'l') event.live = true
+  return { event, fedAfter: placeIn(value, 0, fedAfterEnd), isBranch: kind === 'b' }
 }
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 const kinds: Record<Kind, LogEvent['kind']> = {
   ...{ e: 'event', k: 'event', f: 'event', l: 'live' },
@@ -81,8 +85,25 @@ export function parseEvents(flat: readonly string[]): LogEvent[] {
 }
 
 export function parsePlace(text: string): Position {
-  const dash = text.indexOf('-')
-  return { ms: Number(text.slice(0, dash)), seq: Number(text.slice(dash + 1)) }
+  return placeIn(text, 0, text.length)
+}
+
+/** Or a word. */
+export function isPlace(text: string): boolean {
+  const first = text.charCodeAt(0)
+  return first >= 48 && first <= 57
+}
+
+function placeIn(text: string, start: number, end: number): Position {
+  const dash = text.indexOf('-', start)
+  return { ms: digits(text, start, dash), seq: digits(text, dash + 1, end) }
+}
+
+/** Like `Number` of that part, without making it: a third of its time, of which a tail spends much. */
+function digits(text: string, start: number, end: number): number {
+  let number = 0
+  for (let index = start; index < end; index += 1) number = number * 10 + text.charCodeAt(index) - 48
+  return number
 }
 
 export function placeText({ ms, seq }: Position): string {

@@ -35,11 +35,11 @@ import type { IdempotencyOptions, Once } from '../idempotency.ts'
 import { idsOf } from '../ids-of.ts'
 import { tooMuch } from '../retained.ts'
 import { type ChannelWindows, createWindows, sumWindows, type Windows, windowOf } from '../window.ts'
-import { createAppends } from './appends.ts'
+import { type Answers, createAppends } from './appends.ts'
 import { parseBranches } from './branches.ts'
 import { noAofWarning, type ServerFacts } from './checks.ts'
 import { connectorOf, type RedisClient } from './client.ts'
-import { bodyOf, parseEvents, parsePlace, placeText } from './entry.ts'
+import { bodyOf, isPlace, parseEvents, parsePlace, placeText } from './entry.ts'
 import { createGreeting } from './greeting.ts'
 import { closedError, createLink, type Link, type Reply } from './link.ts'
 import { readPage } from './read.ts'
@@ -233,22 +233,23 @@ class RedisLog implements Log {
         retryable: true,
       })
     }
-    const appended = this.#appends.add(entries, once, once ? digestOf(once) : '').then((outcome): Appended => {
-      const [what = '', first = '', at] = outcome.split(' ')
-      if (what !== 'appended' && what !== 'repeated') throw refusal(what, outcome.slice(what.length + 1))
-      const places = placesFrom(parsePlace(first), Number(at), entries.length, this.formats.range.maxSeq)
+    const appended = this.#appends.add(entries, once, once ? digestOf(once) : '').then(({ at, outcome }): Appended => {
+      const [what = '', first = what, earlierAt = at] = outcome.split(' ')
+      const repeated = what === 'repeated'
+      if (!repeated && !isPlace(what)) throw refusal(what, outcome.slice(what.length + 1))
+      const places = placesFrom(parsePlace(first), Number(earlierAt), entries.length, this.formats.range.maxSeq)
       this.#state.see((places.at(-1) as Place).position)
-      return { places, repeated: what === 'repeated' }
+      return { places, repeated }
     })
     this.#tokens.set(token, appended)
     if (this.#tokens.size > tokensKept) this.#tokens.delete(this.#tokens.keys().next().value as string)
     return appended
   }
 
-  async #send(number: string, args: readonly string[]): Promise<readonly string[]> {
-    const [epoch, outcomes] = (await this.#ask('append', number, ...args)) as [string, string]
+  async #send(number: string, args: readonly string[]): Promise<Answers> {
+    const [epoch, at, outcomes] = (await this.#ask('append', number, ...args)) as [string, string, string]
     if (epoch !== this.#state.epoch) await this.#refresh()
-    return outcomes.split('\n')
+    return { at: Number(at), outcomes: outcomes.split('\n') }
   }
 
   async invalidate(channel: string): Promise<LogEvent> {

@@ -1,33 +1,35 @@
 /** Appends, invalidations and ends: the steps that assign places. Each is decided before its first write. */
 export const append = String.raw`
+-- The first byte of a body: an event with a key, one that forgets it, a live one.
+local byte = string.byte
+local keyed, forgets, isLive = byte('k'), byte('f'), byte('l')
+
 -- Per channel, what it would retain. Gives the channel that would retain too much, or nil.
 local function overRetaining(entries, channels)
   local sizes, values = {}, {}
   for _, entry in ipairs(entries) do
-    if entry.kind == 'k' or entry.kind == 'f' then
-      local channel = entry.channel
-      local size = sizes[channel]
-      if not size then
-        size = { keys = redis.call('HLEN', retainedOf(channel)), bytes = channels[channel].retained }
-        sizes[channel] = size
-        values[channel] = {}
-      end
-      local before = values[channel][entry.key]
-      if before == nil then
-        local held = redis.call('HGET', retainedOf(channel), entry.key)
-        before = held and tonumber(string.match(held, '^%d+')) or -1
-      end
-      if before >= 0 then
-        size.keys = size.keys - 1
-        size.bytes = size.bytes - before
-      end
-      if entry.kind == 'k' then
-        size.keys = size.keys + 1
-        size.bytes = size.bytes + entry.retainCost
-        values[channel][entry.key] = entry.retainCost
-      else
-        values[channel][entry.key] = -1
-      end
+    local channel = entry.channel
+    local size = sizes[channel]
+    if not size then
+      size = { keys = redis.call('HLEN', retainedOf(channel)), bytes = channels[channel].retained }
+      sizes[channel] = size
+      values[channel] = {}
+    end
+    local before = values[channel][entry.key]
+    if before == nil then
+      local held = redis.call('HGET', retainedOf(channel), entry.key)
+      before = held and tonumber(string.match(held, '^%d+')) or -1
+    end
+    if before >= 0 then
+      size.keys = size.keys - 1
+      size.bytes = size.bytes - before
+    end
+    if entry.kind == keyed then
+      size.keys = size.keys + 1
+      size.bytes = size.bytes + entry.cost
+      values[channel][entry.key] = entry.cost
+    else
+      values[channel][entry.key] = -1
     end
   end
   for channel, size in pairs(sizes) do
@@ -39,9 +41,9 @@ local function retain(channel, it, entry, id, value)
   local key = retainedOf(channel)
   local held = redis.call('HGET', key, entry.key)
   if held then it.retained = it.retained - tonumber(string.match(held, '^%d+')) end
-  if entry.kind == 'k' then
-    redis.call('HSET', key, entry.key, entry.retainCost .. ' ' .. id .. ' ' .. value)
-    it.retained = it.retained + entry.retainCost
+  if entry.kind == keyed then
+    redis.call('HSET', key, entry.key, entry.cost .. ' ' .. id .. ' ' .. value)
+    it.retained = it.retained + entry.cost
     redis.call('ZADD', keyedKey, 0, channel)
   else
     redis.call('HDEL', key, entry.key)
@@ -59,8 +61,66 @@ local function forgetKeys(now)
   end
 end
 
--- One append: all its entries, or none and why. Nothing is written before it is decided.
-local function appendEntries(log, channels, now, digest, hash, from, to)
+-- Of an append, from its arguments on: how many entries, the digest and hash of its idempotency key, and where its first
+-- entry stands. Mostly it is one entry without a key, for which nothing is written.
+local function headOf(args, index)
+  local head = args[index]
+  if head == '' then return 1, '', '', index + 1 end
+  local count, digest, hash = string.match(head, '^(%d+) (%S*) (%S*)$')
+  return tonumber(count), digest, hash, index + 1
+end
+
+-- Where the next entry stands: each takes three arguments, and two more when it has a key.
+local function behind(args, index)
+  local kind = byte(args[index + 2])
+  if kind == keyed or kind == forgets then return index + 5 end
+  return index + 3
+end
+
+-- All channels of a call, asked for at once.
+local function openChannels(log, args, from)
+  local channels, names = {}, {}
+  local index, last = from, #args
+  while index <= last do
+    local count, _, _, first = headOf(args, index)
+    index = first
+    for _ = 1, count do
+      local channel = args[index]
+      if not channels[channel] then
+        channels[channel] = true
+        names[#names + 1] = channel
+      end
+      index = behind(args, index)
+    end
+  end
+  for first = 1, #names, 1000 do
+    local to = math.min(first + 999, #names)
+    local found = redis.call('HMGET', channelsKey, unpack(names, first, to))
+    for at = first, to do
+      local packed = found[at - first + 1]
+      channels[names[at]] = packed and unpackChannel(packed) or unknownChannel(log)
+    end
+  end
+  return channels
+end
+
+local function saveChannels(log, channels, now)
+  local fields = {}
+  for channel, it in pairs(channels) do
+    if it.isChanged then
+      trim(channel, it, now)
+      if it.isNew then enroll(log, channel, it) end
+      fields[#fields + 1] = channel
+      fields[#fields + 1] = packChannel(it)
+    end
+  end
+  for first = 1, #fields, 2000 do
+    redis.call('HSET', channelsKey, unpack(fields, first, math.min(first + 1999, #fields)))
+  end
+end
+
+-- One append: the place of its first entry, and all of them are written; or why none is. It is decided before any write.
+local function appendEntries(log, channels, now, args, from, count, digest, hash)
   if digest ~= '' then
     local heldHash, at, first = string.match(redis.call('HGET', onceKey, digest) or '', '^(%S+) (%S+) (%S+)$')
     if heldHash and now - tonumber(at) <= onceAgeMs then
@@ -68,50 +128,61 @@ local function appendEntries(log, channels, now, digest, hash, from, to)
       return 'repeated ' .. first .. ' ' .. at
     end
   end
-  local entries, isKept = {}, false
-  for index = from, to, 6 do
-    local channel, kind = ARGV[index], ARGV[index + 1]
-    if not channels[channel] then channels[channel] = openChannel(log, channel) end
+  local kept
+  local index = from
+  for _ = 1, count do
+    local channel = args[index]
     if channels[channel].ended ~= '-' then return 'ended ' .. channel end
-    entries[#entries + 1] = {
-      channel = channel, kind = kind, cost = tonumber(ARGV[index + 2]), key = ARGV[index + 3],
-      retainCost = tonumber(ARGV[index + 4]), body = ARGV[index + 5],
-    }
-    isKept = isKept or kind == 'k' or kind == 'f'
+    local next = behind(args, index)
+    if next == index + 5 then
+      kept = kept or {}
+      kept[#kept + 1] = {
+        channel = channel, kind = byte(args[index + 2]), key = args[index + 3], cost = tonumber(args[index + 4]),
+      }
+    end
+    index = next
   end
-  local full = isKept and overRetaining(entries, channels)
+  local full = kept and overRetaining(kept, channels)
   if full then return 'full ' .. full end
-  if not nextPlace(log.last, now) then return 'counted-out' end
+  if not hybrid and log.seq >= maxSeq then return 'counted-out' end
 
   local first
-  for _, entry in ipairs(entries) do
-    local it = channels[entry.channel]
-    local id, value = feed(log, it, now, entry.body)
+  local keptSoFar = 0
+  index = from
+  for _ = 1, count do
+    local channel, body = args[index], args[index + 2]
+    local it = channels[channel]
+    local id, value = feed(log, it, now, body)
     first = first or id
-    if entry.kind ~= 'l' then
-      redis.call('XADD', streamOf(entry.channel), id, 'e', value)
+    if byte(body) ~= isLive then
+      redis.call('XADD', streamOf(channel), id, 'e', value)
       if it.count == 0 then
         it.oldestAt = now
         it.base = it.total
       end
       it.count = it.count + 1
-      it.total = it.total + entry.cost
+      it.total = it.total + args[index + 1]
       it.newest = id
       it.isChanged = true
-      if entry.kind ~= 'e' then retain(entry.channel, it, entry, id, value) end
     end
+    local next = behind(args, index)
+    if next == index + 5 then
+      keptSoFar = keptSoFar + 1
+      retain(channel, it, kept[keptSoFar], id, value)
+    end
+    index = next
   end
   if digest ~= '' then
-    redis.call('HSET', onceKey, digest, hash .. ' ' .. now .. ' ' .. first)
+    redis.call('HSET', onceKey, digest, hash .. ' ' .. whole(now) .. ' ' .. first)
     redis.call('ZADD', onceOrderKey, now, digest)
     forgetKeys(now)
   end
-  return 'appended ' .. first .. ' ' .. now
+  return first
 end
 
 -- Appends that came together, one after the other: what a call costs is shared by them.
--- ARGV: append, seen, now, number of this call, then for each: digest and hash of its idempotency key, its number of
--- entries, and six for each of them.
+-- ARGV: append, seen, now, number of this call, then for each append its head, and for each of its entries channel, cost,
+-- body, and with a key that and the cost of keeping it.
 steps.append = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end
@@ -120,27 +191,24 @@ steps.append = function()
 
   -- A client library, or the hub itself, sends again what was not answered. No hub has more under way than slots.
   local slot = tonumber(number) % slots
-  local known, answer = string.match(redis.call('HGET', writerKey, slot) or '', '^(%d+)\n(.*)$')
-  if known == number then return { log.epoch, answer } end
+  local known, at, answer = string.match(redis.call('HGET', writerKey, slot) or '', '^(%d+) (%d+)\n(.*)$')
+  if known == number then return { log.epoch, at, answer } end
 
-  local channels, outcomes = {}, {}
-  local index = 5
-  while index <= #ARGV do
-    local to = index + 2 + 6 * tonumber(ARGV[index + 2])
-    outcomes[#outcomes + 1] = appendEntries(log, channels, now, ARGV[index], ARGV[index + 1], index + 3, to)
-    index = to + 1
+  local args, index = ARGV, 5
+  local last = #args
+  local channels, outcomes = openChannels(log, args, index), {}
+  while index <= last do
+    local count, digest, hash, from = headOf(args, index)
+    outcomes[#outcomes + 1] = appendEntries(log, channels, now, args, from, count, digest, hash)
+    index = from
+    for _ = 1, count do index = behind(args, index) end
   end
-  for channel, it in pairs(channels) do
-    if it.isChanged then
-      trim(channel, it, now)
-      saveChannel(log, channel, it)
-    end
-  end
-  answer = table.concat(outcomes, '\n')
-  redis.call('HSET', writerKey, slot, number .. '\n' .. answer)
+  saveChannels(log, channels, now)
+  at, answer = whole(now), table.concat(outcomes, '\n')
+  redis.call('HSET', writerKey, slot, number .. ' ' .. at .. '\n' .. answer)
   if slot % 512 == 1 then redis.call('PEXPIRE', writerKey, writerTtlMs) end
   saveLog(log, now)
-  return { log.epoch, answer }
+  return { log.epoch, at, answer }
 end
 
 -- ARGV: invalidate, seen, now, channel, body

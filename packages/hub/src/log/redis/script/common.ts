@@ -8,13 +8,15 @@ local function split(place)
   return tonumber(ms), tonumber(seq)
 end
 
--- Lua writes numbers with 14 digits, which is enough for milliseconds until the year 5138, but not for bytes.
+-- Lua itself writes numbers with 14 digits, which is too few for bytes, and by way of a fraction, which takes four times
+-- as long.
+local format = string.format
 local function whole(number)
-  return string.format('%.0f', number)
+  return format('%d', number)
 end
 
 local function text(ms, seq)
-  return ms .. '-' .. seq
+  return format('%d-%d', ms, seq)
 end
 
 local function isAfter(a, b)
@@ -36,18 +38,6 @@ local function clock(given)
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
-local function nextPlace(last, now)
-  local ms, seq = split(last)
-  if not hybrid then
-    if seq >= maxSeq then return nil end
-    return text(0, seq + 1)
-  end
-  if now < minMs then now = minMs end
-  if now > ms then return text(now, 0) end
-  if seq < maxSeq then return text(ms, seq + 1) end
-  return text(ms + 1, 0)
-end
-
 -- The next place of an open log. Kept as numbers, and the text of a millisecond once for all its places.
 local function advance(log, now)
   local ms, seq = log.ms, log.seq
@@ -63,9 +53,9 @@ local function advance(log, now)
       ms, seq = ms + 1, 0
     end
   end
-  if ms ~= log.ms or not log.msText then log.msText = ms .. '-' end
+  if ms ~= log.ms or not log.msText then log.msText = whole(ms) .. '-' end
   log.ms, log.seq = ms, seq
-  return log.msText .. seq
+  return log.msText .. whole(seq)
 end
 
 local function streamOf(channel) return prefix .. 'c:' .. channel end
@@ -86,18 +76,16 @@ local function openLog(seen)
 end
 
 local function unpackChannel(packed)
-  local newest, trimmed, void, total, base, count, oldestAt, emptySince, retained, ended =
-    string.match(packed, '^(%S+) (%S+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+)$')
+  local newest, trimmed, void, total, base, count, oldestAt, emptySince, retained, ended = cmsgpack.unpack(packed)
   return {
-    newest = newest, trimmed = trimmed, void = void, total = tonumber(total), base = tonumber(base),
-    count = tonumber(count), oldestAt = tonumber(oldestAt), emptySince = tonumber(emptySince),
-    retained = tonumber(retained), ended = ended,
+    newest = newest, trimmed = trimmed, void = void, total = total, base = base, count = count, oldestAt = oldestAt,
+    emptySince = emptySince, retained = retained, ended = ended,
   }
 end
 
 local function packChannel(it)
-  return it.newest .. ' ' .. it.trimmed .. ' ' .. it.void .. ' ' .. whole(it.total) .. ' ' .. whole(it.base) .. ' ' .. it.count .. ' '
-    .. it.oldestAt .. ' ' .. it.emptySince .. ' ' .. it.retained .. ' ' .. it.ended
+  return cmsgpack.pack(it.newest, it.trimmed, it.void, it.total, it.base, it.count, it.oldestAt, it.emptySince,
+    it.retained, it.ended)
 end
 
 local function unknownChannel(log)
@@ -114,13 +102,15 @@ local function openChannel(log, channel)
   return unknownChannel(log)
 end
 
+local function enroll(log, channel, it)
+  redis.call('ZADD', namesKey, 0, channel)
+  log.channels = log.channels + 1
+  redis.call('HSET', logKey, 'channels', log.channels)
+  it.isNew = nil
+end
+
 local function saveChannel(log, channel, it)
-  if it.isNew then
-    redis.call('ZADD', namesKey, 0, channel)
-    log.channels = log.channels + 1
-    redis.call('HSET', logKey, 'channels', log.channels)
-    it.isNew = nil
-  end
+  if it.isNew then enroll(log, channel, it) end
   redis.call('HSET', channelsKey, channel, packChannel(it))
   it.isChanged = nil
 end
@@ -143,7 +133,7 @@ local function feed(log, it, now, body)
   local id = advance(log, now)
   local late = now
   if hybrid then late = log.ms - now end
-  local value = log.last .. ' ' .. it.newest .. ' ' .. late .. ' ' .. whole(it.total) .. '\n' .. body
+  local value = log.last .. ' ' .. it.newest .. format(' %d %d\n', late, it.total) .. body
   redis.call('XADD', feedKey, id, 'e', value)
   log.last = id
   log.entries = log.entries + 1

@@ -1,4 +1,11 @@
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, createSecureServer, createServer } from 'node:http2'
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  constants,
+  createSecureServer,
+  createServer,
+} from 'node:http2'
 import { request as httpsRequest } from 'node:https'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { createHub, type Hub, type HubOptions } from '@rejoin/hub'
@@ -45,6 +52,20 @@ describe('HTTP/2', () => {
         .map((event) => event.data),
     )
     expect(data).toEqual(channels.map(() => ['3', '4']))
+  })
+
+  test('a publish that breaks off in the middle of its body publishes nothing', async () => {
+    const { hub, session } = await start()
+    const shared = session()
+    const broken = shared.request({ ':path': '/publish/a', ':method': 'POST' })
+    broken.on('error', () => undefined)
+    broken.write('half of')
+    await new Promise((resolve) => shared.ping(resolve))
+    broken.close(constants.NGHTTP2_CANCEL)
+    await new Promise((resolve) => broken.once('close', resolve))
+    await new Promise((resolve) => shared.ping(resolve))
+    await publish(hub, 'a', 1)
+    expect(hub.totals.events).toBe(1)
   })
 
   test('a reader that resets its stream is noticed, and its neighbours stay', async () => {

@@ -14,12 +14,14 @@ export function emptiedLog() {
     async empty() {
       const log = opened as Log
       const { ms } = await log.head()
-      first = { ms: ms + 1, seq: 0 }
-      history = [...log.history, { epoch: 'EMPT1ED0', number: 1, first, fork: origin }]
-    },
-    /** The tail has heard of it as well. */
-    tell() {
-      onBatch({ after: first, events: [] })
+      first = { ms: Math.max(ms, first.ms) + 1, seq: 0 }
+      const before = history ?? log.history
+      history = [...before, { epoch: `EMPT1ED${before.length}`, number: before.length, first, fork: origin }]
+      const place = first
+      return {
+        /** The tail has heard of it as well. */
+        tell: () => onBatch({ after: place, events: [] }),
+      }
     },
     source: {
       name: inner.name,

@@ -1,5 +1,6 @@
+import { createHub } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { publish } from './publishing.ts'
 import { openHub } from './recorder.ts'
 
@@ -111,6 +112,13 @@ describe('heartbeats and retry', () => {
     expect(last).toBeGreaterThan(6999)
     hub.disconnect(reader.session.connection)
     expect(reader.text).toMatch(/retry: (?:[7-9]|[1-3]\d)\d{3}\nevent: close\ndata: {"reason":"admin"}\n\n$/)
+  })
+
+  test('a time for a name that is none is refused before the log is opened', async () => {
+    const open = vi.fn()
+    const hub = createHub({ log: { name: 'untouched', open }, retries: { 'prices*': 500 } })
+    await expect(hub).rejects.toMatchObject({ code: 'invalid-channel' })
+    expect(open).not.toHaveBeenCalled()
   })
 
   test.each([{ 'prices/*': 0 }, { 'prices*': 500 }, { '': 500 }])('times of %j are refused', async (retries) => {

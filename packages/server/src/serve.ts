@@ -10,7 +10,7 @@ import { createServer } from './http-server.ts'
 import { connectionRoom } from './limits/descriptors.ts'
 import type { RequestLimits } from './limits/options.ts'
 import { createPublishRate, paced } from './limits/publish-rate.ts'
-import { limitRequests } from './limits/request-limits.ts'
+import { limitRequests, mostBodyBytes } from './limits/request-limits.ts'
 import { listen, resolveHost } from './listen.ts'
 import type { Middleware } from './middleware.ts'
 import { createObservation } from './observe/observe.ts'
@@ -59,7 +59,10 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   const addressOf = (request: IncomingMessage) => peerAddress(request, trustProxy)
   const rate = createPublishRate(limits, { addressOf, onReject, now: Date.now })
   const authorize = access && rate ? paced(access.authorize, rate) : access?.authorize
-  const toHub = nodeHandler(hub, { trustProxy, sinkBudgetBytes, ...(authorize && { authorize }) })
+  const toHub = nodeHandler(hub, {
+    ...{ trustProxy, sinkBudgetBytes, maxBodyBytes: limits.maxBodyBytes ?? mostBodyBytes },
+    ...(authorize && { authorize }),
+  })
   const limited = limitRequests(limits, { onReject, ...(!access && { rate }) }, toHub)
   const tls = certificate && { ...certificate, http2: options.tls?.http2 ?? true }
   const maxSockets = connectionRoom()

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { type IncomingMessage, request as requestTo } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { open, send, serving, until } from './http.ts'
@@ -44,6 +46,30 @@ describe('publishing too fast', () => {
       expect((await from(address)).status).toBe(201)
     }
     expect((await from('192.0.2.1')).status).toBe(429)
+  })
+
+  test('is refused before the body has come, also when its length is not said', async () => {
+    const { url } = await serving({ limits, access: { keys: [keyOf('a')] } })
+    const authorization = `Bearer ${secretOf('a')}`
+    await Promise.all([publish(url, { authorization }), publish(url, { authorization })])
+    const request = requestTo(url, { method: 'POST', path: '/publish/demo', headers: { authorization } })
+    request.write('the first piece of many')
+    const [answer] = (await once(request, 'response')) as [IncomingMessage]
+    expect(answer.statusCode).toBe(429)
+    request.on('error', () => undefined).destroy()
+  })
+
+  test('is also to send what is too large', async () => {
+    const { url } = await serving({ limits: { ...limits, maxBodyBytes: 10 }, access: { keys: [keyOf('a')] } })
+    const headers = { authorization: `Bearer ${secretOf('a')}`, 'transfer-encoding': 'chunked' }
+    const statuses = []
+    for (let n = 0; n < 3; n += 1) statuses.push((await publish(url, headers, 'eleven char')).status)
+    expect(statuses).toEqual([413, 413, 429])
+  })
+
+  test('with no burst allowed is every publish', async () => {
+    const { url } = await serving({ limits: { maxPublishesPerSecond: 1, publishBurst: 0 } })
+    expect((await publish(url)).status).toBe(429)
   })
 
   test('leaves reading alone', async () => {

@@ -32,13 +32,24 @@ test('none is known while the log does not answer', async () => {
   expect(nodes.known).toEqual([])
 })
 
-test('a note that this version cannot read is left out', async () => {
+test.each(['{"name":"of another version"}', 'v2;host=x', 'null', '1'])(
+  'a note that this version cannot read is left out, and ends nothing: %s',
+  async (note) => {
+    const log = sharedLog()
+    const nodes = createNodes(log.seenBy('one'))
+    log.notes.set('other', note)
+    nodes.tell(figures({ at: 1000 }))
+    await log.settled()
+    expect(nodes.known).toMatchObject([{ name: 'a 1' }])
+  },
+)
+
+test('a clock that was set back keeps no hub from telling', async () => {
   const log = sharedLog()
   const nodes = createNodes(log.seenBy('one'))
-  log.notes.set('other', '{"name":"of another version"}')
+  nodes.tell(figures({ at: 3_600_000 }))
   nodes.tell(figures({ at: 1000 }))
-  await log.settled()
-  expect(nodes.known).toMatchObject([{ name: 'a 1' }])
+  expect(log.told).toBe(2)
 })
 
 test('a log that only one hub can use has no others', () => {

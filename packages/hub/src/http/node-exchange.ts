@@ -12,8 +12,8 @@ import type { Plan } from './route.ts'
 export type NodeExchange = (plan: Plan | Promise<Plan>, request: IncomingMessage, response: ServerResponse) => void
 
 /** For every adapter whose framework runs on Node's HTTP server. A response of HTTP/2 is one by its compatible half. */
-export function createNodeExchange(hub: Hub, options: { sinkBudgetBytes?: number }): NodeExchange {
-  const budgetBytes = options.sinkBudgetBytes ?? defaultBudgetBytes
+export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): NodeExchange {
+  const { sinkBudgetBytes: budgetBytes = defaultBudgetBytes, maxBodyBytes = Number.POSITIVE_INFINITY } = options
   return (plan, request, response) => {
     // A reader that vanishes while it is written to is an everyday thing: 'close' follows and tells the session.
     response.on('error', () => response.destroy())
@@ -26,7 +26,7 @@ export function createNodeExchange(hub: Hub, options: { sinkBudgetBytes?: number
     if (plan.kind === 'answer') send(response, plan.answer)
     else if (plan.kind === 'stream') stream(plan, request, response)
     else if (plan.kind === 'poll') void poll(plan, request, response)
-    else void receive(plan, request).then((answer) => send(response, answer))
+    else void receive(plan, request, maxBodyBytes).then((answer) => send(response, answer))
   }
 
   function stream(plan: Plan & { kind: 'stream' }, request: IncomingMessage, response: ServerResponse): void {
@@ -40,6 +40,11 @@ export function createNodeExchange(hub: Hub, options: { sinkBudgetBytes?: number
       session.disconnected()
     })
   }
+}
+
+export interface NodeExchangeOptions {
+  readonly sinkBudgetBytes?: number
+  readonly maxBodyBytes?: number
 }
 
 function hasGone(response: ServerResponse): boolean {
@@ -86,9 +91,10 @@ function send(response: ServerResponse, { status, headers, body }: Answer): void
   response.end(body)
 }
 
-async function receive({ maxBytes, accept }: Plan & { kind: 'body' }, request: IncomingMessage): Promise<Answer> {
+async function receive(plan: Plan & { kind: 'body' }, request: IncomingMessage, maxBodyBytes: number): Promise<Answer> {
+  const maxBytes = Math.min(plan.maxBytes, maxBodyBytes)
   try {
-    return await accept(bodyAtHand(request, maxBytes) ?? (await readBody(request, maxBytes)))
+    return await plan.accept(bodyAtHand(request, maxBytes) ?? (await readBody(request, maxBytes)))
   } catch (error) {
     // The rest of a refused body is read and thrown away, or it would block the next request on this connection.
     request.resume()
@@ -125,7 +131,11 @@ function readBody(request: IncomingMessage, maxBytes: number): Promise<Uint8Arra
       request.off('data', take)
       reject(tooLarge(maxBytes))
     }
-    request.once('end', () => resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts, length)))
+    request.once('end', () => {
+      // One of HTTP/2 that was reset in the middle ends like a whole one.
+      if (request.aborted) reject(new RejoinError('The body broke off.', { code: 'invalid-data' }))
+      else resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts, length))
+    })
     request.once('error', reject)
     if (Number(request.headers['content-length']) > maxBytes) refuse()
     else request.on('data', take)

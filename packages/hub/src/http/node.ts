@@ -7,7 +7,18 @@ import type { AdapterOptions, BasePathOptions, ProxyOptions } from './options.ts
 import { peerOf } from './peer.ts'
 import { nothingHere, route } from './route.ts'
 
-export type NodeHandlerOptions = AdapterOptions<[request: IncomingMessage]> & BasePathOptions & ProxyOptions
+export type NodeHandlerOptions = AdapterOptions<[request: IncomingMessage]> &
+  BasePathOptions &
+  ProxyOptions &
+  BodyOptions
+
+export interface BodyOptions {
+  /**
+   * The largest body of a publish, in bytes; a larger one is answered with 413, once its sender is known and allowed.
+   * @defaultValue 262144, which is also the most
+   */
+  maxBodyBytes?: number
+}
 
 export interface NodeHandler {
   (request: IncomingMessage, response: ServerResponse, next?: () => void): void

@@ -61,7 +61,10 @@ export function checkedOptions(options: HubOptions) {
   const maxTailSilenceMs = options.maxTailSilenceMs ?? 10_000
   for (const [name, limit] of Object.entries({ ...limits, ...replay, maxTailSilenceMs })) positiveLimit(name, limit)
   if (typeof retryMs === 'number') positive('retryMs', retryMs)
-  for (const [name, ms] of Object.entries(retries)) if (typeof ms === 'number') positive(`retries["${name}"]`, ms)
+  for (const [name, ms] of Object.entries(retries)) {
+    checkName(name)
+    if (typeof ms === 'number') positive(`retries["${name}"]`, ms)
+  }
   if (snapshotTimeoutMs !== undefined) positive('snapshotTimeoutMs', snapshotTimeoutMs)
   return {
     ...{ ...options, ...replay, maxTailSilenceMs },

@@ -30,8 +30,8 @@ export interface Live {
    */
   join(follower: Follower, cursor: Position): boolean
   leave(follower: Follower): void
-  /** Resolves once `head` is at or past `position`, or the hub is closed. */
-  reached(position: Position): Promise<void>
+  /** Resolves once `head` is at or past `position`, the hub is closed, or nobody waits any more, which the signal says. */
+  reached(position: Position, signal?: AbortSignal): Promise<void>
   /** Lets go of whoever waits for a head that will not come any more. */
   close(): void
   /** Moves the cursors of readers that got nothing for long, so that they do not fall out of the window or rescan it. */
@@ -164,10 +164,15 @@ export function createLive(options: LiveOptions): Live {
     leave(follower) {
       audiences.remove(follower)
     },
-    reached(position) {
+    reached(position, signal) {
       if (closed || !isAfter(position, head)) return Promise.resolve()
       return new Promise((resolve) => {
-        waiting.push({ position, resolve })
+        const waiter = { position, resolve }
+        waiting.push(waiter)
+        signal?.addEventListener('abort', () => {
+          waiting = waiting.filter((other) => other !== waiter)
+          resolve()
+        })
       })
     },
     close() {

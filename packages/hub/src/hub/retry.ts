@@ -1,4 +1,4 @@
-import { checkName, patternsOver } from '@rejoin/protocol'
+import { patternsOver } from '@rejoin/protocol'
 import type { Environment } from '../environment.ts'
 
 /** What readers are told to wait before they come back. */
@@ -45,7 +45,7 @@ export function createRetryPolicy(
   environment: Environment,
   connections: () => number,
 ): RetryPolicy {
-  const named = new Map(Object.entries(retries).map(([name, own]) => [checkName(name), own]))
+  const named = new Map(Object.entries(retries))
   let pressure = 1
 
   function baseMs(asked: number | 'adaptive'): number {

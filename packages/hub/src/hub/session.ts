@@ -257,8 +257,12 @@ class ReaderSession implements Session, Stalled {
   /** A log that has trimmed past what this hub's tail has brought leaves the reader ahead of the hub for a moment. */
   async #waitForTail(position: Position): Promise<void> {
     const { environment, live } = this.#context
-    const stopWaiting = environment.after(judgeTimeoutMs, () => this.end('log-unavailable'))
-    await live.reached(position)
+    const gaveUp = new AbortController()
+    const stopWaiting = environment.after(judgeTimeoutMs, () => {
+      this.end('log-unavailable')
+      gaveUp.abort()
+    })
+    await live.reached(position, gaveUp.signal)
     stopWaiting()
   }
 
@@ -384,7 +388,7 @@ class ReaderSession implements Session, Stalled {
   async #announceGap(reason: GapReason, lost: readonly string[], from: string, wholeAfter: Position): Promise<void> {
     const { observers, snapshots, log, live, idOf } = this.#context
     const { channels } = this.subscription
-    if (isLost(log.history, live.head)) {
+    while (isLost(log.history, live.head)) {
       // A branch has opened that the tail has yet to bring. Sent on from the head of now, the reader would stand on what
       // is lost, and be told of the same loss once more when the tail is there.
       await this.#waitForTail((log.history.at(-1) as Branch).first)

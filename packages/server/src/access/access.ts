@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Grant } from '@rejoin/hub'
 import type { Middleware } from '../middleware.ts'
-import { doorOf } from '../request-target.ts'
+import { doorOf, requestTarget } from '../request-target.ts'
 import { createApiKeys } from './api-keys.ts'
 import { credentialOf } from './credential.ts'
 import { digestOf } from './digest.ts'
@@ -65,13 +65,15 @@ export function createAccess(rules: AccessRules, { now = Date.now }: { now?: () 
     verifiedHeaders.clear()
   }
 
-  async function identify(token: string): Promise<Identity> {
+  /** @param header - the whole one, if the token stands in one */
+  async function identify(token: string, header = ''): Promise<Identity> {
     if (token.length > maxTokenLength) throw notGood(`The token is over ${maxTokenLength} characters.`)
-    let identity = verified.get(token)
-    if (!identity) {
-      identity = (token.length >= minKeyLength && keyOwner(digestOf(token))) || (await checkJwt(token))
-      verified.add(token, identity)
-    }
+    const known = verified.get(token)
+    if (known) return stillGood(known)
+    const identity = (token.length >= minKeyLength && keyOwner(digestOf(token))) || (await checkJwt(token))
+    // Not with any number of spaces before the token, which it may have.
+    if (header.length === 'Bearer '.length + token.length) verifiedHeaders.add(header, identity)
+    else verified.add(token, identity)
     return stillGood(identity)
   }
 
@@ -105,15 +107,11 @@ export function createAccess(rules: AccessRules, { now = Date.now }: { now?: () 
       if (known) return stillGood(known).grant
       const token = tokenOf(request)
       if (token === undefined) return nobody.subscribe.length + nobody.publish.length === 0 ? null : nobody
-      return identify(token).then((identity) => {
-        // Not with any number of spaces before the token, which it may have.
-        if (authorization.length === 'Bearer '.length + token.length) verifiedHeaders.add(authorization, identity)
-        return identity.grant
-      })
+      return identify(token, authorization).then(({ grant }) => grant)
     },
     middleware(request, response) {
       if (guard(request, response)) return true
-      if (doorOf(request) !== 'ticket') return false
+      if (doorOf(request) !== 'ticket' || requestTarget(request).path !== '/ticket') return false
       answerTicket(request, response, issueTicket)
       return true
     },

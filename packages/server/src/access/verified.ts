@@ -16,7 +16,7 @@ export interface Verified {
 
 // At least; and twice that at most.
 const goodForMs = 15_000
-// Twice this is about 20 MB; with more publishers than that, some are checked again.
+// Twice this, of tokens of 1 KB, is about 25 MB. With more publishers than that, some are checked again.
 const maxEntries = 10_000
 
 export function createVerified(now: () => number): Verified {

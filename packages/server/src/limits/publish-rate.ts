@@ -13,8 +13,9 @@ export type PublishRate = (request: IncomingMessage, subject?: string | null) =>
 
 /** Undefined where there is no limit. */
 export function createPublishRate(limits: RequestLimits, context: PublishRateContext): PublishRate | undefined {
-  const { maxPublishesPerSecond: perSecond, publishBurst: burst = perSecond } = limits
-  if (!perSecond || !burst) return undefined
+  const { maxPublishesPerSecond: perSecond } = limits
+  if (!perSecond) return undefined
+  const { publishBurst: burst = perSecond } = limits
   const ration = { perSecond, burst, now: context.now }
   const bySubject = createTokenBuckets(ration)
   const byAddress = createTokenBuckets(ration)
@@ -35,7 +36,7 @@ export interface PublishRateContext {
 
 /**
  * `authorize`, with rights that tell whoever publishes too fast to wait. Not a step before the hub: who publishes would have
- * to be found out twice. Who fails to be known pays too, or tokens could be guessed at any speed.
+ * to be found out twice. Who fails to be known pays too, by address.
  */
 export function paced(authorize: Access['authorize'], rate: PublishRate): Access['authorize'] {
   function pace(request: IncomingMessage, grant: Grant | null): Grant | null {

@@ -2,7 +2,6 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { ErrorCode } from '@rejoin/protocol'
 import { refuse } from '../refusal.ts'
 import { doorOf, requestTarget } from '../request-target.ts'
-import { readBody } from './body.ts'
 import type { Rejection, RequestLimits } from './options.ts'
 import type { PublishRate } from './publish-rate.ts'
 
@@ -28,13 +27,6 @@ export function limitRequests(limits: RequestLimits, context: LimitContext, hub:
     refuse(response, 429, 'overloaded', `You publish too fast. Wait for ${seconds} s, or send batches.`)
   }
 
-  /** For one whose length is only known when it is here. */
-  async function limitBody(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = await readBody(request, maxBodyBytes)
-    if (body === 'over') rejectBody(request, response)
-    else if (body === 'read') hub(request, response)
-  }
-
   function limitPublish(request: IncomingMessage, response: ServerResponse): void {
     const length = request.headers['content-length']
     if (Number(length) > maxBodyBytes) {
@@ -42,9 +34,13 @@ export function limitRequests(limits: RequestLimits, context: LimitContext, hub:
       return
     }
     const waitMs = context.rate?.(request) ?? 0
-    if (waitMs > 0) rejectTooFast(request, response, waitMs)
-    else if (length === undefined) void limitBody(request, response)
-    else hub(request, response)
+    if (waitMs > 0) {
+      rejectTooFast(request, response, waitMs)
+      return
+    }
+    // How long it is, only the hub will see, once it knows whose it is.
+    if (length === undefined) response.once('close', () => response.statusCode === 413 && context.onReject('body'))
+    hub(request, response)
   }
 
   return (request, response) => {
@@ -65,7 +61,7 @@ export interface LimitContext {
 }
 
 // What a hub takes at most (§5.1), and what a subscription of it has.
-const mostBodyBytes = 262_144
+export const mostBodyBytes = 262_144
 const mostChannels = 100
 
 const codes = { body: 'too-large', channels: 'invalid-channel' } satisfies Partial<Record<Rejection, ErrorCode>>

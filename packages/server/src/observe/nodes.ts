@@ -32,7 +32,8 @@ export function createNodes({ log }: Pick<Hub, 'log'>): Nodes {
       return known
     },
     tell(figures) {
-      if (told && figures.at - told.at < tellEveryMs) return
+      // Either way, because the clock may have been set back.
+      if (told && Math.abs(figures.at - told.at) < tellEveryMs) return
       const note = JSON.stringify(noteOf(figures, told))
       told = figures
       log.meet?.(note, forMs).then(
@@ -62,9 +63,14 @@ function noteOf(now: Figures, before: Figures | undefined): NodeNote {
   }
 }
 
-/** Nothing for a note of a version that writes others. */
+/** Nothing for a note of a version that writes others: it must not keep this hub from showing, or from running. */
 function readNote(text: string): NodeNote[] {
-  const note = JSON.parse(text) as Readonly<Record<string, unknown>>
+  let note: Readonly<Record<string, unknown>>
+  try {
+    note = Object(JSON.parse(text))
+  } catch {
+    return []
+  }
   const numbers = [note.startedAt, note.connections, note.deliveriesPerSecond, note.rssBytes]
   const isOurs = typeof note.name === 'string' && typeof note.version === 'string' && numbers.every(Number.isFinite)
   return isOurs ? [note as unknown as NodeNote] : []

@@ -21,6 +21,12 @@ describe('POST /ticket', () => {
     expect(again.text).toContain('POST /ticket')
   })
 
+  test('is that path and no other', async () => {
+    const { url } = await guarded({ jwt: [{ secret }] })
+    const headers = { authorization: `Bearer ${await token({ exp: soon() })}` }
+    expect((await send(url, '/ticket/office', { method: 'POST', headers })).status).toBe(404)
+  })
+
   test('a ticket has the rights of its token and no more', async () => {
     const { url } = await guarded({ jwt: [{ secret }] })
     expect((await send(url, `/events/secret?ticket=${(await ticketFrom(url)).ticket}`)).status).toBe(403)

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Figures } from '../src/observe/figures.ts'
 import { open, send, serving, until } from './http.ts'
 import { asAdmin, observed, publish } from './observed.ts'
@@ -47,6 +47,20 @@ describe('/admin/live', () => {
     const id = /^id: (\S+)$/m.exec(first)?.[1] ?? ''
     const back = await open(url, '/admin/live', { headers: { ...asAdmin, 'last-event-id': id } })
     expect(await until(back, 'event: figures')).toContain('"resumed":true')
+  })
+
+  test('has the seconds before anybody looked', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const { url } = await observed()
+    vi.advanceTimersByTime(3000)
+    const stream = await open(url, '/admin/live?replay=10', { headers: asAdmin })
+    let read = ''
+    for (const seconds of [3, 4]) {
+      while (read.split('event: figures').length <= seconds) read += await until(stream, 'event: figures')
+      expect(read.split('event: figures')).toHaveLength(seconds + 1)
+      vi.advanceTimersByTime(1000)
+    }
   })
 
   test('does not exist for others', async () => {

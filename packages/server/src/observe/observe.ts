@@ -76,7 +76,7 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
     const administered: Announcer['administered'] = (action) => announcer?.administered(action)
     const revoke: Revoke = (subject, which) => options.revoke?.(subject, which)
     routes.push(...adminRoutes({ hub, maintenance, readiness, revoke, administered }))
-    figures = await createLiveFigures(hub, version)
+    figures = createLiveFigures(hub, version)
     routes.push(figures.route)
   }
   routes.push(openApiRoute(routes, { ...hubPaths(), ...options.paths }, version))

@@ -68,6 +68,7 @@ export function createLive(options: LiveOptions): Live {
   let turn: Frame[] = []
   let delivering = false
   let closed = false
+  /** The nearest position first. */
   let waiting: { position: Position; resolve: () => void }[] = []
   /** Events since the hub opened, to tell how far behind a quiet reader's id is. */
   let count = 0
@@ -129,10 +130,9 @@ export function createLive(options: LiveOptions): Live {
   }
 
   function wakeWaiting(): void {
-    const due = waiting.filter((waiter) => !isAfter(waiter.position, head))
-    if (due.length === 0) return
-    waiting = waiting.filter((waiter) => isAfter(waiter.position, head))
-    for (const waiter of due) waiter.resolve()
+    let due = 0
+    while (due < waiting.length && !isAfter(waiting[due]!.position, head)) due += 1
+    for (const waiter of waiting.splice(0, due)) waiter.resolve()
   }
 
   return {
@@ -168,7 +168,10 @@ export function createLive(options: LiveOptions): Live {
       if (closed || !isAfter(position, head)) return Promise.resolve()
       return new Promise((resolve) => {
         const waiter = { position, resolve }
-        waiting.push(waiter)
+        // Almost always behind all others: publishes wait in the order of their places.
+        let index = waiting.length
+        while (index > 0 && isAfter(waiting[index - 1]!.position, position)) index -= 1
+        waiting.splice(index, 0, waiter)
         signal?.addEventListener('abort', () => {
           waiting = waiting.filter((other) => other !== waiter)
           resolve()

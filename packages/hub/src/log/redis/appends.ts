@@ -2,8 +2,9 @@ import type { AppendOptions, NewEvent } from '../contract.ts'
 import { pushEntry } from './entry.ts'
 
 /**
- * Appends of one turn of the event loop travel in one call: what a call costs in Redis and here is then shared by them.
- * They stay appends of their own, each with its own outcome.
+ * Appends of one turn of the event loop, and all that come while a call is under way, travel in one call: what a call costs
+ * in Redis, here, and at the tails of all hubs is then shared by them. They stay appends of their own, each with its own
+ * outcome.
  */
 export interface Appends {
   /** Resolves with what became of it, as the script says. */
@@ -33,13 +34,24 @@ export interface Answers {
 // It also bounds what one call holds Redis up for, to some milliseconds. Larger batches go alone.
 const most = { entries: 128, bytes: 512 * 1024 }
 
+// A call mostly takes a millisecond or two. One that takes longer does not hold up the next.
+const holdMs = 5
+
 export function createAppends(send: (number: string, args: readonly string[]) => Promise<Answers>): Appends {
   let gathered: Gathered = nothingYet()
   let calls = 0
   let waiting = 0
+  let hold: ReturnType<typeof setTimeout> | undefined
   const underWay = new Set<Promise<void>>()
 
+  function sendOrHold(): void {
+    if (underWay.size === 0) flush()
+    else hold ??= setTimeout(flush, holdMs)
+  }
+
   function flush(): void {
+    clearTimeout(hold)
+    hold = undefined
     if (gathered.takers.length === 0) return
     const { args, takers } = gathered
     gathered = nothingYet()
@@ -56,6 +68,7 @@ export function createAppends(send: (number: string, args: readonly string[]) =>
       .finally(() => {
         waiting -= takers.length
         underWay.delete(sent)
+        if (underWay.size === 0) flush()
       })
     underWay.add(sent)
   }
@@ -63,7 +76,7 @@ export function createAppends(send: (number: string, args: readonly string[]) =>
   return {
     add(entries, once, digest) {
       if (gathered.entries + entries.length > most.entries || gathered.bytes > most.bytes) flush()
-      if (gathered.takers.length === 0) setImmediate(flush)
+      if (gathered.takers.length === 0) setImmediate(sendOrHold)
       const isPlain = entries.length === 1 && digest === ''
       gathered.args.push(isPlain ? '' : `${entries.length} ${digest} ${once?.hash ?? ''}`)
       for (const entry of entries) gathered.bytes += pushEntry(gathered.args, entry)

@@ -25,6 +25,11 @@ const graceMs = 2000
 const readBytes = 512 * 1024
 const readEvents = { least: 16, most: 1000 }
 
+// Where much comes, each read would bring what one call of a hub has appended, and cost more than that does. After a short
+// rest it brings that of several; one that brought little, or as much as it may, is followed by the next at once.
+const restMs = 3
+const much = 16
+
 /**
  * Follows the feed from a place on, over a connection of its own. Each entry names the one before it, so what is missing
  * shows by itself, whoever took it; the batch then says from where it goes on.
@@ -73,8 +78,9 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
     const count = Math.ceil(Math.min(readEvents.most, Math.max(readEvents.least, readBytes / entryBytes)))
     const found = await readFeed(connection, count, true)
     if (closed) throw new Error('closed')
-    if (found.length > 0) await deliver(found)
-    else await lookForMissing()
+    if (found.length === 0) return lookForMissing()
+    await deliver(found)
+    if (found.length >= much && found.length < count) await pause(restMs)
   }
 
   async function readFeed(connection: Greeted['connection'], count: number, wait: boolean): Promise<Entry[]> {

@@ -1,0 +1,95 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { type Answers, createAppends } from '../src/log/redis/appends.ts'
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate'] })
+})
+
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+test('a publish that comes alone goes out at the end of its turn', async () => {
+  const { appends, calls } = start()
+  appends.add([event('1')], undefined, '')
+  expect(calls).toHaveLength(0)
+  await endOfTurn()
+  expect(calls).toHaveLength(1)
+})
+
+test('publishes that come while a call is under way go out together when it is answered, each with its own outcome', async () => {
+  const { appends, calls } = start()
+  const first = appends.add([event('1')], undefined, '')
+  await endOfTurn()
+  const second = appends.add([event('2')], undefined, '')
+  await endOfTurn()
+  const third = appends.add([event('3')], undefined, '')
+  await endOfTurn()
+  expect(calls).toHaveLength(1)
+  calls[0]!.answer(['5-0'])
+  expect(await first).toEqual({ at: 5, outcome: '5-0' })
+  await endOfTurn()
+  expect(calls).toHaveLength(2)
+  calls[1]!.answer(['6-0', 'ended c'])
+  expect(await second).toEqual({ at: 5, outcome: '6-0' })
+  expect(await third).toEqual({ at: 5, outcome: 'ended c' })
+  expect(appends.waiting).toBe(0)
+})
+
+test('a call that is not answered holds nobody up for more than some milliseconds', async () => {
+  const { appends, calls } = start()
+  appends.add([event('1')], undefined, '')
+  await endOfTurn()
+  appends.add([event('2')], undefined, '')
+  await endOfTurn()
+  expect(calls).toHaveLength(1)
+  await vi.advanceTimersByTimeAsync(5)
+  expect(calls).toHaveLength(2)
+})
+
+test('a call that is full waits for no other', async () => {
+  const { appends, calls } = start()
+  appends.add([event('1')], undefined, '')
+  await endOfTurn()
+  for (let count = 0; count <= 128; count += 1) appends.add([event('more')], undefined, '')
+  expect(calls).toHaveLength(2)
+})
+
+test('what is asked after a publish comes after it, also while a call is under way', async () => {
+  const { appends, calls } = start()
+  appends.add([event('1')], undefined, '')
+  await endOfTurn()
+  appends.add([event('2')], undefined, '')
+  appends.flush()
+  expect(calls).toHaveLength(2)
+})
+
+test('a log that closes waits for what was held back', async () => {
+  const { appends, calls } = start()
+  appends.add([event('1')], undefined, '')
+  await endOfTurn()
+  const held = appends.add([event('2')], undefined, '')
+  const settled = appends.settled()
+  calls[1]!.answer(['6-0'])
+  calls[0]!.answer(['5-0'])
+  await settled
+  expect(await held).toEqual({ at: 5, outcome: '6-0' })
+})
+
+function start() {
+  const calls: { answer(outcomes: string[]): void }[] = []
+  const send = () =>
+    new Promise<Answers>((resolve) => {
+      calls.push({ answer: (outcomes) => resolve({ at: 5, outcomes }) })
+    })
+  return { appends: createAppends(send), calls }
+}
+
+function event(data: string) {
+  return { channel: 'c', type: 'message', data }
+}
+
+/** The immediates of this turn, and what follows from them. */
+async function endOfTurn(): Promise<void> {
+  await vi.advanceTimersByTimeAsync(0)
+}

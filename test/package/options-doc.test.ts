@@ -33,7 +33,7 @@ describe('every option has its line in docs/reference/hub.md, and no other has',
   })
 
   test('of nodeHandler', () => {
-    const options = ['AdapterOptions', 'BasePathOptions', 'ProxyOptions']
+    const options = ['AdapterOptions', 'BasePathOptions', 'BodyOptions', 'ProxyOptions']
     expect(documented('## `nodeHandler')).toEqual(
       declared(...options.map((name): [string, string] => [hub('http/options.ts'), name])),
     )

@@ -3,7 +3,7 @@ import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Hub } from '../hub/hub.ts'
 import { createNodeExchange } from './node-exchange.ts'
 import { nodeHead } from './node-head.ts'
-import type { AdapterOptions, BasePathOptions, ProxyOptions } from './options.ts'
+import type { AdapterOptions, BasePathOptions, BodyOptions, ProxyOptions } from './options.ts'
 import { peerOf } from './peer.ts'
 import { nothingHere, route } from './route.ts'
 
@@ -11,14 +11,6 @@ export type NodeHandlerOptions = AdapterOptions<[request: IncomingMessage]> &
   BasePathOptions &
   ProxyOptions &
   BodyOptions
-
-export interface BodyOptions {
-  /**
-   * The largest body of a publish, in bytes; a larger one is answered with 413, once its sender is known and allowed.
-   * @defaultValue 262144, which is also the most
-   */
-  maxBodyBytes?: number
-}
 
 export interface NodeHandler {
   (request: IncomingMessage, response: ServerResponse, next?: () => void): void

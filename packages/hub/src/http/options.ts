@@ -35,6 +35,15 @@ export interface ProxyOptions {
   trustProxy?: boolean
 }
 
+/** For adapters that read bodies themselves. */
+export interface BodyOptions {
+  /**
+   * The largest body of a publish, in bytes; a larger one is answered with 413, once its sender is known and allowed.
+   * @defaultValue 262144, which is also the most
+   */
+  maxBodyBytes?: number
+}
+
 /** For a stream at a path of the program's own. */
 export interface SubscribeOptions<Call extends readonly unknown[]> extends AdapterOptions<Call> {
   /**

@@ -11,7 +11,7 @@ afterEach(() => {
 
 test('a publish that comes alone goes out at the end of its turn', async () => {
   const { appends, calls } = start()
-  appends.add([event('1')], undefined, '')
+  void appends.add([event('1')], undefined, '')
   expect(calls).toHaveLength(0)
   await endOfTurn()
   expect(calls).toHaveLength(1)
@@ -38,9 +38,9 @@ test('publishes that come while a call is under way go out together when it is a
 
 test('a call that is not answered holds nobody up for more than some milliseconds', async () => {
   const { appends, calls } = start()
-  appends.add([event('1')], undefined, '')
+  void appends.add([event('1')], undefined, '')
   await endOfTurn()
-  appends.add([event('2')], undefined, '')
+  void appends.add([event('2')], undefined, '')
   await endOfTurn()
   expect(calls).toHaveLength(1)
   await vi.advanceTimersByTimeAsync(5)
@@ -49,24 +49,24 @@ test('a call that is not answered holds nobody up for more than some millisecond
 
 test('a call that is full waits for no other', async () => {
   const { appends, calls } = start()
-  appends.add([event('1')], undefined, '')
+  void appends.add([event('1')], undefined, '')
   await endOfTurn()
-  for (let count = 0; count <= 128; count += 1) appends.add([event('more')], undefined, '')
+  for (let count = 0; count <= 128; count += 1) void appends.add([event('more')], undefined, '')
   expect(calls).toHaveLength(2)
 })
 
 test('what is asked after a publish comes after it, also while a call is under way', async () => {
   const { appends, calls } = start()
-  appends.add([event('1')], undefined, '')
+  void appends.add([event('1')], undefined, '')
   await endOfTurn()
-  appends.add([event('2')], undefined, '')
+  void appends.add([event('2')], undefined, '')
   appends.flush()
   expect(calls).toHaveLength(2)
 })
 
 test('a log that closes waits for what was held back', async () => {
   const { appends, calls } = start()
-  appends.add([event('1')], undefined, '')
+  void appends.add([event('1')], undefined, '')
   await endOfTurn()
   const held = appends.add([event('2')], undefined, '')
   const settled = appends.settled()

@@ -11,12 +11,14 @@ import { vitest } from './vitest.js'
 /** @typedef {import('./services.js').Service} Service */
 
 const started = performance.now()
-const total = { passed: 0, failed: 0 }
+let passed = 0
+/** @type {string[]} */
+const failures = []
 /** @type {string[]} */
 const skips = []
 
-step('lint', () => single(lint()))
-step('types and build', () => single(compile('.')))
+step('lint', () => single('lint', lint()))
+step('types and build', () => single('types and build', compile('.')))
 step('unit tests', () => vitest('unit'))
 step('tests across packages', () => vitest('whole'))
 
@@ -39,18 +41,19 @@ function step(name, run) {
   console.log(`\n── ${name}`)
   const before = performance.now()
   const tally = run()
-  total.passed += tally.passed
-  total.failed += tally.failed
+  passed += tally.passed
+  failures.push(...tally.failed)
   skips.push(...tally.skipped)
-  console.log(`── ${name}: ${tally.passed} passed, ${tally.failed} failed, ${seconds(before)}`)
+  console.log(`── ${name}: ${tally.passed} passed, ${tally.failed.length} failed, ${seconds(before)}`)
 }
 
 /**
+ * @param {string} name
  * @param {boolean} passed
  * @returns {Tally}
  */
-function single(passed) {
-  return { passed: passed ? 1 : 0, failed: passed ? 0 : 1, skipped: [] }
+function single(name, passed) {
+  return { passed: passed ? 1 : 0, failed: passed ? [] : [name], skipped: [] }
 }
 
 function lint() {
@@ -81,13 +84,22 @@ function provideServices(needed) {
 function report() {
   const skipIsFailure = process.env.CI === 'true'
   console.log(`\nAll of it took ${seconds(started)}.`)
-  if (skips.length > 0) console.log(skipIsFailure ? 'Skipped, which is a failure with CI=true:' : 'Skipped:')
-  for (const name of skips) console.log(`  ${name}`)
+  // Named once more at the end: the place where it failed is thousands of lines up, or no longer kept.
+  list('Failed:', failures)
+  list(skipIsFailure ? 'Skipped, which is a failure with CI=true:' : 'Skipped:', skips)
   if (missing.length > 0) console.log(`To add what is missing: ${installCommand(missing)}`)
-  const failed = total.failed + (skipIsFailure ? skips.length : 0)
+  const failed = failures.length + (skipIsFailure ? skips.length : 0)
   const skipped = skipIsFailure ? 0 : skips.length
-  console.log(`${total.passed} passed, ${failed} failed, ${skipped} skipped`)
+  console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`)
   process.exitCode = failed > 0 ? 1 : 0
+}
+
+/**
+ * @param {string} title
+ * @param {string[]} names
+ */
+function list(title, names) {
+  if (names.length > 0) console.log([title, ...names.map((name) => `  ${name}`)].join('\n'))
 }
 
 /** @param {number} since */

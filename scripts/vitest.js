@@ -7,7 +7,7 @@ import { root } from './compile.js'
 /**
  * @typedef {object} Tally
  * @property {number} passed
- * @property {number} failed
+ * @property {string[]} failed what failed, with its file
  * @property {string[]} skipped the tests that did not run, with their files
  */
 
@@ -68,18 +68,19 @@ function readReport(file) {
  */
 function addUp(report, status) {
   /** @type {Tally} */
-  const tally = { passed: 0, failed: 0, skipped: [] }
-  for (const file of report?.testResults ?? []) {
-    const before = tally.failed
-    for (const { status, fullName } of file.assertionResults) {
+  const tally = { passed: 0, failed: [], skipped: [] }
+  for (const { name, status, assertionResults } of report?.testResults ?? []) {
+    const file = relative(root, name)
+    const before = tally.failed.length
+    for (const { status, fullName } of assertionResults) {
       if (status === 'passed') tally.passed += 1
-      else if (status === 'failed') tally.failed += 1
-      else tally.skipped.push(`${fullName} (${relative(root, file.name)})`)
+      else if (status === 'failed') tally.failed.push(`${fullName} (${file})`)
+      else tally.skipped.push(`${fullName} (${file})`)
     }
     // A file that cannot be loaded, or whose hooks throw, has failed without a failed test.
-    if (file.status === 'failed' && tally.failed === before) tally.failed += 1
+    if (status === 'failed' && tally.failed.length === before) tally.failed.push(`${file} as a whole`)
   }
   // So has a run that crashed, or that met an unhandled error.
-  if (tally.failed === 0 && (status !== 0 || report === undefined)) tally.failed = 1
+  if (tally.failed.length === 0 && (status !== 0 || report === undefined)) tally.failed.push('vitest itself')
   return tally
 }

@@ -2,9 +2,10 @@ import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
+import { doorOf } from './doors.ts'
 import type { Middleware } from './middleware.ts'
 import { refuse, refuseMethod } from './refusal.ts'
-import { doorOf, requestTarget } from './request-target.ts'
+import { requestTarget } from './request-target.ts'
 
 /**
  * The pages of the program, each at its path, and the scripts and styles that they name.

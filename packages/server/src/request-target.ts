@@ -9,14 +9,6 @@ export function requestTarget(request: Pick<IncomingMessage, 'url'>): RequestTar
   return { path, query: () => new URLSearchParams(end < 0 ? '' : target.slice(end + 1)) }
 }
 
-/** The first segment of the path, by which the kinds of requests are told apart. */
-export function doorOf({ url = '/' }: Pick<IncomingMessage, 'url'>): string {
-  if (url[0] !== '/') return ''
-  let end = 1
-  while (end < url.length && url[end] !== '/' && url[end] !== '?') end += 1
-  return url.slice(1, end)
-}
-
 export interface RequestTarget {
   readonly path: string
   query(): URLSearchParams

@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
-import { createHub, type Hub, type HubOptions, type LimitOptions, type LogSource } from '@rejoin/hub'
+import { createHub, type Grant, type Hub, type HubOptions, type LimitOptions, type LogSource } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
 import { RejoinError } from '@rejoin/protocol'
@@ -58,12 +58,12 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   const { sinkBudgetBytes = 65_536 } = options
   const addressOf = (request: IncomingMessage) => peerAddress(request, trustProxy)
   const rate = createPublishRate(limits, { addressOf, onReject, now: Date.now })
-  const authorize = access && rate ? paced(access.authorize, rate) : access?.authorize
+  const authorize = rate ? paced(access?.authorize ?? everybody, rate) : access?.authorize
   const toHub = nodeHandler(hub, {
     ...{ trustProxy, sinkBudgetBytes, maxBodyBytes: limits.maxBodyBytes ?? mostBodyBytes },
     ...(authorize && { authorize }),
   })
-  const limited = limitRequests(limits, { onReject, ...(!access && { rate }) }, toHub)
+  const limited = limitRequests(limits, { onReject }, toHub)
   const tls = certificate && { ...certificate, http2: options.tls?.http2 ?? true }
   const maxSockets = connectionRoom()
   const http = createServer({ ...limits, ...(tls && { tls }), maxSockets, onReject }, handler(chain, limited))
@@ -221,6 +221,11 @@ function rulesOf({ access, host, insecure }: ServeOptions, isLoopback: boolean):
       'access.anonymous what everybody may do.',
     { code: 'invalid-option' },
   )
+}
+
+/** Where there are no rules. */
+function everybody(): Grant {
+  return { subject: null, subscribe: ['*'], publish: ['*'] }
 }
 
 function hubLimits({ maxConnections, maxPerIp, maxPerSubject, maxOpensPer10s }: LimitOptions): LimitOptions {

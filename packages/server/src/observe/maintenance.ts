@@ -1,8 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { encodeClose } from '@rejoin/protocol'
+import { doorOf, readerDoors } from '../doors.ts'
 import type { Middleware } from '../middleware.ts'
 import { refuse } from '../refusal.ts'
-import { doorOf, requestTarget } from '../request-target.ts'
+import { requestTarget } from '../request-target.ts'
 
 /** A while in which readers are turned away, because an operator said so. Publishing goes on: they miss nothing by it. */
 export interface Maintenance {
@@ -40,7 +41,7 @@ export function createMaintenance(onReject: () => void, random: () => number = M
     },
     middleware(request, response) {
       const door = isOn && request.method === 'GET' ? doorOf(request) : ''
-      if (!readersDoors.includes(door)) return false
+      if (!readerDoors.has(door)) return false
       onReject()
       const takesStatus = door === 'poll' || requestTarget(request).query().get('reject') === 'status'
       if (takesStatus) unavailable(response, retryMs())
@@ -49,8 +50,6 @@ export function createMaintenance(onReject: () => void, random: () => number = M
     },
   }
 }
-
-const readersDoors = ['events', 'stream', 'poll']
 
 function unavailable(response: ServerResponse, retryMs: number): void {
   response.setHeader('Retry-After', String(Math.ceil(retryMs / 1000)))

@@ -2,6 +2,7 @@ import type { Hub } from '@rejoin/hub'
 import { closeReasons, errorCodes, gapReasons, RejoinError } from '@rejoin/protocol'
 import type { Metric, Registry } from 'prom-client'
 import type { ReconnectReport } from '../announce/announcer.ts'
+import { publisherDoors, readerDoors } from '../doors.ts'
 import { createBusiestAddress } from './busiest-address.ts'
 import { tallyConnections } from './connections.ts'
 import type { Readiness } from './readiness.ts'
@@ -268,4 +269,4 @@ const rejectKinds = [
 
 const attempts = ['1', '2', '3', '4', '5', 'more']
 
-const doors = ['events', 'stream', 'poll', 'publish', 'end', 'log', 'ticket', 'admin', 'metrics', 'healthz', 'readyz']
+const doors = [...readerDoors, ...publisherDoors, 'log', 'ticket', 'admin', 'metrics', 'healthz', 'readyz']

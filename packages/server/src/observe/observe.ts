@@ -1,10 +1,10 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import type { Hub } from '@rejoin/hub'
 import type { Announcer } from '../announce/announcer.ts'
+import { doorOf, publisherDoors, readerDoors } from '../doors.ts'
 import type { Middleware } from '../middleware.ts'
 import { pageFiles } from '../page-files.ts'
 import { refuse } from '../refusal.ts'
-import { doorOf } from '../request-target.ts'
 import { adminGuard } from './admin-guard.ts'
 import { adminRoutes, type Revoke } from './admin-routes.ts'
 import { adminTokenCheck } from './admin-token.ts'
@@ -117,7 +117,7 @@ function openApiRoute(routes: readonly Route[], others: PathDocs, version: strin
   return route
 }
 
-const hubDoors: ReadonlySet<string> = new Set(['events', 'stream', 'poll', 'publish', 'end'])
+const hubDoors: ReadonlySet<string> = new Set([...readerDoors, ...publisherDoors])
 
 const openApiDoc: OperationDoc = {
   summary: 'This document',

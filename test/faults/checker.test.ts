@@ -376,6 +376,32 @@ describe('false-gap', () => {
     expect(tell.broken()).toEqual({ 'false-gap': 1 })
   })
 
+  test('a reader may be told of one branch while the next is being made, and then of that', () => {
+    const tell = missing(0, {})
+    tell.write({ kind: 'ids', order: 'text' })
+    tell.write({ kind: 'branch', why: 'emptied' })
+    tell.write({ kind: 'branched' })
+    tell.publish(2)
+    tell.write({ kind: 'branch', why: 'emptied again' })
+    tell.gap('r', 'a1', 'a2', { reason: 'epoch' })
+    tell.write({ kind: 'branched' })
+    tell.gap('r', 'a2', 'a2x', { reason: 'epoch' })
+    expect(tell.broken()).toEqual({})
+    tell.gap('r', 'a2x', 'a2x', { reason: 'epoch' })
+    expect(tell.broken()).toEqual({ 'false-gap': 1 })
+  })
+
+  test('a branch is no reason for a gap behind what was published after it, also to a reader that was told of none', () => {
+    const tell = missing(0, {})
+    tell.write({ kind: 'ids', order: 'text' })
+    tell.write({ kind: 'branch', why: 'emptied' })
+    tell.write({ kind: 'branched' })
+    tell.publish(2)
+    tell.reader('s')
+    tell.gap('s', 'a2', 'a2', { reason: 'epoch' })
+    expect(tell.broken()).toEqual({ 'false-gap': 1 })
+  })
+
   test('a reader that began with a replay may have lost part of it', () => {
     const tell = story()
     tell.write({ kind: 'window', maxEvents: 2 })

@@ -185,6 +185,11 @@ export type FactLine =
   | (Timed & { readonly kind: 'trim'; readonly channel: string; readonly throughSeq: number })
   /** The log cannot vouch for what it gave out before: it was restarted without its data, or lost part of it. */
   | (Timed & { readonly kind: 'branch'; readonly why: string })
+  /**
+   * What the last `branch` line announced was done between that line and this one, and every hub knows. Without it a gap is
+   * taken to be about what was announced last.
+   */
+  | (Timed & { readonly kind: 'branched' })
   /** The past of these channels was declared void. */
   | (Timed & { readonly kind: 'invalidate'; readonly channels: readonly string[] })
   /** How ids sort: as text, or as decimal numbers. Without it only their reuse can be seen, not that they go back. */

@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { openFaultProxy } from './fault-proxy.ts'
+import { throughHttp } from './recorder.ts'
 import { askRedis, startRedis } from './redis-server.ts'
 import type { RedisStage } from './redis-stage.ts'
 
@@ -59,10 +61,27 @@ export async function emptyRedis(stage: RedisStage, cycles: number, apartMs: num
       history.write({ kind: 'branch', why: what })
       await empty()
       history.write({ kind: 'heal' })
+      await everyHubKnows(stage)
       await crowd.renewed()
     }
   }
 }
+
+/** A hub that has stored an event knows which log it is that holds it. */
+async function everyHubKnows({ hubs, history, pause }: RedisStage): Promise<void> {
+  for (const { port } of hubs) {
+    const send = throughHttp(`http://127.0.0.1:${port}`)
+    const isStored = async () => (await send('unread', 'who is there?', randomUUID())).kind === 'ok'
+    const limit = performance.now() + storedWithinMs
+    while (!(await isStored())) {
+      if (performance.now() > limit) throw new Error(`The hub at ${port} does not take events again.`)
+      await pause(20)
+    }
+  }
+  history.write({ kind: 'branched' })
+}
+
+const storedWithinMs = 30_000
 
 /** Cuts the replica off, lets the master go on for a while, and makes the replica the master. */
 export async function promoteReplica(stage: RedisStage, lagMs: number): Promise<void> {
@@ -81,6 +100,7 @@ export async function promoteReplica(stage: RedisStage, lagMs: number): Promise<
   await askRedis(replica.port, 'REPLICAOF', 'NO', 'ONE')
   stage.serveFrom(replica)
   history.write({ kind: 'heal' })
+  await everyHubKnows(stage)
   await crowd.renewed()
 }
 

@@ -1,3 +1,4 @@
+import { createBranches } from './branches.ts'
 import type { Finding } from './invariants.ts'
 import { covers, type Ledger, mayExist, type Publish, receiptOf, type StartedReader } from './ledger.ts'
 import { countAtMost, type Precedence } from './precedence.ts'
@@ -10,9 +11,11 @@ export function judgeGaps(ledger: Ledger, precedence: Precedence): { findings: F
   const findings: Finding[] = []
   let unjudged = 0
   const channels = createChannels(ledger)
+  const branches = createBranches(ledger)
   for (const reader of ledger.readers) {
+    const hasBranch = branches.ofReader()
     reader.gaps.forEach((gap, index) => {
-      const verdict = judge(reader, gap, reader.gaps[index - 1])
+      const verdict = judge(reader, gap, reader.gaps[index - 1], hasBranch)
       if (verdict === 'unjudged') unjudged += 1
       else if (verdict !== 'founded') findings.push(falseGap(reader, gap, verdict))
     })
@@ -20,21 +23,26 @@ export function judgeGaps(ledger: Ledger, precedence: Precedence): { findings: F
   return { findings, unjudged }
 
   /** Founded, not to be judged, or what is wrong with it. */
-  function judge(reader: StartedReader, gap: Gap, previous: Gap | undefined): string {
+  function judge(
+    reader: StartedReader,
+    gap: Gap,
+    previous: Gap | undefined,
+    hasBranch: (gap: Gap, previous: Gap | undefined) => boolean,
+  ): string {
     const since = previous?.t ?? Number.NEGATIVE_INFINITY
-    const happened = (kind: 'branch' | 'invalidate') =>
-      ledger.facts(kind).some((fact) => fact.t <= gap.t && fact.t > since)
     switch (gap.reason) {
       case 'expired':
         return judgeExpired(reader, gap)
       case 'epoch':
       case 'ahead':
-        return happened('branch') ? 'founded' : 'the log had vouched for its ids all the time'
+        return hasBranch(gap, previous) ? 'founded' : 'the log had vouched for its ids all the time'
       case 'unknown-id':
       case 'version':
-        return happened('branch') || !isGivenOut(gap.from) ? 'founded' : 'the hub had given out that id'
+        return hasBranch(gap, previous) || !isGivenOut(gap.from) ? 'founded' : 'the hub had given out that id'
       case 'forced':
-        return happened('invalidate') ? 'founded' : 'nobody had declared anything void'
+        return ledger.facts('invalidate').some((fact) => fact.t <= gap.t && fact.t > since)
+          ? 'founded'
+          : 'nobody had declared anything void'
       default:
         return 'unjudged'
     }

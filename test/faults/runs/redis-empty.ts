@@ -2,11 +2,11 @@
 import { emptyRedis } from '../redis-faults.ts'
 import { longRedisRun } from './redis-run.ts'
 
-// Our client reloads every 30 s at most. Emptied more often, readers would still be on their way from the time before, and
-// be told of both in turn when nobody can say any more which is which.
+// Five reloads may follow each other, then our client waits for half a minute before each, and the run for it: it takes six
+// minutes.
 await longRedisRun(
   'redis-empty',
-  { hubs: 2, cycles: 3, readers: 200, rate: 100, apart: 30_000 },
+  { hubs: 2, cycles: 5, readers: 200, rate: 100, apart: 5000 },
   ({ cycles, apart }) =>
     (stage) =>
       emptyRedis(stage, cycles, apart),

@@ -1,6 +1,7 @@
 import type { EventStream, StreamState } from '@rejoin/client'
 import { durationWords } from '../output/duration.ts'
 import { commandWith, type ProgramHost } from '../program-host.ts'
+import type { Refusals } from './refusals.ts'
 
 /** Tells on standard error what becomes of the connection, a line for each change that a person would want to know of. */
 export function tellState(stream: EventStream, tailed: Tailed, host: ProgramHost): void {
@@ -18,6 +19,7 @@ export function tellState(stream: EventStream, tailed: Tailed, host: ProgramHost
 interface Tailed {
   readonly url: string
   readonly channels: readonly string[]
+  readonly refusals: Pick<Refusals, 'reason'>
 }
 
 interface Known {
@@ -27,7 +29,7 @@ interface Known {
 
 function newsOf(state: StreamState, { isLive, wasLive }: Known, tailed: Tailed, start: string): string | undefined {
   const { attempt, nextRetryAt, stale, closeReason } = state
-  const { url, channels } = tailed
+  const { url, channels, refusals } = tailed
   if (state.state === 'connected') {
     if (stale) return isLive ? 'quiet for longer than the hub promised, looking again soon' : undefined
     if (isLive) return undefined
@@ -35,7 +37,7 @@ function newsOf(state: StreamState, { isLive, wasLive }: Known, tailed: Tailed, 
   }
   if (state.state !== 'backoff' || nextRetryAt === null) return undefined
   const when = `trying again in ${durationWords(Math.max(nextRetryAt - Date.now(), 0))}`
-  if (closeReason !== null) return `the hub let go (${closeReason}), ${when}`
+  if (closeReason !== null) return `the hub let go (${refusals.reason ?? closeReason}), ${when}`
   if (wasLive) return attempt <= 1 ? `cut off, ${when}` : `still cut off, attempt ${attempt}, ${when}`
   return `no hub answers at ${url}, ${when}${attempt <= 1 ? `. Start one with: ${start}` : ''}`
 }

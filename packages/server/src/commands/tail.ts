@@ -6,6 +6,7 @@ import { createOutput } from '../output/output.ts'
 import { fail, type ProgramHost } from '../program-host.ts'
 import { collect } from './collect.ts'
 import { type AddressFlags, addAddressFlags, type HubAddress, hubAddress } from './hub-address.ts'
+import { createRefusals } from './refusals.ts'
 import { explainEnd } from './tail-end.ts'
 import { eventLine, gapLine } from './tail-lines.ts'
 import { tellState } from './tail-state.ts'
@@ -41,15 +42,16 @@ async function runTail(channels: readonly string[], flags: TailFlags, host: Prog
   const output = createOutput(host)
   const style = { json: flags.json === true, showChannel: showsChannel(channels), colour: hasColour(host) }
 
+  const refusals = createRefusals()
   const stream = connect(url, {
-    ...{ from: flags.since ?? null, parse: 'text', keep: 0, backoff: soon },
+    ...{ from: flags.since ?? null, parse: 'text', keep: 0, backoff: soon, fetch: refusals.fetch },
     ...(address.token === undefined ? {} : { token: address.token }),
   })
   stream.onSync((gap) => {
     const line = gapLine(gap, style)
     return flags.json ? output.line(line) : void host.stderr.write(`${line}\n`)
   })
-  if (!flags.quiet) tellState(stream, { url: address.url, channels }, host)
+  if (!flags.quiet) tellState(stream, { url: address.url, channels, refusals }, host)
   const ending = endWhenTold(stream, host, output.closed)
 
   let printed = 0

@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { runProgram } from '../../src/program.ts'
 import { type FakeProcessOptions, fakeProcess, run } from '../fake-process.ts'
@@ -146,6 +149,16 @@ test('a hub that lets it go is returned to', async () => {
 })
 
 test.each([
+  ['log-unavailable', { error: { code: 'log-unavailable', message: 'The hub hears nothing from its log now.' } }],
+  ['overloaded', { error: { code: 'overloaded', message: 'The hub has no room for this reader now.' } }],
+  ['overloaded', { error: 'of somebody else' }],
+])('a hub that turns it away is quoted: %s', async (reason, body) => {
+  const url = await refusing(JSON.stringify(body))
+  const tail = start(['tail', 'demo', '--url', url])
+  await tail.says(`rejoin: the hub let go (${reason}), trying again in`)
+})
+
+test.each([
   [['tail'], 'missing required argument'],
   [['tail', 'demo', '--since', 'a b'], '--since is "a b". Give the id of an event, or earliest.'],
   [['tail', 'demo', '--since', 'earliest', '--last', '2'], 'Leave one out.'],
@@ -154,6 +167,15 @@ test.each([
   const { exitCode, stderr } = await run(args, { env: { REJOIN_URL: await nobody() } })
   expect([exitCode, stderr]).toEqual([1, expect.stringContaining(advice)])
 })
+
+/** A server that answers everything with 503, and when to return. */
+async function refusing(body: string): Promise<string> {
+  const headers = { 'Content-Type': 'application/json', 'Retry-After': '1' }
+  const server = createServer((_, response) => response.writeHead(503, headers).end(body)).listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
 
 /** The program while it runs, ended with the test. */
 function start(args: string[], options?: FakeProcessOptions) {

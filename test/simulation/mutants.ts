@@ -269,8 +269,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: 'hub/src/hub/publishing.ts',
-        find: '{ token, ...onceOnly(entries, publishing) }',
-        replace: '{ token, ...(onceOnly(entries, publishing), {}) }',
+        find: 'once ? { token, once } : { token }',
+        replace: '{ token }',
       },
     ],
   },

@@ -36,6 +36,18 @@ test('publishes that come while a call is under way go out together when it is a
   expect(appends.waiting).toBe(0)
 })
 
+test('a publish that is refused is refused alone', async () => {
+  const { appends, calls } = start()
+  const first = appends.add([event('1')], undefined, '')
+  const second = appends.add([event('2')], undefined, '')
+  const third = appends.add([event('3')], undefined, '')
+  await endOfTurn()
+  calls[0]!.answer(['5-0', 'refused c', '5-1'])
+  await expect(second).rejects.toThrow('refused c')
+  expect(await first).toEqual({ at: 5, outcome: '5-0' })
+  expect(await third).toEqual({ at: 5, outcome: '5-1' })
+})
+
 test('a call that is not answered holds nobody up for more than some milliseconds', async () => {
   const { appends, calls } = start()
   void appends.add([event('1')], undefined, '')
@@ -82,7 +94,11 @@ function start() {
     new Promise<Answers>((resolve) => {
       calls.push({ answer: (outcomes) => resolve({ at: 5, outcomes }) })
     })
-  return { appends: createAppends(send), calls }
+  const read = (outcome: string, at: number) => {
+    if (outcome.startsWith('refused')) throw new Error(outcome)
+    return { at, outcome }
+  }
+  return { appends: createAppends(send, read), calls }
 }
 
 function event(data: string) {

@@ -171,7 +171,8 @@ export function createLive(options: LiveOptions): Live {
         // Almost always behind all others: publishes wait in the order of their places.
         let index = waiting.length
         while (index > 0 && isAfter(waiting[index - 1]!.position, position)) index -= 1
-        waiting.splice(index, 0, waiter)
+        if (index === waiting.length) waiting.push(waiter)
+        else waiting.splice(index, 0, waiter)
         signal?.addEventListener('abort', () => {
           waiting = waiting.filter((other) => other !== waiter)
           resolve()

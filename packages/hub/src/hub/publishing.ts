@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createEpoch, type Position, RejoinError } from '@rejoin/protocol'
 import type { Environment } from '../environment.ts'
-import type { AppendOptions, Log, NewEvent, Place } from '../log/contract.ts'
+import type { Appended, AppendOptions, Log, NewEvent, Place } from '../log/contract.ts'
 import type { Live } from './live.ts'
 import { createLocalService, type LocalEvent } from './local-service.ts'
 import { type Message, toNewEvent } from './message.ts'
@@ -63,28 +63,57 @@ export function createPublishing({
   let appends = 0
   let closed = false
 
-  /** To be called when a publish is over. Not a function around it, which would cost every publish a promise. */
-  function timePublish(): (error?: unknown) => void {
-    if (!observers.has('published')) return () => undefined
-    const since = performance.now()
-    return (error) => observers.tell('published', { elapsedMs: performance.now() - since, error })
+  /**
+   * The whole way of a publish in one async function: at tens of thousands a second, promises are most of what it costs.
+   */
+  async function publishAll<Answer>(
+    toEntries: () => readonly NewEvent[],
+    publishing: PublishOptions,
+    answerOf: (events: PublishedEvent[]) => Answer,
+  ): Promise<Answer> {
+    const since = observers.has('published') ? performance.now() : undefined
+    try {
+      const entries = toEntries()
+      check(entries)
+      const appended = local.isOpen ? undefined : await append(entries, publishing)
+      const last = appended?.places.at(-1)
+      if (last) await live.reached(last.position)
+      const events = appended ? published(entries, appended, publishing) : publishLocally(entries, publishing)
+      over(since)
+      return answerOf(events)
+    } catch (error) {
+      over(since, error)
+      throw error
+    }
   }
 
-  async function append(entries: readonly NewEvent[], publishing: PublishOptions): Promise<PublishedEvent[]> {
+  function over(since: number | undefined, error?: unknown): void {
+    if (since !== undefined) observers.tell('published', { elapsedMs: performance.now() - since, error })
+  }
+
+  function check(entries: readonly NewEvent[]): void {
     if (closed) throw new RejoinError('The hub is closed.', { code: 'closed' })
     if (entries.length > maxBatch) {
       throw new RejoinError(`The batch has ${entries.length} events. Publish at most ${maxBatch} at a time.`, {
         code: 'too-large',
       })
     }
-    if (local.isOpen) return publishLocally(entries, publishing)
+  }
+
+  /** Nothing, when the log is away and the events are to go past it. */
+  function append(entries: readonly NewEvent[], publishing: PublishOptions): Promise<Appended | undefined> {
     appends += 1
     const token = `${hubName}-${appends}`
-    const appended = await log.append(entries, { token, ...onceOnly(entries, publishing) }).catch(whenDown)
-    if (!appended) return publishLocally(entries, publishing)
-    const { places, repeated } = appended
-    const last = places.at(-1)
-    if (last) await live.reached(last.position)
+    const once = onceOnly(entries, publishing)
+    const appended = log.append(entries, once ? { token, once } : { token })
+    return options.whenDown === 'local' ? appended.catch(whenDown) : appended
+  }
+
+  function published(
+    entries: readonly NewEvent[],
+    { places, repeated }: Appended,
+    { subject = null }: { subject?: string | null },
+  ): PublishedEvent[] {
     const told = observers.has('publish')
     return entries.map((entry, index) => {
       const { channel, type, data } = entry
@@ -92,16 +121,16 @@ export function createPublishing({
       const id = idOf(position)
       if (told) {
         const bytes = Buffer.byteLength(data)
-        observers.tell('publish', { channel, type, id, bytes, subject: publishing.subject ?? null, repeated })
+        observers.tell('publish', { channel, type, id, bytes, subject, repeated })
       }
       return entry.live ? { id, channel, type, data, at, live: true } : { id, channel, type, data, at }
     })
   }
 
-  /** Nothing, when events may be published without the log now; else the same error. */
+  /** Nothing, when the log is away; else the same error. */
   function whenDown(error: unknown): undefined {
     const isAway = error instanceof RejoinError && error.code === 'log-unavailable'
-    if (options.whenDown !== 'local' || !isAway) throw error
+    if (!isAway) throw error
     local.open()
   }
 
@@ -118,29 +147,10 @@ export function createPublishing({
   }
 
   return {
-    async publish(channel, message, publishing = {}) {
-      const over = timePublish()
-      try {
-        const [event] = await append([toNewEvent(channel, message, retain)], publishing)
-        over()
-        return event as PublishedEvent
-      } catch (error) {
-        over(error)
-        throw error
-      }
-    },
-    async publishBatch(messages, publishing = {}) {
-      const over = timePublish()
-      try {
-        const entries = messages.map((message) => toNewEvent(message.channel, message, retain))
-        const events = await append(entries, publishing)
-        over()
-        return events
-      } catch (error) {
-        over(error)
-        throw error
-      }
-    },
+    publish: (channel, message, publishing = {}) =>
+      publishAll(() => [toNewEvent(channel, message, retain)], publishing, first),
+    publishBatch: (messages, publishing = {}) =>
+      publishAll(() => messages.map((message) => toNewEvent(message.channel, message, retain)), publishing, all),
     close() {
       closed = true
       local.stop()
@@ -148,17 +158,20 @@ export function createPublishing({
   }
 }
 
+const first = (events: PublishedEvent[]) => events[0] as PublishedEvent
+const all = (events: PublishedEvent[]) => events
+
 function onceOnly(
   entries: readonly NewEvent[],
   { idempotencyKey, subject }: PublishOptions,
-): Pick<AppendOptions, 'once'> {
-  if (idempotencyKey === undefined) return {}
+): AppendOptions['once'] | undefined {
+  if (idempotencyKey === undefined) return undefined
   if (idempotencyKey === '' || idempotencyKey.length > 255 || /[^\x20-\x7e]/.test(idempotencyKey)) {
     throw new RejoinError('An Idempotency-Key is 1 to 255 printable ASCII characters. A random UUID is a good one.', {
       code: 'invalid-option',
     })
   }
-  return { once: { scope: subject ?? '', key: idempotencyKey, hash: hashOf(entries) } }
+  return { scope: subject ?? '', key: idempotencyKey, hash: hashOf(entries) }
 }
 
 function hashOf(entries: readonly NewEvent[]): string {

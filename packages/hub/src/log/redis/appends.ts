@@ -6,9 +6,9 @@ import { pushEntry } from './entry.ts'
  * in Redis, here, and at the tails of all hubs is then shared by them. They stay appends of their own, each with its own
  * outcome.
  */
-export interface Appends {
-  /** Resolves with what became of it, as the script says. */
-  add(entries: readonly NewEvent[], once: AppendOptions['once'], digest: string): Promise<Answer>
+export interface Appends<Appended> {
+  /** Rejects where the call fails, and where `read` throws. */
+  add(entries: readonly NewEvent[], once: AppendOptions['once'], digest: string): Promise<Appended>
   /** Sends what has gathered, so that what is asked next comes after it. */
   flush(): void
   /** Resolves when nothing is under way any more. */
@@ -17,16 +17,10 @@ export interface Appends {
   readonly waiting: number
 }
 
-export interface Answer {
+export interface Answers {
   /** When the call was worked on. */
   readonly at: number
-  /** The place of the first entry, or a word for what became of it otherwise, and more about that. */
-  readonly outcome: string
-}
-
-export interface Answers {
-  readonly at: number
-  /** One of each append, in their order. */
+  /** Of each append, in their order: the place of its first entry, or what became of it otherwise, and more about that. */
   readonly outcomes: readonly string[]
 }
 
@@ -37,8 +31,14 @@ const most = { entries: 128, bytes: 512 * 1024 }
 // A call mostly takes a millisecond or two. One that takes longer does not hold up the next.
 const holdMs = 5
 
-export function createAppends(send: (number: string, args: readonly string[]) => Promise<Answers>): Appends {
-  let gathered: Gathered = nothingYet()
+/**
+ * @param read - what an outcome of an append of so many entries means; throws what its caller is to be told
+ */
+export function createAppends<Appended>(
+  send: (number: string, args: readonly string[]) => Promise<Answers>,
+  read: (outcome: string, at: number, count: number) => Appended,
+): Appends<Appended> {
+  let gathered: Gathered<Appended> = nothingYet()
   let calls = 0
   let waiting = 0
   let hold: ReturnType<typeof setTimeout> | undefined
@@ -59,7 +59,8 @@ export function createAppends(send: (number: string, args: readonly string[]) =>
     const sent = send(String(calls), args)
       .then(
         ({ at, outcomes }) => {
-          for (const [index, taker] of takers.entries()) taker.resolve({ at, outcome: outcomes[index] as string })
+          for (let index = 0; index < takers.length; index += 1)
+            answer(takers[index] as Taker<Appended>, outcomes[index] as string, at)
         },
         (error) => {
           for (const taker of takers) taker.reject(error)
@@ -73,6 +74,14 @@ export function createAppends(send: (number: string, args: readonly string[]) =>
     underWay.add(sent)
   }
 
+  function answer({ resolve, reject, count }: Taker<Appended>, outcome: string, at: number): void {
+    try {
+      resolve(read(outcome, at, count))
+    } catch (error) {
+      reject(error)
+    }
+  }
+
   return {
     add(entries, once, digest) {
       if (gathered.entries + entries.length > most.entries || gathered.bytes > most.bytes) flush()
@@ -82,7 +91,7 @@ export function createAppends(send: (number: string, args: readonly string[]) =>
       for (const entry of entries) gathered.bytes += pushEntry(gathered.args, entry)
       gathered.entries += entries.length
       waiting += 1
-      return new Promise((resolve, reject) => void gathered.takers.push({ resolve, reject }))
+      return new Promise((resolve, reject) => void gathered.takers.push({ resolve, reject, count: entries.length }))
     },
     flush,
     async settled() {
@@ -95,13 +104,19 @@ export function createAppends(send: (number: string, args: readonly string[]) =>
   }
 }
 
-interface Gathered {
+interface Gathered<Appended> {
   readonly args: string[]
-  readonly takers: { resolve(answer: Answer): void; reject(error: unknown): void }[]
+  readonly takers: Taker<Appended>[]
   entries: number
   bytes: number
 }
 
-function nothingYet(): Gathered {
+interface Taker<Appended> {
+  readonly count: number
+  resolve(appended: Appended): void
+  reject(error: unknown): void
+}
+
+function nothingYet(): Gathered<never> {
   return { args: [], takers: [], entries: 0, bytes: 0 }
 }

@@ -78,10 +78,17 @@ test('a channel idle for long is forgotten, and a reader older than that is told
 test('channels that are done cost less than 100 bytes of disk each, and this process nothing', async () => {
   const { open, environment, data } = lmdbWorkbench()
   const log = await open({ window: { maxAgeMs: 1000 } })
-  await finish(log, 0, 5000)
-  const before = await heapUsed()
-  await finish(log, 5000, 20_000)
-  expect((await heapUsed()) - before).toBeLessThan(15_000 * 20)
+  let done = 0
+  async function heapAfter(channels: number): Promise<number> {
+    await finish(log, done, channels)
+    done = channels
+    return heapUsed()
+  }
+
+  const early = [await heapAfter(5000), await heapAfter(6000), await heapAfter(7000)]
+  const late = [await heapAfter(18_000), await heapAfter(19_000), await heapAfter(20_000)]
+  // Code that is compiled or dropped meanwhile moves each by 0.2 MB either way; what is kept of a channel is in all of them.
+  expect(Math.min(...late) - Math.max(...early)).toBeLessThan(11_000 * 20)
 
   const database = openDatabase<Buffer, Buffer>(data(), { overlappingSync: false })
   await passTimeUntil(environment, 1000, async () => statsOf(database).entryCount < 20_010)

@@ -113,7 +113,10 @@ export function createAudiences<Reader extends LiveReader>(totals: Totals): Audi
       const touched: Audience<Reader>[] = []
       const starts = { plain: startRun(undefined), channel: startRun('channel'), envelope: startRun('envelope') }
       for (const frame of frames) {
-        for (const audience of patterns > 0 ? listenersTo(frame.channel) : (byName.get(frame.channel) ?? [])) {
+        const listeners = patterns > 0 ? listenersTo(frame.channel) : byName.get(frame.channel)
+        // Of many channels, most events are nobody's here.
+        if (!listeners) continue
+        for (const audience of listeners) {
           if (!wants(audience.subscription, frame)) continue
           if (!audience.run) touched.push(audience)
           audience.run = extend(audience.run ?? starts[audience.subscription.shape ?? 'plain'], frame)

@@ -21,14 +21,12 @@ export function framesOf(
   isHeard: (channel: string) => boolean,
   idOf: (position: Position) => string,
 ): Frame[] {
-  const unheard = keepUnheard(
-    events.filter(({ channel }) => !isHeard(channel)),
-    idOf,
-  )
-  if (unheard.length === events.length) return unheard
-  const later = unheard.values()
+  const unheard = events.filter(({ channel }) => !isHeard(channel))
+  const kept = keepUnheard(unheard, idOf)
+  if (kept.length === events.length) return kept
+  let next = 0
   return events.map((event) => {
-    return isHeard(event.channel) ? encodeFrame(event, idOf(event.position)) : (later.next().value as Frame)
+    return event === unheard[next] ? (kept[next++] as Frame) : encodeFrame(event, idOf(event.position))
   })
 }
 

@@ -37,12 +37,13 @@ class UnheardFrame implements Frame {
   readonly channel: string
   readonly type: string
   readonly previous: Position
-  readonly at: number
   /** Its text stays where it is when it has been encoded: others lie beside it. */
   readonly size: number
   readonly #block: Block
   readonly #start: number
   readonly #end: number
+  /** How much later than its place says; mostly nothing, which takes no object of its own as a time does. */
+  readonly #late: number
   #bytes: Uint8Array | undefined
 
   constructor({ position, channel, type, data, previous, at }: LogEvent, block: Block, start: number, end: number) {
@@ -50,11 +51,15 @@ class UnheardFrame implements Frame {
     this.channel = channel
     this.type = type
     this.previous = previous
-    this.at = at
+    this.#late = at - position.ms
     this.size = (end - start) * (1 + (data.includes('\n') ? bytesOfLineFeed : 1))
     this.#block = block
     this.#start = start
     this.#end = end
+  }
+
+  get at(): number {
+    return this.position.ms + this.#late
   }
 
   get bytes(): Uint8Array {

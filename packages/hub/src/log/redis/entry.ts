@@ -2,6 +2,7 @@ import type { Position } from '@rejoin/protocol'
 import { byteCost } from '../channel-ring.ts'
 import type { LogEvent, NewEvent } from '../contract.ts'
 import { retainedCost } from '../retained.ts'
+import type { Familiar } from './familiar.ts'
 
 /**
  * How an entry stands in Redis: under its place as id, in one field, four words that the script writes, a line break, and
@@ -9,8 +10,6 @@ import { retainedCost } from '../retained.ts'
  */
 export interface StoredEntry {
   readonly event: LogEvent
-  /** The place of the entry before it in the feed. */
-  readonly fedAfter: Position
   /** Opens a branch; there is no event then. */
   readonly isBranch: boolean
 }
@@ -40,7 +39,7 @@ function kindOf({ live, key, forget }: NewEvent): Kind {
   return forget ? 'f' : 'k'
 }
 
-export function parseEntry(id: string, value: string): StoredEntry {
+export function parseEntry(id: string, value: string, familiar?: Familiar): StoredEntry {
   const position = parsePlace(id)
   const fedAfterEnd = value.indexOf(' ')
   const previousEnd = value.indexOf(' ', fedAfterEnd + 1)
@@ -51,21 +50,44 @@ export function parseEntry(id: string, value: string): StoredEntry {
   const channelEnd = value.indexOf('\n', headerEnd + 1)
   const typeEnd = value.indexOf('\n', channelEnd + 1)
   const keyEnd = value.indexOf('\n', typeEnd + 1)
+  const channel = value.slice(headerEnd + 2, channelEnd)
+  const known = familiar?.channel(channel)
   // At tens of thousands a second, one object that is made at once costs a third of one that is put together.
   const event: Writable<LogEvent> = {
     kind: kinds[kind],
-    channel: value.slice(headerEnd + 2, channelEnd),
-    type: value.slice(channelEnd + 1, typeEnd),
+    channel: known?.channel ?? channel,
+    type: familiar ? familiar.type(value, channelEnd + 1, typeEnd) : value.slice(channelEnd + 1, typeEnd),
     data: value.slice(keyEnd + 1),
     position,
     // A hybrid clock is never before its time; what it is ahead by is stored, which is mostly nothing.
     at: position.ms === 0 ? late : position.ms - late,
-    previous: placeIn(value, fedAfterEnd + 1, previousEnd),
+    previous:
+      known && isAt(value, known.id, fedAfterEnd + 1, previousEnd)
+        ? known.position
+        : placeIn(value, fedAfterEnd + 1, previousEnd),
   }
   if (keyEnd > typeEnd + 1) event.key = JSON.parse(value.slice(typeEnd + 1, keyEnd)) as string
   if (kind === 'f') event.forget = true
   if (kind === 'l') event.live = true
-  return { event, fedAfter: placeIn(value, 0, fedAfterEnd), isBranch: kind === 'b' }
+  if (known) {
+    known.id = id
+    known.position = position
+  }
+  return { event, isBranch: kind === 'b' }
+}
+
+/** Whether the entry before it in the feed is the one with this id. */
+export function isFedAfter(value: string, id: string): boolean {
+  return isAt(value, id, 0, value.indexOf(' '))
+}
+
+/** The place of the entry before it in the feed. */
+export function fedAfterOf(value: string): Position {
+  return placeIn(value, 0, value.indexOf(' '))
+}
+
+function isAt(text: string, part: string, start: number, end: number): boolean {
+  return end - start === part.length && text.startsWith(part, start)
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] }

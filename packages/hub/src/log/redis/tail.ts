@@ -1,7 +1,8 @@
 import { isAfter, isSame, type Position } from '@rejoin/protocol'
 import type { LogEvent, Tail, TailBatch } from '../contract.ts'
 import { lostAt } from './branches.ts'
-import { parseEntry, parsePlace, placeText } from './entry.ts'
+import { fedAfterOf, isFedAfter, parseEntry, parsePlace, placeText } from './entry.ts'
+import { createFamiliar } from './familiar.ts'
 import type { Greeted } from './greeting.ts'
 import { backoff, type Link, pause, within } from './link.ts'
 import type { KnownState } from './state.ts'
@@ -40,6 +41,7 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
   let cursor = options.after
   let epoch = state.epoch
   let entryBytes = 1000
+  const familiar = createFamiliar()
   let greeted: Greeted | undefined
   let closed = false
 
@@ -123,18 +125,20 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
       onBatch({ after, events })
     }
     let bytes = 0
+    let lastId = placeText(cursor)
     for (const [id, [, value]] of entries) {
-      const { event, fedAfter, isBranch } = parseEntry(id, value)
+      const { event, isBranch } = parseEntry(id, value, familiar)
       bytes += value.length
-      if (isBranch || !isSame(fedAfter, events.at(-1)?.position ?? after)) {
+      if (isBranch || !isFedAfter(value, lastId)) {
         hand()
         // Before anybody hears of a place on it, the branch has a name.
         await refresh()
         epoch = state.epoch
-        after = isBranch ? event.position : fedAfter
+        after = isBranch ? event.position : fedAfterOf(value)
         events = []
       }
       if (!isBranch) events.push(event)
+      lastId = id
     }
     hand()
     entryBytes = (entryBytes + bytes / entries.length) / 2

@@ -21,12 +21,22 @@ const alias = {
   '@rejoin/client/publisher': source('client/src/publisher/publisher.ts'),
   '@rejoin/client': source('client/src/index.ts'),
 }
+// What is waited for comes in milliseconds; a machine with much else to do may take a thousand times as long.
+const expectations = { poll: { timeout: 20_000 } }
 const globalSetup = fileURLToPath(new URL('test/fresh-build.ts', import.meta.url))
 
 export default defineConfig({
   test: {
     projects: [
-      { resolve: { alias }, test: { name: 'unit', include: ['packages/*/test/**/*.test.ts'], testTimeout: 60_000 } },
+      {
+        resolve: { alias },
+        test: {
+          name: 'unit',
+          include: ['packages/*/test/**/*.test.ts'],
+          testTimeout: 60_000,
+          expect: expectations,
+        },
+      },
       {
         resolve: { alias },
         plugins: [mutantPlugin(patchesOf)],
@@ -34,6 +44,7 @@ export default defineConfig({
           name: 'whole',
           include: ['test/{package,simulation,faults}/**/*.test.ts'],
           globalSetup,
+          expect: expectations,
           testTimeout: 120_000,
         },
       },
@@ -48,6 +59,7 @@ export default defineConfig({
           name: 'next',
           include: ['test/services/{runtimes-next,next-example}.ts'],
           globalSetup,
+          expect: expectations,
           testTimeout: 120_000,
         },
       },
@@ -57,6 +69,7 @@ export default defineConfig({
           name: 'services',
           include: ['test/{services,browser}/**/*.test.ts'],
           globalSetup,
+          expect: expectations,
           testTimeout: 60_000,
           fileParallelism: false,
         },

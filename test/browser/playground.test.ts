@@ -88,9 +88,9 @@ test('a restart of the stream costs Rejoin nothing', async () => {
 test('a slow reader falls behind, loses nothing, and catches up', async () => {
   const page = await openPlayground()
   await press(page, 'Slow reader')
-  await expect.poll(() => lagOf(page), { timeout: 20_000 }).toBeGreaterThan(3)
+  await expect.poll(() => lagOf(page)).toBeGreaterThan(3)
   await press(page, 'Slow reader')
-  await expect.poll(() => lagOf(page), { timeout: 20_000 }).toBeLessThan(2)
+  await expect.poll(() => lagOf(page)).toBeLessThan(2)
   expect(await countsOf(page, 'rejoin')).toMatchObject({ duplicates: 0, announced: 0, missing: 0 })
 })
 
@@ -125,13 +125,13 @@ test('after a kill of the server, Rejoin goes on without a loss', async () => {
   const first = await startServer()
   const page = await openPage(browser, first.url, { mayFail: /./ })
   await page.getByText('Both are connected').waitFor()
-  await expect.poll(() => receivedBy(page, 'rejoin'), { timeout: 20_000 }).toBeGreaterThan(3)
+  await expect.poll(() => receivedBy(page, 'rejoin')).toBeGreaterThan(3)
   await first.kill()
   await page.locator('#rejoin .state[data-state="away"]').waitFor()
   await first.restart()
   await page.locator('#rejoin .state[data-state="connected"]').waitFor()
   const before = await receivedBy(page, 'rejoin')
-  await expect.poll(() => receivedBy(page, 'rejoin'), { timeout: 20_000 }).toBeGreaterThan(before + 3)
+  await expect.poll(() => receivedBy(page, 'rejoin')).toBeGreaterThan(before + 3)
   expect(await countsOf(page, 'rejoin')).toMatchObject({ duplicates: 0, announced: 0, missing: 0 })
 })
 

@@ -64,5 +64,5 @@ test('hubs on one log find each other’s notes, the last of each, until it has 
   expect(await one.log.meet?.('one: 1', 60_000)).toEqual(['one: 1'])
   expect(await other.log.meet?.('other: 1\nwith a second line', 60_000)).toHaveLength(2)
   expect((await one.log.meet?.('one: 2', 1))?.toSorted()).toEqual(['one: 2', 'other: 1\nwith a second line'])
-  await expect.poll(() => other.log.meet?.('other: 2', 60_000), { timeout: 20_000 }).toEqual(['other: 2'])
+  await expect.poll(() => other.log.meet?.('other: 2', 60_000)).toEqual(['other: 2'])
 })

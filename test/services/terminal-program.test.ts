@@ -47,7 +47,7 @@ describe('tail', () => {
     await terminal.shows(/connected to/)
     await hub.publish('orders/42', { type: 'shipped', data: { parcel: 7 } })
     await terminal.shows(/parcel/)
-    for (const { connection } of hub.connections()) hub.disconnect(connection)
+    for (const { connection } of hub.connections()) hub.disconnect(connection, { retryMs: 500 })
     await terminal.shows(/connected again/)
     await hub.publish('orders/43', { text: 'two\nlines' })
     await terminal.shows(/ lines/)

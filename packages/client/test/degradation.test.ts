@@ -65,7 +65,7 @@ test('an answer to a poll that is none of a hub is followed by another attempt, 
 test('a stream that is told to reconnect again and again asks once, and leaves nothing open', async () => {
   const { made, closed, stream } = startNative()
   for (let time = 0; time < 50; time++) stream.reconnect()
-  await vi.waitFor(() => expect(made).toHaveBeenCalled())
+  await expect.poll(() => made).toHaveBeenCalled()
   expect(made).toHaveBeenCalledOnce()
   stream.close()
   expect(closed).toHaveBeenCalledOnce()
@@ -98,7 +98,7 @@ test('a view of the state alone goes with any transport', async () => {
   const { made, report, stream } = startNative({ keep: 0, persist: { load: () => null, save: () => undefined } })
   stream.subscribe(() => undefined)
   await stateOf(stream, 'connecting')
-  await vi.waitFor(() => expect(made).toHaveBeenCalled())
+  await expect.poll(() => made).toHaveBeenCalled()
   expect(report).not.toHaveBeenCalled()
 })
 

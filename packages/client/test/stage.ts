@@ -91,5 +91,5 @@ export async function retried(stream: EventStream): Promise<void> {
 
 /** Waits until the place has moved without an event for the user; every chunk is read in a turn of its own. */
 export async function moved(stream: EventStream, cursor: string): Promise<void> {
-  await vi.waitFor(() => expect(stream.cursor).toBe(cursor), { timeout: 10_000, interval: 5 })
+  await expect.poll(() => stream.cursor, { interval: 5 }).toBe(cursor)
 }

@@ -1,6 +1,6 @@
 import { createSubscription, type Hub, type Window } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createEnds } from '../src/hub/ends.ts'
 import { serveHub } from './http-server.ts'
 import { laggingLog } from './lagging-log.ts'
@@ -178,7 +178,7 @@ describe('what a hub knows of ends', () => {
     const learning = ends.learn(['a'])
     ends.clear()
     answers[0]?.(true)
-    await vi.waitFor(() => expect(answers).toHaveLength(2))
+    await expect.poll(() => answers).toHaveLength(2)
     answers[1]?.(false)
     await learning
     expect([ends.of(['a']), ends.knows(['a'])]).toEqual([undefined, true])

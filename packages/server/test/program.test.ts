@@ -192,7 +192,7 @@ async function started(args: string[], env: Record<string, string> = {}) {
   const end = async (data: string) => {
     signal('SIGTERM')
     // The last thing it gives back: from then on, the next one may have the folder.
-    await expect.poll(() => existsSync(join(data, 'writer.sock')), { timeout: 10_000 }).toBe(false)
+    await expect.poll(() => existsSync(join(data, 'writer.sock'))).toBe(false)
   }
   return { url, host, stdout, exits, emit, signal, end }
 }

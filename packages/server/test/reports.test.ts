@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Announcer, ReconnectReport } from '../src/announce/announcer.ts'
 import { reconnectReportRoute } from '../src/observe/reconnect-reports.ts'
 import { send } from './http.ts'
-import { admin, observed } from './observed.ts'
+import { observed } from './observed.ts'
 
 const record = {
   ...{ event: 'sse_reconnect', attempt: 1, delay_ms: 250 },
@@ -12,11 +12,11 @@ const record = {
 
 describe('POST /log', () => {
   test('hears from our client that its connection was lost', async () => {
-    const { url, told } = await reporting()
+    const { url, told, inner } = await reporting()
     const stream = connect(`${url}/events/demo`, { reports: `${url}/log`, backoff: () => 1 })
     await expect.poll(() => stream.state.state).toBe('connected')
-    await admin(url, '/admin/disconnect', { connection: await onlyConnection(url) })
-    await expect.poll(told, { timeout: 10_000 }).toHaveLength(1)
+    for (const { connection } of inner.connections()) inner.disconnect(connection, { retryMs: 1 })
+    await expect.poll(told).toHaveLength(1)
     stream.close()
     expect(told()).toMatchObject([
       { attempt: 1, url: `${url}/events/demo`, ip: '127.0.0.1', delayMs: expect.any(Number) },
@@ -95,10 +95,4 @@ async function reporting() {
 
 function report(url: string, body: unknown) {
   return send(url, '/log', { method: 'POST', body: JSON.stringify(body) })
-}
-
-async function onlyConnection(url: string): Promise<string> {
-  const { body } = await admin(url, '/admin/connections')
-  const [stream] = (body as { connections: { connection: string }[] }).connections
-  return stream?.connection ?? ''
 }

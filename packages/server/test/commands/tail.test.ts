@@ -144,7 +144,7 @@ test('a hub that lets it go is returned to', async () => {
   const { url, hub } = await serving({ hub: { retryMs: 500 } })
   const tail = start(['tail', 'demo', '--url', url])
   await tail.says('connected')
-  for (const { connection } of hub.connections()) hub.disconnect(connection)
+  for (const { connection } of hub.connections()) hub.disconnect(connection, { retryMs: 500 })
   await tail.says(/rejoin: the hub let go \(admin\), trying again in .* s\nrejoin: connected again\n/)
 })
 
@@ -187,8 +187,8 @@ function start(args: string[], options?: FakeProcessOptions) {
   })
   const until = (texts: string[], expected: string | RegExp) =>
     typeof expected === 'string'
-      ? expect.poll(() => texts.join(''), { timeout: 20_000 }).toContain(expected)
-      : expect.poll(() => texts.join(''), { timeout: 20_000 }).toMatch(expected)
+      ? expect.poll(() => texts.join('')).toContain(expected)
+      : expect.poll(() => texts.join('')).toMatch(expected)
   return {
     ended,
     emit,

@@ -67,6 +67,34 @@ test('a call that is full waits for no other', async () => {
   expect(calls).toHaveLength(2)
 })
 
+test('while Redis is behind, calls grow, and none waits for more than some more milliseconds', async () => {
+  const { appends, calls } = start()
+  const add = (count: number) => {
+    for (let added = 0; added < count; added += 1) void appends.add([event('1')], undefined, '')
+  }
+  add(3 * 128 + 1)
+  expect(calls).toHaveLength(3)
+  add(511)
+  await endOfTurn()
+  expect(calls).toHaveLength(3)
+  add(1)
+  expect(calls).toHaveLength(4)
+  await endOfTurn()
+  await vi.advanceTimersByTimeAsync(24)
+  expect(calls).toHaveLength(4)
+  await vi.advanceTimersByTimeAsync(1)
+  expect(calls).toHaveLength(5)
+})
+
+test('what has gathered while Redis was behind goes out before it has answered everything', async () => {
+  const { appends, calls } = start()
+  for (let added = 0; added < 4 * 128 + 1; added += 1) void appends.add([event('1')], undefined, '')
+  expect(calls).toHaveLength(3)
+  calls[0]!.answer(Array.from({ length: 128 }, (_, seq) => `5-${seq}`))
+  await endOfTurn()
+  expect(calls).toHaveLength(4)
+})
+
 test('what is asked after a publish comes after it, also while a call is under way', async () => {
   const { appends, calls } = start()
   void appends.add([event('1')], undefined, '')

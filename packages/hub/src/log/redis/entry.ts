@@ -14,9 +14,16 @@ export interface StoredEntry {
   readonly isBranch: boolean
 }
 
+/** Adds an append of one entry that has no key to the arguments of the script. Gives its size in characters. */
+export function pushPlain(args: string[], entry: NewEvent): number {
+  const body = bodyOf(kindOf(entry), entry)
+  args.push(String(byteCost(entry)), entry.channel, body)
+  return body.length
+}
+
 /**
- * Adds an entry to the arguments of the script: channel, cost, what is stored, and with a key that and the cost of keeping
- * it. Gives its size in characters.
+ * Adds an entry to the arguments of the script, behind a head: channel, cost, what is stored, and with a key that and the cost
+ * of keeping it. Gives its size in characters.
  */
 export function pushEntry(args: string[], entry: NewEvent): number {
   const kind = kindOf(entry)

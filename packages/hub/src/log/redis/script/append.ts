@@ -61,16 +61,15 @@ local function forgetKeys(now)
   end
 end
 
--- Of an append, from its arguments on: how many entries, the digest and hash of its idempotency key, and where its first
--- entry stands. Mostly it is one entry without a key, for which nothing is written.
+-- An append of one entry without keys, which most are, has three arguments: cost, channel, body. Another starts with a head:
+-- how many entries, the digest and hash of its idempotency key. Gives these, and where its first entry stands.
+local headMark = byte('#')
 local function headOf(args, index)
-  local head = args[index]
-  if head == '' then return 1, '', '', index + 1 end
-  local count, digest, hash = string.match(head, '^(%d+) (%S*) (%S*)$')
+  local count, digest, hash = string.match(args[index], '^#(%d+) (%S*) (%S*)$')
   return tonumber(count), digest, hash, index + 1
 end
 
--- Where the next entry stands: each takes three arguments, and two more when it has a key.
+-- Behind a head, where the next entry stands: each takes three arguments, and two more when it has a key.
 local function behind(args, index)
   local kind = byte(args[index + 2])
   if kind == keyed or kind == forgets then return index + 5 end
@@ -80,17 +79,23 @@ end
 -- All channels of a call, asked for at once.
 local function openChannels(log, args, from)
   local channels, names = {}, {}
+  local function add(channel)
+    if channels[channel] then return end
+    channels[channel] = true
+    names[#names + 1] = channel
+  end
   local index, last = from, #args
   while index <= last do
-    local count, _, _, first = headOf(args, index)
-    index = first
-    for _ = 1, count do
-      local channel = args[index]
-      if not channels[channel] then
-        channels[channel] = true
-        names[#names + 1] = channel
+    if byte(args[index]) ~= headMark then
+      add(args[index + 1])
+      index = index + 3
+    else
+      local count, _, _, first = headOf(args, index)
+      index = first
+      for _ = 1, count do
+        add(args[index])
+        index = behind(args, index)
       end
-      index = behind(args, index)
     end
   end
   for first = 1, #names, 1000 do
@@ -117,6 +122,29 @@ local function saveChannels(log, channels, now)
   for first = 1, #fields, 2000 do
     redis.call('HSET', channelsKey, unpack(fields, first, math.min(first + 1999, #fields)))
   end
+end
+
+-- Writes an entry to its channel, unless it is for those who are here.
+local function hold(channel, it, now, id, value, cost, kind)
+  if kind == isLive then return end
+  redis.call('XADD', streamOf(channel), id, 'e', value)
+  if it.count == 0 then
+    it.oldestAt = now
+    it.base = it.total
+  end
+  it.count = it.count + 1
+  it.total = it.total + cost
+  it.newest = id
+  it.isChanged = true
+end
+
+-- Of an append of one entry without keys.
+local function appendPlain(log, it, now, cost, channel, body)
+  if it.ended ~= '-' then return 'ended ' .. channel end
+  if not hybrid and log.seq >= maxSeq then return 'counted-out' end
+  local id, value = feed(log, it, now, body)
+  hold(channel, it, now, id, value, cost, byte(body))
+  return id
 end
 
 -- One append: the place of its first entry, and all of them are written; or why none is. It is decided before any write.
@@ -154,17 +182,7 @@ local function appendEntries(log, channels, now, args, from, count, digest, hash
     local it = channels[channel]
     local id, value = feed(log, it, now, body)
     first = first or id
-    if byte(body) ~= isLive then
-      redis.call('XADD', streamOf(channel), id, 'e', value)
-      if it.count == 0 then
-        it.oldestAt = now
-        it.base = it.total
-      end
-      it.count = it.count + 1
-      it.total = it.total + args[index + 1]
-      it.newest = id
-      it.isChanged = true
-    end
+    hold(channel, it, now, id, value, args[index + 1], byte(body))
     local next = behind(args, index)
     if next == index + 5 then
       keptSoFar = keptSoFar + 1
@@ -181,8 +199,8 @@ local function appendEntries(log, channels, now, args, from, count, digest, hash
 end
 
 -- Appends that came together, one after the other: what a call costs is shared by them.
--- ARGV: append, seen, now, number of this call, then for each append its head, and for each of its entries channel, cost,
--- body, and with a key that and the cost of keeping it.
+-- ARGV: append, seen, now, number of this call, then for each append cost, channel and body; or its head, and for each of its
+-- entries channel, cost, body, and with a key that and the cost of keeping it.
 steps.append = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end
@@ -198,10 +216,16 @@ steps.append = function()
   local last = #args
   local channels, outcomes = openChannels(log, args, index), {}
   while index <= last do
-    local count, digest, hash, from = headOf(args, index)
-    outcomes[#outcomes + 1] = appendEntries(log, channels, now, args, from, count, digest, hash)
-    index = from
-    for _ = 1, count do index = behind(args, index) end
+    if byte(args[index]) ~= headMark then
+      local channel = args[index + 1]
+      outcomes[#outcomes + 1] = appendPlain(log, channels[channel], now, args[index], channel, args[index + 2])
+      index = index + 3
+    else
+      local count, digest, hash, from = headOf(args, index)
+      outcomes[#outcomes + 1] = appendEntries(log, channels, now, args, from, count, digest, hash)
+      index = from
+      for _ = 1, count do index = behind(args, index) end
+    end
   end
   saveChannels(log, channels, now)
   at, answer = whole(now), table.concat(outcomes, '\n')

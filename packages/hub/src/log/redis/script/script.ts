@@ -27,7 +27,7 @@ export interface ScriptSettings {
 }
 
 /** Of the layout in Redis. One written by a later Rejoin is refused, because it would be misread. */
-export const formatVersion = 2
+export const formatVersion = 3
 
 /** Calls of one hub whose answers are remembered. It never has half as many under way. */
 export const slots = 1024

@@ -39,7 +39,7 @@ export const services = [
     name: 'a C compiler',
     binaries: ['cc'],
     packages: ['gcc', 'libc6-dev'],
-    tests: ['test/services/io-errors'],
+    tests: ['test/services/io-errors', 'test/services/redis-clock'],
   },
   {
     name: 'tmux',

@@ -402,6 +402,36 @@ describe('false-gap', () => {
     expect(tell.broken()).toEqual({ 'false-gap': 1 })
   })
 
+  test('a reader that had an event which was lost is told before it goes on; one that never had it is not', () => {
+    const tell = story()
+    tell.reader('r')
+    tell.reader('s')
+    tell.publish(1)
+    for (const who of ['r', 's']) tell.recv(who, 1)
+    tell.wait(1000)
+    tell.publish(2)
+    tell.recv('r', 2)
+    tell.write({ kind: 'branch', why: 'a power cut', mayLoseSince: 500, losesSince: 500 })
+    tell.write({ kind: 'branched' })
+    tell.publish(3)
+    tell.recv('s', 3)
+    expect(tell.broken()).toEqual({})
+    tell.recv('r', 3)
+    expect(tell.broken()).toEqual({ 'unannounced-gap': 1 })
+  })
+
+  test('what was acknowledged before a loss, and is not there, is lost all the same', () => {
+    const tell = story()
+    tell.reader('r')
+    tell.publish(1)
+    tell.wait(1000)
+    tell.write({ kind: 'branch', why: 'a power cut', mayLoseSince: 500, losesSince: 500 })
+    tell.write({ kind: 'branched' })
+    tell.publish(2)
+    tell.recv('r', 2)
+    expect(tell.broken()).toEqual({ 'lost-write': 1 })
+  })
+
   test('a reader that began with a replay may have lost part of it', () => {
     const tell = story()
     tell.write({ kind: 'window', maxEvents: 2 })

@@ -6,6 +6,7 @@ import { findTornFrames } from './checker/frames.ts'
 import { findIdFaults } from './checker/ids.ts'
 import { type Finding, type Invariant, invariants, type LineNumber } from './checker/invariants.ts'
 import { createLedger } from './checker/ledger.ts'
+import { createLosses } from './checker/losses.ts'
 import { findInversions } from './checker/order.ts'
 import { createPrecedence } from './checker/precedence.ts'
 import { judgeGaps } from './checker/retention.ts'
@@ -20,13 +21,15 @@ import type { Line } from './history.ts'
 export function checkHistory(sources: readonly Source[]): Report {
   const ledger = readLedger(sources)
   const precedence = createPrecedence(ledger)
+  const losses = createLosses(ledger)
   const gaps = judgeGaps(ledger, precedence)
   const catchUp = measureCatchUp(ledger)
   const findings = [
-    ...findMissing(ledger, precedence),
+    ...findMissing(ledger, precedence, losses),
+    ...losses.findUntold(),
     ...gaps.findings,
     ...findInversions(ledger),
-    ...findIdFaults(ledger),
+    ...findIdFaults(ledger, losses),
     ...findLeaks(ledger),
     ...findTornFrames(ledger),
     ...findMemoryOverruns(ledger),

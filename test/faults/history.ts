@@ -184,7 +184,14 @@ export type FactLine =
   /** The log has let go of these events of a channel, whatever the window says: an operator's doing, or the test's. */
   | (Timed & { readonly kind: 'trim'; readonly channel: string; readonly throughSeq: number })
   /** The log cannot vouch for what it gave out before: it was restarted without its data, or lost part of it. */
-  | (Timed & { readonly kind: 'branch'; readonly why: string })
+  | (Timed & {
+      readonly kind: 'branch'
+      readonly why: string
+      /** What was acknowledged since then may be lost, as far as it was said to be safe by no more than memory. */
+      readonly mayLoseSince?: number
+      /** What was called since then, and is there by now, is certainly lost. */
+      readonly losesSince?: number
+    })
   /**
    * What the last `branch` line announced was done between that line and this one, and every hub knows. Without it a gap is
    * taken to be about what was announced last.

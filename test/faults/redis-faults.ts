@@ -67,6 +67,37 @@ export async function emptyRedis(stage: RedisStage, cycles: number, apartMs: num
   }
 }
 
+/**
+ * Kills a Redis that flushes its file every second. Every other time the machine goes with it, and with that what was written
+ * in the last moments, acknowledged or not.
+ */
+export async function cutPower(stage: RedisStage, cycles: number, lostMs: number, apartMs: number): Promise<void> {
+  const { redis, history, crowd, pause, random } = stage
+  for (let cycle = 0; cycle < cycles; cycle += 1) {
+    await pause(apartMs)
+    const isPowerCut = cycle % 2 === 0
+    const since = performance.timeOrigin + performance.now()
+    const kept = redis.written()
+    if (isPowerCut) await pause(lostMs * (0.1 + 0.9 * random()))
+    history.write({ kind: 'fault', what: isPowerCut ? 'a power cut' : 'kill -9 of Redis' })
+    history.write({
+      kind: 'branch',
+      why: 'the newest events may be lost',
+      mayLoseSince: since - unwrittenMs,
+      ...(isPowerCut ? { losesSince: since } : {}),
+    })
+    await redis.kill()
+    if (isPowerCut) redis.cutTo(kept)
+    await redis.start()
+    history.write({ kind: 'heal' })
+    await everyHubKnows(stage)
+    await crowd.renewed()
+  }
+}
+
+// So long Redis puts a write off while a flush is under way, and longer than a replica is behind.
+const unwrittenMs = 2000
+
 /** A hub that has stored an event knows which log it is that holds it. */
 async function everyHubKnows({ hubs, history, pause }: RedisStage): Promise<void> {
   for (const { port } of hubs) {
@@ -93,9 +124,13 @@ export async function promoteReplica(stage: RedisStage, lagMs: number): Promise<
   await replicatedOnce(redis)
   replication.refuse('silence')
   replication.cutAll('half-open')
+  const since = performance.timeOrigin + performance.now()
   await pause(lagMs)
   history.write({ kind: 'fault', what: `a replica ${lagMs} ms behind becomes the master` })
-  history.write({ kind: 'branch', why: 'the newest events are lost' })
+  history.write({
+    ...{ kind: 'branch', why: 'the newest events are lost' },
+    ...{ mayLoseSince: since - unwrittenMs, losesSince: since },
+  })
   await redis.kill()
   await askRedis(replica.port, 'REPLICAOF', 'NO', 'ONE')
   stage.serveFrom(replica)
@@ -175,6 +210,18 @@ export async function stepClocks(stage: RedisStage, stepsMs: readonly number[], 
   for (const aheadMs of stepsMs) {
     history.write({ kind: 'fault', what: `the clock of hub 0 is ${aheadMs} ms ahead` })
     hubs[0]?.running().setClock(aheadMs)
+    history.write({ kind: 'heal' })
+    await pause(apartMs)
+    await crowd.renewed()
+  }
+}
+
+/** Sets the clock of Redis, by which all hubs date events. */
+export async function stepRedisClock(stage: RedisStage, stepsMs: readonly number[], apartMs: number): Promise<void> {
+  const { setRedisClock, history, crowd, pause } = stage
+  for (const aheadMs of stepsMs) {
+    history.write({ kind: 'fault', what: `the clock of Redis is ${aheadMs} ms ahead` })
+    setRedisClock(aheadMs)
     history.write({ kind: 'heal' })
     await pause(apartMs)
     await crowd.renewed()

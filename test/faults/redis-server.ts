@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -17,7 +17,10 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
   async function start(args: readonly string[] = []): Promise<void> {
     const settings = { port, bind: '127.0.0.1', dir: directory, save: '', appendonly: 'yes', ...options.settings }
     const given = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
-    child = spawn('redis-server', [...given, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+    child = spawn('redis-server', [...given, ...args], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, ...options.env },
+    })
     const started = child
     await new Promise<void>((resolve, reject) => {
       let said = ''
@@ -65,6 +68,8 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
       rmSync(directory, { recursive: true })
       mkdirSync(directory)
     },
+    written: () => statSync(newestFile(directory)).size,
+    cutTo: (bytes) => truncateSync(newestFile(directory), bytes),
     async remove() {
       await end('SIGKILL')
       process.off('exit', orphaned)
@@ -76,6 +81,11 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
 export interface RedisServerOptions {
   /** Lines of its configuration, over those that keep it to itself and write an append-only file. */
   readonly settings?: Readonly<Record<string, string | number>>
+  /**
+   * Added to our own.
+   * @defaultValue none
+   */
+  readonly env?: Readonly<Record<string, string>>
 }
 
 export interface RedisServer {
@@ -89,7 +99,18 @@ export interface RedisServer {
   resume(): void
   /** Takes everything it has written away; while it is down. */
   empty(): void
+  /** How long its append-only file is. */
+  written(): number
+  /** Takes from the append-only file what was written later, as a power cut does; while it is down. */
+  cutTo(bytes: number): void
   remove(): Promise<void>
+}
+
+/** Where the append-only file grows. It has other parts only after it was rewritten. */
+function newestFile(directory: string): string {
+  const folder = join(directory, 'appendonlydir')
+  const name = readdirSync(folder).find((file) => file.endsWith('.incr.aof'))
+  return join(folder, name as string)
 }
 
 /** Resolves when a replica has everything that its master has now. */

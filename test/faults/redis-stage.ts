@@ -6,6 +6,7 @@ import { type HubProcessOptions, type StartedHub, startHub } from './hub-process
 import { type LastingHub, openLastingHub } from './lasting-hub.ts'
 import { type Send, throughHttp } from './recorder.ts'
 import { type RedisServer, startRedis } from './redis-server.ts'
+import { createWallClock } from './wall-clock.ts'
 
 /**
  * Several hubs on one Redis, each with a line of its own to it that can be broken, and a crowd in front of them. A reader
@@ -17,8 +18,11 @@ export async function runOnRedis(options: RedisRunOptions): Promise<void> {
   const random = createRandom(seed)
   const closing: (() => Promise<unknown> | unknown)[] = []
   try {
+    const clock = options.canSetClock ? createWallClock() : undefined
+    if (clock) closing.push(() => clock.remove())
     const redis = await startRedis({
       settings: { 'repl-diskless-sync-delay': 0, appendfsync: 'always', ...options.settings },
+      env: clock?.env ?? {},
     })
     closing.push(() => redis.remove())
     const target = { port: redis.port }
@@ -70,6 +74,10 @@ export async function runOnRedis(options: RedisRunOptions): Promise<void> {
         target.port = server.port
         for (const line of lines) line.cutAll('reset')
       },
+      setRedisClock(aheadMs) {
+        if (!clock) throw new Error('Ask for a clock that can be set.')
+        clock.set(aheadMs)
+      },
       closing: (task) => void closing.push(task),
     }
     await crowd.renewed()
@@ -99,6 +107,11 @@ export interface RedisRunOptions extends Omit<CrowdOptions, 'originOf' | 'send' 
   readonly answerWithinMs?: number
   /** Of Redis, over those of an append-only file that has what was answered, whenever Redis is killed. */
   readonly settings?: Readonly<Record<string, string | number>>
+  /**
+   * Whether Redis has a clock that can be set. Needs a C compiler.
+   * @defaultValue false
+   */
+  readonly canSetClock?: boolean
   faults(stage: RedisStage): Promise<void>
 }
 
@@ -115,6 +128,8 @@ export interface RedisStage {
   lead(from: number, to: number): void
   /** All hubs find this Redis from now on. */
   serveFrom(server: Pick<RedisServer, 'port'>): void
+  /** To so many ms ahead of ours. */
+  setRedisClock(aheadMs: number): void
   /** Done at the end of the run, whatever happens. */
   closing(task: () => Promise<unknown>): void
 }

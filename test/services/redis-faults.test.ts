@@ -165,6 +165,37 @@ test('a replica promoted without the newest events opens a branch: who saw them 
   expect(hub.batches.at(-1)?.after).toEqual(hub.log.history.at(-1)?.first)
 })
 
+test('a power cut takes the last moments of a Redis that flushes every second: who saw them is told, and no id comes again', async () => {
+  const server = await redis({ settings: { appendfsync: 'everysec' } })
+  const [one, other] = [await openRedisLog(server.port), await openRedisLog(server.port)]
+  const given: string[] = []
+  for (let round = 1; round <= 3; round += 1) {
+    const [kept] = await eventually(() => one.publish('a', `kept ${round}`))
+    await eventually(async () => expect(server.written()).toBe(await offsetOf(server.port)))
+    const bytes = server.written()
+    const lost = await one.publish('a', 'lost', 'lost too')
+    await Promise.all([one.reached(lost[1]!), other.reached(lost[1]!)])
+    const [keptId, ...lostIds] = [kept!, ...lost].map((position) => one.idOf(position)) as [string, ...string[]]
+    await server.kill()
+    server.cutTo(bytes)
+    await server.start()
+    const [next] = await eventually(() => other.publish('a', `next ${round}`))
+    await Promise.all([one.reached(next!), other.reached(next!)])
+    const nextId = other.idOf(next!)
+    for (const hub of [one, other]) {
+      const verdicts = await Promise.all([keptId, ...lostIds, nextId].map((id) => hub.judge(id)))
+      expect(verdicts).toEqual(['ok', 'epoch', 'epoch', 'ok'])
+      expect(hub.log.history.at(-1)).toMatchObject({ number: round, fork: kept })
+    }
+    expect(isAfter(next!, lost[1]!)).toBe(true)
+    given.push(keptId, ...lostIds, nextId)
+  }
+  expect(new Set(given).size).toBe(given.length)
+  expect((await one.read(['a'], one.start)).data).toEqual(
+    [1, 2, 3].flatMap((round) => [`kept ${round}`, `next ${round}`]),
+  )
+})
+
 test('a log put back under the running Redis is noticed by whoever saw more of it', async () => {
   const server = await redis()
   const hub = await openRedisLog(server.port)
@@ -328,6 +359,13 @@ async function between(server: RedisServer): Promise<FaultProxy> {
   const proxy = await openFaultProxy({ target: { port: server.port }, random: createRandom(1) })
   onTestFinished(() => proxy.close())
   return proxy
+}
+
+/** Up to where Redis has written its append-only file. */
+async function offsetOf(port: number): Promise<number> {
+  const info = String(await operate(port, 'INFO', 'persistence'))
+  const fieldOf = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1])
+  return fieldOf('aof_buffer_length') === 0 ? fieldOf('aof_current_size') - fieldOf('aof_base_size') : -1
 }
 
 /** What fails while Redis is on its way back, until it does not. */

@@ -1,5 +1,6 @@
 import type { Finding, LineNumber } from './invariants.ts'
 import { covers, isAcked, type Ledger, type Publish, receiptOf, type StartedReader } from './ledger.ts'
+import type { Losses } from './losses.ts'
 import type { Precedence } from './precedence.ts'
 import { mayReadThroughout } from './rights.ts'
 
@@ -7,7 +8,7 @@ import { mayReadThroughout } from './rights.ts'
  * Who misses what. An acknowledged event that nobody has, or that a reader did not get before the end, is a lost write; an
  * event that a reader has passed over is an unannounced gap. What a `gap` line speaks of is excused.
  */
-export function findMissing(ledger: Ledger, precedence: Precedence): Finding[] {
+export function findMissing(ledger: Ledger, precedence: Precedence, losses: Losses): Finding[] {
   const lost = new Map<Publish, StartedReader[]>()
   const findings: Finding[] = []
   for (const reader of ledger.readers) {
@@ -18,7 +19,7 @@ export function findMissing(ledger: Ledger, precedence: Precedence): Finding[] {
       const passedBy = precedence.firstReceiptAfter(reader, publish)
       const until = passedBy < 0 ? Number.POSITIVE_INFINITY : (reader.receipts.t[passedBy] as number)
       if (!mayReadThroughout(reader, publish.channel, publish.invokedAt, until)) continue
-      if (isExcused(reader, publish)) continue
+      if (isExcused(reader, publish) || losses.mayBeLost(publish)) continue
       if (isAcked(publish) && publish.receivers === 0) {
         if (passedBy >= 0 || staysToTheEnd(reader)) listOf(lost, publish).push(reader)
       } else if (passedBy >= 0) listOf(holes, passedBy).push(publish)

@@ -1,10 +1,11 @@
 import type { Finding, LineNumber } from './invariants.ts'
 import type { Ledger, Publish, Reader } from './ledger.ts'
+import type { Losses } from './losses.ts'
 
 /** Everything that hangs on ids: events under two of them, ids of two events, bytes that differ, ids that go back. */
-export function findIdFaults(ledger: Ledger): Finding[] {
+export function findIdFaults(ledger: Ledger, losses: Losses): Finding[] {
   return [
-    ...ledger.publishes.flatMap((publish) => [...severalIds(publish, ledger), ...severalHashes(publish)]),
+    ...ledger.publishes.flatMap((publish) => [...severalIds(publish, ledger, losses), ...severalHashes(publish)]),
     ...ledger.readers.flatMap(repeats),
     ...[...ledger.publishesById].flatMap(([id, owners]) => reuse(id, owners)),
     ...regressions(ledger),
@@ -23,11 +24,13 @@ export function compareIds(order: 'text' | 'decimal', a: string, b: string): num
 }
 
 /** One publish under several ids: two events when it was sent again or went unanswered, else two names for one event. */
-function severalIds(publish: Publish, { readers }: Ledger): Finding[] {
+function severalIds(publish: Publish, { readers }: Ledger, losses: Losses): Finding[] {
   if (publish.ids.size < 2) return []
   const ids = [...publish.ids.keys()].join(' and ')
   const lines = [...publish.invokes, ...publish.unknowns, ...publish.ids.values()]
   if (publish.invokes.length > 1 || publish.unknowns.length > 0) {
+    // The first may be gone, with all that would have told that it was there.
+    if (losses.mayBeLost(publish)) return []
     const message = `${publish.name} was sent ${publish.invokes.length} times and is in the log as ${ids}`
     return [{ invariant: 'unknown-twice', message, lines, count: 1 }]
   }

@@ -6,16 +6,17 @@ export async function longRedisRun<Inputs extends { hubs: number; readers: numbe
   name: string,
   inputs: Inputs & Record<string, number>,
   faultsOf: (inputs: Inputs) => RedisRunOptions['faults'],
+  options: Pick<RedisRunOptions, 'settings' | 'canSetClock'> = {},
 ): Promise<void> {
   await longRun({
     name,
-    inputs,
+    inputs: { channels: 10, ...inputs },
     async run(given, history, progress) {
-      const { hubs, readers, rate: eventsPerSecond, seed } = given
+      const { hubs, readers, rate: eventsPerSecond, seed, channels } = given
       await runOnRedis({
-        ...{ name, history, seed, hubs, readers, eventsPerSecond },
-        channels: Array.from({ length: 10 }, (_, index) => `orders/${index}`),
-        channelsOf: (index) => [`orders/${index % 10}`, `orders/${(index + 3) % 10}`],
+        ...{ name, history, seed, hubs, readers, eventsPerSecond, ...options },
+        channels: Array.from({ length: channels }, (_, index) => `orders/${index}`),
+        channelsOf: (index) => [`orders/${index % channels}`, `orders/${(index + 3) % channels}`],
         window: { maxEvents: 100_000, maxAgeMs: 24 * 3_600_000, maxBytes: 256 * 1024 * 1024 },
         hub: { heartbeatMs },
         patience: {

@@ -1,0 +1,36 @@
+import { isAfter } from '@rejoin/protocol'
+import { expect, onTestFinished, test } from 'vitest'
+import { startRedis } from '../faults/redis-server.ts'
+import { createWallClock } from '../faults/wall-clock.ts'
+import { openRedisLog, operate } from './redis/opened-log.ts'
+
+test('a Redis whose clock is set back and forth gives ids that grow, and loses nothing', async () => {
+  const clock = createWallClock()
+  onTestFinished(() => clock.remove())
+  const server = await startRedis({ env: clock.env })
+  onTestFinished(() => server.remove())
+  // A step of an hour must not be taken for the age of events.
+  const window = { maxAgeMs: 24 * 3_600_000 }
+  const [one, other] = [await openRedisLog(server.port, { window }), await openRedisLog(server.port, { window })]
+  const texts: string[] = []
+  for (const [index, aheadMs] of [0, -60_000, 3_600_000, -3_600_000, 600_000, 599_000, 0].entries()) {
+    clock.set(aheadMs)
+    const [seconds] = (await operate(server.port, 'TIME')) as string[]
+    expect(Math.abs(Number(seconds) * 1000 - Date.now() - aheadMs)).toBeLessThan(5000)
+    for (const hub of [one, other]) {
+      const text = `${texts.length}, at step ${index}`
+      const [position] = await hub.publish('a', text)
+      texts.push(text)
+      await Promise.all([one.reached(position!), other.reached(position!)])
+    }
+  }
+  const places = one.events().map(({ position }) => position)
+  expect(places.every((place, index) => index === 0 || isAfter(place, places[index - 1]!))).toBe(true)
+  for (const hub of [one, other]) {
+    expect(hub.events().map(({ data }) => data)).toEqual(texts)
+    expect(hub.events().map(({ position }) => position)).toEqual(places)
+    expect(await hub.read(['a'], hub.start)).toEqual({ data: texts, gap: undefined })
+    expect(hub.log.history).toHaveLength(1)
+  }
+  expect(await Promise.all(places.map((place) => other.judge(one.idOf(place))))).toEqual(places.map(() => 'ok'))
+})

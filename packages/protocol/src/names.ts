@@ -39,12 +39,13 @@ function problemOf(name: unknown, maxBytes: number): string | undefined {
 
 function segmentProblem(name: string): string | undefined {
   if (name.includes('*')) return 'it holds a *, which only patterns may'
-  for (const segment of name.split('/')) {
-    if (segment === '') return 'it has an empty segment'
-    if (segment === '.' || segment === '..') return `the segment ${segment} would be lost on the way through a URL`
-  }
-  return undefined
+  // Without making the segments, which took a twentieth of a publish.
+  const [, segment] = lostSegment.exec(name) ?? []
+  if (segment === undefined) return undefined
+  return segment === '' ? 'it has an empty segment' : `the segment ${segment} would be lost on the way through a URL`
 }
+
+const lostSegment = /(?:^|\/)(\.{0,2})(?:\/|$)/
 
 // C0, DEL and C1: the line breaks among them could forge a field, and none of them can be seen.
 const controlCharacter = /[\u0000-\u001f\u007f-\u009f]/

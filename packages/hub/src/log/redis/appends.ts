@@ -32,8 +32,9 @@ const most = { entries: 128, bytes: 512 * 1024 }
 const holdMs = 5
 
 // So many calls without an answer mean that Redis is behind, as when it writes its file anew. Larger calls cost it a quarter
-// less for each event, because what it does once for a channel is shared by more of them; so it catches up.
-const behind = { calls: 3, entries: 512, holdMs: 25 }
+// less for each event, because what it does once for a channel is shared by more of them; so it catches up. A Redis that is
+// only far away looks the same, so nobody waits for it much longer.
+const behind = { calls: 2, entries: 512, holdMs: 25 }
 
 /**
  * @param read - what an outcome of an append of so many entries means; throws what its caller is to be told
@@ -46,11 +47,19 @@ export function createAppends<Appended>(
   let calls = 0
   let waiting = 0
   let hold: ReturnType<typeof setTimeout> | undefined
+  /** What has gathered would have gone out by now, had Redis answered. */
+  let overdue = false
   const underWay = new Set<Promise<void>>()
 
   function sendOrHold(): void {
     if (underWay.size === 0) flush()
-    else hold ??= setTimeout(flush, isBehind() ? behind.holdMs : holdMs)
+    else hold ??= setTimeout(flushOrHoldOn, holdMs)
+  }
+
+  function flushOrHoldOn(): void {
+    overdue = isBehind()
+    if (overdue) hold = setTimeout(flush, behind.holdMs - holdMs)
+    else flush()
   }
 
   function isBehind(): boolean {
@@ -60,6 +69,7 @@ export function createAppends<Appended>(
   function flush(): void {
     clearTimeout(hold)
     hold = undefined
+    overdue = false
     if (gathered.takers.length === 0) return
     const { args, takers } = gathered
     gathered = nothingYet()
@@ -77,7 +87,7 @@ export function createAppends<Appended>(
       .finally(() => {
         waiting -= takers.length
         underWay.delete(sent)
-        if (underWay.size === 0 || (!isBehind() && gathered.entries >= most.entries)) flush()
+        if (underWay.size === 0 || (!isBehind() && (overdue || gathered.entries >= most.entries))) flush()
       })
     underWay.add(sent)
   }

@@ -109,6 +109,15 @@ describe('what is wrong is said by its name, with what was found and what is all
     `)
   })
 
+  test('in a list where names belong', async () => {
+    expect(await complaint({ file: configFile({ limits: [1], tls: 'cert.pem' }) })).toMatchInlineSnapshot(`
+      "2 settings are wrong.
+
+        "limits" in rejoin.config.json is [1]. Give an object.
+        "tls" in rejoin.config.json is "cert.pem". Give an object."
+    `)
+  })
+
   test('in a file that is something else', async () => {
     const complaints = await Promise.all(
       ['[]', '"port"', 'null', '{', '{ "port": 80,\n "host": localhost }', '{\n  "port": 80,\n}', ''].map((text) =>
@@ -185,7 +194,9 @@ describe('secrets', () => {
     for (const address of addresses) {
       const { stdout } = await run(['config'], { REJOIN_LOG: address })
       expect(stdout).toMatch(/^log +rediss?:\/\/h:6380\/2 /m)
-      expect(stdout).not.toContain(password)
+      const { stdout: lines } = await run(['config', '--json'], { REJOIN_LOG: address })
+      expect(lines).toMatch(/^\{"key":"log","value":"rediss?:\/\/h:6380\/2","origin":"REJOIN_LOG"\}$/m)
+      expect(stdout + lines).not.toContain(password)
     }
     for (const wrong of [
       `redi://me:${password}@h`,
@@ -214,7 +225,13 @@ describe('secrets', () => {
       complaint({ file: configFile({ access: { jwt: [{ secret: [secret] }, { jwks: 1 }], keys: [{ name: 'a' }] } }) }),
       complaint({ file: configFile({ admin: { token: ['horse'], horses: 'horse' } }) }),
       complaint({ file: writtenFile(`{ "admin": { "token": "horse" }, "access": horse }`) }),
+      // In the place of the whole group, or as it is where its hash belongs.
+      complaint({ file: configFile({ admin: secret, access: [{ secret }] }) }),
+      complaint({ file: configFile({ access: secret }) }),
+      complaint({ file: configFile({ access: { keys: [secret, { name: 'a', sha256: [secret] }] } }) }),
+      complaint({ env: { REJOIN_ACCESS_KEYS: secret } }),
     ])
+    expect(complaints.join('\n')).not.toContain(secret)
     expect(complaints.join('\n')).toMatchInlineSnapshot(`
       "REJOIN_ADMIN_TOKEN is wrong, and not shown because it is secret. Give at least 16 characters, none of them a space.
       REJOIN_ACCESS_JWT is wrong, and not shown because it is secret. Give a list of rules, such as [{"secret": "…"}].
@@ -232,7 +249,17 @@ describe('secrets', () => {
 
         "admin.token" in rejoin.config.json is wrong, and not shown because it is secret. Give at least 16 characters, none of them a space.
         "admin.horses" in rejoin.config.json is no setting. In "admin" there are port, token.
-      rejoin.config.json is not JSON: see line 1."
+      rejoin.config.json is not JSON: see line 1.
+      2 settings are wrong.
+
+        "access" in rejoin.config.json is wrong, and not shown because it is secret. Give an object.
+        "admin" in rejoin.config.json is wrong, and not shown because it is secret. Give an object.
+      "access" in rejoin.config.json is wrong, and not shown because it is secret. Give an object.
+      2 settings are wrong.
+
+        "access.keys.0" in rejoin.config.json is "not shown, because it may hold a key". Give an object.
+        "access.keys.1.sha256" in rejoin.config.json is "not shown, because it may hold a key". Give a text.
+      REJOIN_ACCESS_KEYS is "not shown, because it may hold a key". Give a list of keys, such as [{"name": "shop", "sha256": "…", "publish": ["orders/*"]}]."
     `)
   })
 })

@@ -14,7 +14,7 @@ export async function runConfig({ values, unread }: LoadedConfig, host: ProgramH
 }
 
 function jsonOf({ setting, value = null, origin }: SettingValue): string {
-  const known = setting.secret && value !== null ? { set: true } : { value }
+  const known = setting.secret && value !== null ? { set: true } : { value: withoutSecrets(setting, value) }
   return JSON.stringify({ key: setting.key, ...known, origin })
 }
 
@@ -28,8 +28,12 @@ function linesOf(values: readonly SettingValue[]): string[] {
 function shown({ setting, value }: SettingValue): string {
   if (value === undefined) return `(${setting.otherwise})`
   if (setting.secret) return 'set'
-  if (typeof value !== 'string') return JSON.stringify(value)
-  return setting.shown ? setting.shown(value) : value
+  const plain = withoutSecrets(setting, value)
+  return typeof plain === 'string' ? plain : JSON.stringify(plain)
+}
+
+function withoutSecrets({ shown }: SettingValue['setting'], value: unknown): unknown {
+  return shown && typeof value === 'string' ? shown(value) : value
 }
 
 /** Of those that fit; one long value must not push everything off the screen. */

@@ -13,13 +13,19 @@ export function describeIssue(issue: BaseIssue<unknown>, origin: string, only?: 
   const isWhole = path.length === (only ? 0 : setting?.key.split('.').length)
   const allowed = setting && (isWhole || setting.kind.repeatable) ? setting.kind.allowed : wordsFor(issue)
   if (issue.input === undefined) return `${name} is missing.`
-  const found = setting?.secret ? 'wrong, and not shown because it is secret' : shown(plain(issue.input, setting))
+  const isSecret = setting ? setting.secret : holdsSecrets(path)
+  const found = isSecret ? 'wrong, and not shown because it is secret' : shown(plain(issue.input, setting))
   return `${name} is ${found}. Give ${allowed}.`
 }
 
 /** The setting that holds what is at a path, if it is one of ours. */
 function settingAt(path: readonly string[]): Setting | undefined {
   return settings.find(({ key }) => key === path.slice(0, key.split('.').length).join('.'))
+}
+
+/** Whether a secret belongs beneath a path: what stands there instead of the group may be just that. */
+function holdsSecrets(path: readonly string[]): boolean {
+  return settings.some(({ key, secret }) => secret && key.startsWith(`${path.join('.')}.`))
 }
 
 /** The keys that could stand where an unknown one does. */
@@ -37,6 +43,8 @@ function beside(path: readonly string[]): string {
 
 /** What the schema asks for, as it says it: `("adaptive" | number)`, `>=500`. */
 function wordsFor({ expected, type }: BaseIssue<unknown>): string {
+  // The one thing that is checked by a function of ours is that a group of settings is no list.
+  if (type === 'custom') return 'an object'
   const alternatives = (expected ?? type).replace(/^\((.+)\)$/, '$1').split(' | ')
   return alternatives
     .map((each) => words[each] ?? each)

@@ -97,7 +97,11 @@ function schemaOf(leaves: readonly Leaf[]): v.GenericSchema {
     const [only] = below
     entries[first] = v.optional(only && only.keys.length === 0 ? only.schema : schemaOf(below))
   }
-  return v.strictObject(entries)
+  // A list is an object too, and its own `keys` would be taken for a setting.
+  return v.pipe(
+    v.custom((group) => !Array.isArray(group)),
+    v.strictObject(entries),
+  )
 }
 
 function valueAt(content: unknown, key: string): unknown {

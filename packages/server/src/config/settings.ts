@@ -292,6 +292,8 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'access.keys',
       kind: json(apiKeys, 'a list of keys, such as [{"name": "shop", "sha256": "…", "publish": ["orders/*"]}]'),
       otherwise: 'none',
+      // Who gets this wrong may have written the key where its hash belongs.
+      shown: () => 'not shown, because it may hold a key',
       help: 'API keys, by their SHA-256, and what they may do',
     },
     {

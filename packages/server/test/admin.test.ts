@@ -1,6 +1,6 @@
 import { createHub, type Grant } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { AdminAction, Announcer } from '../src/announce/announcer.ts'
 import { createObservation } from '../src/observe/observe.ts'
 import { open, send, until } from './http.ts'
@@ -294,6 +294,23 @@ describe('maintenance', () => {
       expect(Number(headers['retry-after'])).toBeLessThanOrEqual(72)
     },
   )
+
+  test('that is over leaves those alone who were still to be sent away', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const { url, inner } = await observed()
+    for (let reader = 0; reader < 4; reader += 1) await open(url, '/events/demo')
+    let ended = 0
+    inner.on('close', () => {
+      ended += 1
+    })
+    await admin(url, '/admin/maintenance', { on: true, withinMs: 4000 })
+    vi.advanceTimersByTime(1500)
+    expect(ended).toBe(2)
+    await admin(url, '/admin/maintenance', { on: false })
+    vi.advanceTimersByTime(10_000)
+    expect(ended).toBe(2)
+  })
 
   test('takes publishes meanwhile, which readers get when they return', async () => {
     const { url } = await observed()

@@ -23,6 +23,7 @@ export type Revoke = (subject: string, options: { jti?: string; until?: number }
 /** What an operator can look at and do. */
 export function adminRoutes(options: AdminOptions): Route[] {
   const { hub, maintenance, readiness, revoke, administered } = options
+  let letStay: (() => void) | undefined
 
   const look = (path: string, doc: Route['doc'], handle: Route['handle']): Route => ({
     ...{ method: 'GET', path, open: 'to-admins', doc, handle },
@@ -114,9 +115,10 @@ export function adminRoutes(options: AdminOptions): Route[] {
       if (typeof body.on !== 'boolean') throw invalid('"on" has to be true or false.')
       const retryAfterMs = optionalMs(body, 'retryAfterMs', 60_000)
       const withinMs = optionalMs(body, 'withinMs', 5000)
+      letStay?.()
       if (body.on) {
         maintenance.begin(retryAfterMs)
-        endConnections(hub, { reason: 'maintenance', withinMs, retryMs: maintenance.retryMs })
+        letStay = endConnections(hub, { reason: 'maintenance', withinMs, retryMs: maintenance.retryMs })
       } else {
         maintenance.end()
       }

@@ -56,14 +56,21 @@ function readPlace(text: string): Place | undefined {
   return since === undefined || connection === undefined ? undefined : { since: Number(since), connection }
 }
 
-/** Ends all connections, spread evenly, so that those who return are spread as well. */
-export function endConnections(hub: Pick<Hub, 'connections' | 'disconnect'>, options: EndConnections): void {
+/**
+ * Ends all connections, spread evenly, so that those who return are spread as well. Returns a function that lets those stay
+ * who are still here.
+ */
+export function endConnections(hub: Pick<Hub, 'connections' | 'disconnect'>, options: EndConnections): () => void {
   const { reason, retryMs, withinMs } = options
   const names = [...hub.connections()].map(({ connection }) => connection)
+  const timers: NodeJS.Timeout[] = []
   for (const [index, name] of names.entries()) {
     const end = () => hub.disconnect(name, { reason, retryMs: retryMs() })
     if (withinMs === 0) end()
-    else setTimeout(end, (withinMs * index) / names.length).unref()
+    else timers.push(setTimeout(end, (withinMs * index) / names.length).unref())
+  }
+  return () => {
+    for (const timer of timers) clearTimeout(timer)
   }
 }
 

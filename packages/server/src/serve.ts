@@ -1,4 +1,4 @@
-import type { IncomingMessage, RequestListener } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { createHub, type Grant, type Hub, type HubOptions, type LimitOptions, type LogSource } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
@@ -6,11 +6,12 @@ import { RejoinError } from '@rejoin/protocol'
 import { isLoopbackAddress, loopbackOnly } from './access/loopback.ts'
 import type { AccessRules } from './access/rules.ts'
 import type { Announcer } from './announce/announcer.ts'
+import { inTurn } from './chain.ts'
 import { createServer } from './http-server.ts'
 import { connectionRoom } from './limits/descriptors.ts'
 import type { RequestLimits } from './limits/options.ts'
 import { createPublishRate, paced } from './limits/publish-rate.ts'
-import { limitRequests, mostBodyBytes } from './limits/request-limits.ts'
+import { limitRequests } from './limits/request-limits.ts'
 import { listen, resolveHost } from './listen.ts'
 import type { Middleware } from './middleware.ts'
 import { createObservation } from './observe/observe.ts'
@@ -60,13 +61,17 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   const rate = createPublishRate(limits, { addressOf, onReject, now: Date.now })
   const authorize = rate ? paced(access?.authorize ?? everybody, rate) : access?.authorize
   const toHub = nodeHandler(hub, {
-    ...{ trustProxy, sinkBudgetBytes, maxBodyBytes: limits.maxBodyBytes ?? mostBodyBytes },
+    ...{ trustProxy, sinkBudgetBytes },
+    ...(limits.maxBodyBytes !== undefined && { maxBodyBytes: limits.maxBodyBytes }),
     ...(authorize && { authorize }),
   })
   const limited = limitRequests(limits, { onReject }, toHub)
   const tls = certificate && { ...certificate, http2: options.tls?.http2 ?? true }
   const maxSockets = connectionRoom()
-  const http = createServer({ ...limits, ...(tls && { tls }), maxSockets, onReject }, handler(chain, limited))
+  const http = createServer(
+    { ...limits, ...(tls && { tls }), maxSockets, onReject },
+    inTurn(chain, limited, hub.failed),
+  )
   const adminHttp =
     admin?.port === undefined ? undefined : createServer({ ...limits, onReject }, observation.adminHandler)
 
@@ -163,7 +168,8 @@ export interface ServeOptions {
   metrics?: boolean
   /**
    * Listen beyond loopback although there are no access rules: whoever reaches the address can read and publish
-   * everything, and so can every web page those people visit. On loopback it changes nothing.
+   * everything, and so can every web page those people visit. On loopback it changes nothing, but that `access.cors` may
+   * stand alone: the hub is then open to whatever is sent to this machine, as it is beyond it.
    * @defaultValue false
    */
   insecure?: boolean
@@ -245,14 +251,4 @@ function watchReaders(hub: Hub): ReadonlySet<string> {
 function pathAlone(request: IncomingMessage): boolean {
   if (!request.url?.startsWith('/')) request.url = request.url?.replace(/^https?:\/\/[^/?#]*/i, '') || '/'
   return false
-}
-
-/** Hands a request along the chain, and to the last one what nobody has answered. */
-function handler(chain: readonly Middleware[], last: RequestListener): RequestListener {
-  return (request, response) => {
-    for (const answers of chain) {
-      if (answers(request, response)) return
-    }
-    last(request, response)
-  }
 }

@@ -47,7 +47,7 @@ export interface LimitContext {
 }
 
 // What a hub takes at most (§5.1), and what a subscription of it has.
-export const mostBodyBytes = 262_144
+const mostBodyBytes = 262_144
 const mostChannels = 100
 
 const codes = { body: 'too-large', channels: 'invalid-channel' } satisfies Partial<Record<Rejection, ErrorCode>>

@@ -1,6 +1,7 @@
-import type { RequestListener, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Hub } from '@rejoin/hub'
 import type { Announcer } from '../announce/announcer.ts'
+import { inTurn } from '../chain.ts'
 import { doorOf, publisherDoors, readerDoors } from '../doors.ts'
 import type { Middleware } from '../middleware.ts'
 import { pageFiles } from '../page-files.ts'
@@ -98,10 +99,7 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
       // Almost all requests are the hub's, and no route of ours is under its paths.
       return hubDoors.has(doorOf(request)) ? maintenance.middleware(request, response) : onPublicPort(request, response)
     },
-    adminHandler(request, response) {
-      const isAnswered = [adminGuard, onAdminPort, adminPages].some((answers) => answers(request, response))
-      if (!isAnswered) nothingHere(response)
-    },
+    adminHandler: inTurn([adminGuard, onAdminPort, adminPages], nothingHere, hub.failed),
     rejected,
     stopping: readiness.stopping,
     close: async () => figures?.close(),
@@ -124,6 +122,6 @@ const openApiDoc: OperationDoc = {
   answers: { 200: json('Every path and method of this program.', { type: 'object' }) },
 }
 
-function nothingHere(response: ServerResponse): void {
+function nothingHere(_request: IncomingMessage, response: ServerResponse): void {
   refuse(response, 404, 'not-found', 'Nothing is here. GET /openapi.json lists what is.')
 }

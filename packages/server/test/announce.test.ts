@@ -227,6 +227,20 @@ describe('in a pipe', () => {
       { level: 'fatal', event: 'server_failed', cause: 'Error: impossible', stack: expect.stringContaining('at ') },
     ])
   })
+
+  test('a failure says what was behind it, once', async () => {
+    const refused = new Error('connect ECONNREFUSED ::1:443')
+    const lines = await inPipe((announcer) => {
+      observe(announcer, 'error', {
+        cause: new Error('no keys', { cause: new TypeError('fetch failed', { cause: refused }) }),
+      })
+      observe(announcer, 'error', { cause: new Error('no keys: gone', { cause: new Error('gone') }) })
+    })
+    expect(lines).toMatchObject([
+      { event: 'request_failed', cause: 'Error: no keys: fetch failed: connect ECONNREFUSED ::1:443' },
+      { event: 'request_failed', cause: 'Error: no keys: gone' },
+    ])
+  })
 })
 
 test.each([

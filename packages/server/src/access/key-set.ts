@@ -105,6 +105,9 @@ type Keys = (header: JWSHeaderParameters, token: FlattenedJWSInput) => Promise<C
 
 function checkAddress(source: string): void {
   const url = URL.canParse(source) ? new URL(source) : undefined
+  if (url?.username || url?.password) {
+    throw badRule('The address of a key set holds a name or a password, with which it cannot be read. Leave them out.')
+  }
   if (url?.protocol === 'https:' || (url && isLoopbackHost(url.host))) return
   throw badRule(
     `The key set ${JSON.stringify(source)} cannot be trusted over http: whoever is in between could put in a key. Use https.`,

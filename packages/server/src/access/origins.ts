@@ -32,9 +32,10 @@ export function guardOrigins({ cors = [], cookie }: Pick<AccessRules, 'cors' | '
     const source = origin ?? (isSafe(request) ? undefined : originOf(referer))
     if (source !== undefined && (listed.has(source) || isOwn(source, request))) return undefined
     const carrier = carrierOf(request, cookie)
-    if (origin === undefined) return carrier === 'cookie' && !isSafe(request) ? unknownPage : undefined
+    if (origin === undefined && (carrier !== 'cookie' || isSafe(request))) return undefined
+    if (source === undefined) return unknownPage
     if (carrier === 'ticket' || (anyPage && carrier === undefined)) return undefined
-    return `Pages of ${JSON.stringify(origin.slice(0, 100))} may not use this hub. Its operator can list their origin, or ${hostAdvice}`
+    return `Pages of ${JSON.stringify(source.slice(0, 100))} may not use this hub. Its operator can list their origin, or ${hostAdvice}`
   }
 
   return (request, response) => {

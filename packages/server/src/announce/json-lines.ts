@@ -1,7 +1,7 @@
 import type { HubObservations, ReaderFacts, ReaderObservation } from '@rejoin/hub'
 import { pino } from 'pino'
 import { type Announcer, insecureWarning } from './announcer.ts'
-import { plainText } from './plain-text.ts'
+import { causeText, plainText } from './plain-text.ts'
 
 /**
  * Announces to a program: one JSON object per line, with names in snake_case. The fields of the lines about readers are
@@ -55,7 +55,7 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
       hub.on('window', ({ channel, absenceMs, has, needs }) => {
         logger.warn({
           event: 'window_small',
-          channel,
+          channel: plainText(channel),
           absence_ms: absenceMs,
           max_events: has.maxEvents,
           max_age_ms: has.maxAgeMs,
@@ -69,7 +69,7 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
       hub.on('close', (reader) => {
         const { reason, durationMs, cause } = reader
         const line = { event: 'sse_disconnect', ...connectionFields(reader), reason, duration_ms: durationMs }
-        if (cause) logger.error({ ...line, cause: causeField(cause) })
+        if (cause) logger.error({ ...line, cause: causeText(cause) })
         else logger.info(line)
       })
       hub.on('reject', (reader) => {
@@ -88,7 +88,7 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
         })
       })
       hub.on('healed', ({ channels }) => logger.warn({ event: 'log_healed', ...channelFields(channels) }))
-      hub.on('error', ({ cause }) => logger.error({ event: 'request_failed', cause: causeField(cause) }))
+      hub.on('error', ({ cause }) => logger.error({ event: 'request_failed', cause: causeText(cause) }))
       // Not even listened for otherwise: there are more of these than of anything else.
       if (logger.isLevelEnabled('debug')) {
         hub.on('publish', ({ channel, type, id, bytes, subject }) => {
@@ -116,11 +116,11 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
     },
     certificate({ cause }) {
       if (cause === undefined) logger.info({ event: 'tls_reloaded' })
-      else logger.warn({ event: 'tls_reload_failed', cause: causeField(cause) })
+      else logger.warn({ event: 'tls_reload_failed', cause: causeText(cause) })
     },
     warned: (message) => logger.warn({ event: 'server_warning' }, message),
     stopping: (signal) => logger.info({ event: 'server_stopping', signal }),
-    failed: (cause) => logger.fatal({ event: 'server_failed', cause: causeField(cause), ...stackField(cause) }),
+    failed: (cause) => logger.fatal({ event: 'server_failed', cause: causeText(cause), ...stackField(cause) }),
   }
 }
 
@@ -161,10 +161,6 @@ function subjectField(subject: string | null) {
 
 function idField(id: string | null): string | null {
   return id === null ? null : plainText(id, 128)
-}
-
-function causeField(cause: unknown): string {
-  return plainText(String(cause), 1000)
 }
 
 function stackField(cause: unknown) {

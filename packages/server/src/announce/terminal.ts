@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import type { GapReason } from '@rejoin/protocol'
 import { type Announcer, insecureWarning } from './announcer.ts'
-import { plainText } from './plain-text.ts'
+import { causeText, plainText } from './plain-text.ts'
 import { windowWords } from './window-words.ts'
 
 /** Announces to a person: how to begin, then a line for every reader that came back. */
@@ -133,8 +133,4 @@ function some(channels: readonly string[]): string {
     .map((name) => plainText(name))
     .join(', ')
   return channels.length > 3 ? `${shown} and ${channels.length - 3} more` : shown
-}
-
-function causeText(cause: unknown): string {
-  return plainText(String(cause), 1000)
 }

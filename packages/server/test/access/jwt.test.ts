@@ -481,6 +481,14 @@ describe('key sets (§2.9, §2.10, §3.10)', () => {
     expect(await judge(oldToken)).toBe(unknown)
   })
 
+  test('a password in the address is refused at the start, and not repeated', () => {
+    const refused = () => createAccess({ jwt: [{ jwks: 'https://hub:horse@id.example/keys', ...bound }] })
+    expect(refused).toThrow(
+      expect.objectContaining({ code: 'invalid-option', message: expect.stringContaining('password') }),
+    )
+    expect(refused).not.toThrow(/horse/)
+  })
+
   test.each(['http://id.example/keys', '/nowhere/keys.json', 'https://'])('%s is refused at the start', (jwks) => {
     expect(() => createAccess({ jwt: [{ jwks, ...bound }] })).toThrow(
       expect.objectContaining({ code: 'invalid-option' }),

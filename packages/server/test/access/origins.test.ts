@@ -70,6 +70,22 @@ describe('a publish by cookie without an Origin goes by its Referer', () => {
     expect((await send(url, '/publish/a', { method: 'POST', headers, body: 'x' })).status).toBe(status)
   })
 
+  test('and is told which page may not, or that it has to say', async () => {
+    const { url } = await guarded({ ...rules, cors: ['https://app.example'] })
+    const refusalFor = async (headers: Record<string, string>) => {
+      const { text } = await send(url, '/publish/a', {
+        method: 'POST',
+        headers: { ...carriers.cookie, ...headers },
+        body: 'x',
+      })
+      return JSON.parse(text).error.message
+    }
+    expect(await refusalFor({ referer: 'https://evil.example/https://app.example' })).toContain(
+      'Pages of "https://evil.example" may not',
+    )
+    expect(await refusalFor({})).toContain('neither Origin nor Referer')
+  })
+
   test('a good Referer does not make up for a foreign Origin', async () => {
     const { url } = await guarded({ ...rules, cors: ['https://app.example'] })
     const headers = { ...carriers.cookie, origin: 'null', referer: 'https://app.example/' }

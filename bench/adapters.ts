@@ -13,13 +13,11 @@
  * short way to the socket away, here and in every application. What Bun, Deno or a worker make of a `Response` is not
  * measured.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { Measured } from './load/client.ts'
+import { type FanOutStep, fanOutSteps } from './load/fan-out-steps.ts'
 import { median } from './measure.ts'
 import { numbersFrom } from './options.ts'
 import { type Figure, report } from './report.ts'
-import { adapters, startNode } from './subjects/node.ts'
-import { startLoad } from './subjects/subject.ts'
+import { adapters } from './subjects/node.ts'
 
 const { readers, seconds, runs, rate } = numbersFrom({ readers: 1000, seconds: 2, runs: 3, rate: 5000 })
 const quietRate = 50
@@ -27,11 +25,15 @@ const eventBytes = 200
 const warmUpMs = 1000
 
 type Adapter = (typeof adapters)[number]
-type Step = Measured & { readonly adapter: Adapter; readonly offered: number }
+type Step = FanOutStep & { readonly adapter: Adapter }
+const fanOut = { readers, eventBytes, rates: [quietRate, rate], warmUpMs, ms: seconds * 1000 }
 const steps: Step[] = []
 
 for (let run = 0; run < runs; run += 1) {
-  for (const adapter of adapters) await measure(adapter)
+  for (const adapter of adapters) {
+    const measured = await fanOutSteps(adapter, fanOut)
+    steps.push(...measured.map((step) => ({ adapter, ...step })))
+  }
 }
 
 report({
@@ -49,23 +51,6 @@ report({
     'others busy': step.othersBusy,
   })),
 })
-
-async function measure(adapter: Adapter): Promise<void> {
-  const load = startLoad()
-  const subject = await startNode(adapter)
-  const { port, tls, pids, readPath: path } = subject
-  await load.call('connect', { port, tls, count: readers, path })
-  for (const offered of [quietRate, rate]) {
-    await subject.publish({ perSecond: offered, eventBytes, readers })
-    await sleep(warmUpMs)
-    const measured = await load.call('measure', { ms: seconds * 1000, serverPids: pids })
-    steps.push({ adapter, offered, ...measured })
-    await subject.stopPublishing()
-    await load.call('settle', undefined)
-  }
-  await subject.stop()
-  await load.stop()
-}
 
 function figuresOf(adapter: Adapter): Figure[] {
   const deliveries = (of: Adapter) => medianOf(of, rate, (step) => step.perSecond)

@@ -18,12 +18,11 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { createHub, type Environment } from '@rejoin/hub'
+import { createHub, type Environment, systemEnvironment } from '@rejoin/hub'
 import { lmdbLog } from '@rejoin/hub/lmdb'
 import { open as openLmdb } from 'lmdb'
 import { median } from './measure.ts'
 import { numbersFrom } from './options.ts'
-import { plainEnvironment } from './processes/environment.ts'
 import { report } from './report.ts'
 
 const { channels } = numbersFrom({ channels: 1_000_000 })
@@ -93,11 +92,11 @@ function messageTo(number: number) {
 /** Time that can be put ahead, and in which nobody waits for long. The sweep ends a round by asking to be called in an hour. */
 function environmentOf(): Environment {
   return {
-    ...plainEnvironment,
+    ...systemEnvironment,
     now: () => Date.now() + clock.aheadMs,
     after(delayMs, task) {
       if (delayMs === 3_600_000) clock.rounds += 1
-      return plainEnvironment.after(clock.isFast ? Math.min(delayMs / 50, 100) : Math.min(delayMs, 1000), task)
+      return systemEnvironment.after(clock.isFast ? Math.min(delayMs / 50, 100) : Math.min(delayMs, 1000), task)
     },
   }
 }
@@ -112,7 +111,7 @@ function pagesInUse(): { entries: number; bytes: number } {
 
 async function openingMs(): Promise<number> {
   const started = performance.now()
-  const log = await source.open(plainEnvironment)
+  const log = await source.open(systemEnvironment)
   const ms = performance.now() - started
   await log.close()
   return ms

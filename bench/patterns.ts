@@ -15,14 +15,13 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createHub, createSubscription, type Log, type LogSource } from '@rejoin/hub'
+import { createHub, createSubscription, type Log, type LogSource, systemEnvironment } from '@rejoin/hub'
 import { lmdbLog } from '@rejoin/hub/lmdb'
 import { memoryLog } from '@rejoin/hub/memory'
 import { renderId } from '@rejoin/protocol'
 import { readWithoutSocket } from './load/socketless.ts'
 import { median } from './measure.ts'
 import { numbersFrom } from './options.ts'
-import { plainEnvironment } from './processes/environment.ts'
 import { report } from './report.ts'
 
 const { channels, missed, runs } = numbersFrom({ channels: 100_000, missed: 1000, runs: 5 })
@@ -58,7 +57,7 @@ report({
 /** Fills it, then publishes what a reader misses. */
 async function fill(source: LogSource): Promise<{ beforeNews: string }> {
   let now = Date.now() - 3_600_000
-  const log = await source.open({ ...plainEnvironment, now: () => now })
+  const log = await source.open({ ...systemEnvironment, now: () => now })
   for (let from = 0; from < channels; from += 500) {
     const names = Array.from({ length: Math.min(500, channels - from) }, (_, index) => from + index)
     now += 100
@@ -123,7 +122,7 @@ async function inMemoryMs(): Promise<number[]> {
       return log
     },
   }
-  const hub = await createHub({ log: source, hotBytes: 1, environment: { ...plainEnvironment, now: () => now } })
+  const hub = await createHub({ log: source, hotBytes: 1, environment: { ...systemEnvironment, now: () => now } })
   const opened = log as unknown as Log
   for (let n = 0; n < channels; n += 1) await append(opened, [`orders/${n}`, `stock/${n}`])
   const cursor = renderId(await opened.head(), opened)

@@ -18,8 +18,7 @@
  * does with a log on disk. A token that has to be verified anew costs more than a key, once per token. Nobody reads
  * `/metrics` meanwhile, and no lines are printed.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
-import type { Measured } from './load/client.ts'
+import { type FanOutStep, fanOutSteps } from './load/fan-out-steps.ts'
 import type { Published, PublisherCommands, PublishRun } from './load/publishers.ts'
 import { median } from './measure.ts'
 import { numbersFrom } from './options.ts'
@@ -29,7 +28,7 @@ import { cpuMs } from './processes/usage.ts'
 import { report } from './report.ts'
 import { programToken } from './servers/program-token.ts'
 import { startNode } from './subjects/node.ts'
-import { type Subject, startLoad } from './subjects/subject.ts'
+import type { Subject } from './subjects/subject.ts'
 
 const { readers, seconds, runs } = numbersFrom({ readers: 1000, seconds: 2, runs: 5 })
 const eventBytes = 200
@@ -51,11 +50,15 @@ const shapes = [
   { connections: 16, batch: 100 },
 ] as const
 
-const deliveries: (Measured & { readonly server: Server; readonly offered: number })[] = []
+const fanOut = { readers, eventBytes, rates: [quietRate, rate], warmUpMs, ms: seconds * 1000 }
+const deliveries: (FanOutStep & { readonly server: Server })[] = []
 const pairs: { readonly batch: number; readonly bare: Turn; readonly program: Turn }[] = []
 
 for (let run = 0; run < runs; run += 1) {
-  for (const server of servers) await fanOut(server)
+  for (const server of servers) {
+    const steps = await fanOutSteps(server, fanOut)
+    deliveries.push(...steps.map((step) => ({ server, ...step })))
+  }
   for (const shape of shapes) await publish(shape)
 }
 
@@ -89,23 +92,6 @@ report({
     ),
   ],
 })
-
-async function fanOut(server: Server): Promise<void> {
-  const load = startLoad()
-  const subject = await startNode(server)
-  const { port, tls, pids, readPath: path } = subject
-  await load.call('connect', { port, tls, count: readers, path })
-  for (const offered of [quietRate, rate]) {
-    await subject.publish({ perSecond: offered, eventBytes, readers })
-    await sleep(warmUpMs)
-    const measured = await load.call('measure', { ms: seconds * 1000, serverPids: pids })
-    deliveries.push({ server, offered, ...measured })
-    await subject.stopPublishing()
-    await load.call('settle', undefined)
-  }
-  await subject.stop()
-  await load.stop()
-}
 
 async function publish(shape: Pick<PublishRun, 'connections' | 'batch'>): Promise<void> {
   const load = startRemote<PublisherCommands>(new URL('./load/publishers.js', import.meta.url), { core: cores.load })

@@ -19,14 +19,13 @@
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createHub } from '@rejoin/hub'
+import { createHub, systemEnvironment } from '@rejoin/hub'
 import { lmdbLog } from '@rejoin/hub/lmdb'
 import { open as openLmdb } from 'lmdb'
 import type { PublisherCommands, PublishRun } from './load/publishers.ts'
 import { median } from './measure.ts'
 import { numbersFrom } from './options.ts'
 import { cores } from './processes/cores.ts'
-import { plainEnvironment } from './processes/environment.ts'
 import { startRemote } from './processes/remote.ts'
 import { cpuMs } from './processes/usage.ts'
 import { report } from './report.ts'
@@ -96,7 +95,7 @@ async function throughHub(): Promise<Rate> {
 }
 
 async function throughLog(): Promise<Rate> {
-  const log = await lmdbLog(newFolder(), { window: { maxEvents } }).open(plainEnvironment)
+  const log = await lmdbLog(newFolder(), { window: { maxEvents } }).open(systemEnvironment)
   const entry = { channel: 'bench', type: 'tick', data: text }
   const rate = await measure('log.append', () => log.append([entry], { token: 'bench' }))
   await log.close()

@@ -18,13 +18,12 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createHub, createSubscription, type Log, type LogSource } from '@rejoin/hub'
+import { createHub, createSubscription, type Log, type LogSource, systemEnvironment } from '@rejoin/hub'
 import { lmdbLog } from '@rejoin/hub/lmdb'
 import { type Position, renderId } from '@rejoin/protocol'
 import { readWithoutSocket } from './load/socketless.ts'
 import { median } from './measure.ts'
 import { numbersFrom } from './options.ts'
-import { plainEnvironment } from './processes/environment.ts'
 import { report } from './report.ts'
 
 const { events, readers, runs } = numbersFrom({ events: 1_000_000, readers: 10_000, runs: 3 })
@@ -62,7 +61,7 @@ report({
 })
 
 async function fill(): Promise<number> {
-  const log = await source.open(plainEnvironment)
+  const log = await source.open(systemEnvironment)
   const started = performance.now()
   let appended = 0
   const publisher = async () => {
@@ -79,7 +78,7 @@ async function fill(): Promise<number> {
 
 async function openingMs(): Promise<number> {
   const started = performance.now()
-  const log = await source.open(plainEnvironment)
+  const log = await source.open(systemEnvironment)
   const ms = performance.now() - started
   await log.close()
   return ms
@@ -131,7 +130,7 @@ async function rushOn(): Promise<{ reads: number; ms: number }> {
 async function fillCalmly(log: LogSource): Promise<string[]> {
   const count = 5000
   let now = Date.now() - count * 2
-  const opened = await log.open({ ...plainEnvironment, now: () => now })
+  const opened = await log.open({ ...systemEnvironment, now: () => now })
   const places: Position[] = []
   for (let appended = 0; appended < count; appended += 1) {
     now += 2

@@ -1,18 +1,11 @@
 import type { IncomingMessage } from 'node:http'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, type TestContext, test } from 'vitest'
-import { launchChromium } from './chromium.ts'
+import { expect, type TestContext, test } from 'vitest'
 import { startPublishing } from './publisher.ts'
 import { areConnected, haveCursor, recordsOf, until } from './readers.ts'
+import { sharedChromium } from './shared-chromium.ts'
 import { openStage, type Stage } from './stage.ts'
 
-let browser: Browser
-
-beforeAll(async () => {
-  browser = await launchChromium()
-}, 60_000)
-
-afterAll(() => browser.close())
+const chromium = sharedChromium()
 
 declare global {
   /** The token that the page holds, and the one that it would get. */
@@ -82,7 +75,7 @@ test.concurrent('through EventSource, which shows no 401, a reader keeps trying 
 /** A site that knows one token, `first` at first, and a page that holds it. */
 async function openGuardedStage(context: TestContext): Promise<Stage & { accept(token: string): void }> {
   let accepted = 'first'
-  const tabs = await browser.newContext()
+  const tabs = await chromium.browser.newContext()
   context.onTestFinished(() => tabs.close())
   const stage = await openStage(context, tabs, {
     authorize: (request) => (tokenOf(request) === accepted ? { subject: 'somebody', subscribe: ['*'] } : null),

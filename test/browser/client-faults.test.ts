@@ -2,29 +2,20 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { lmdbLog } from '@rejoin/hub/lmdb'
-import type { Browser, BrowserContext } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { goOffline, launchChromium } from './chromium.ts'
+import { expect, test } from 'vitest'
+import { goOffline } from './chromium.ts'
 import { startPublishing } from './publisher.ts'
 import { areConnected, areIn, each, hasty, haveLost, openReaders, recordsOf, visit } from './readers.ts'
+import { sharedChromium } from './shared-chromium.ts'
 import { openBusyStage, openStage } from './stage.ts'
 
 // In each test a reader per transport runs beside the others, in one page, at 150 events/s. A number that one of them
 // lacks was lost, one that it has twice was doubled.
 
-let browser: Browser
-// One window for all tests: each context has a window of its own, which takes Chromium longer than most of them.
-let tabs: BrowserContext
-
-beforeAll(async () => {
-  browser = await launchChromium()
-  tabs = await browser.newContext()
-}, 60_000)
-
-afterAll(() => browser.close())
+const chromium = sharedChromium()
 
 test.concurrent('cuts cost no reader an event', async (context) => {
-  const { page, proxy, publisher } = await openBusyStage(context, tabs)
+  const { page, proxy, publisher } = await openBusyStage(context, chromium.tabs)
   for (let cuts = 1; cuts <= 4; cuts += 1) {
     await publisher.more(40)
     proxy.cutAll('reset')
@@ -39,7 +30,7 @@ test.concurrent('cuts cost no reader an event', async (context) => {
 const outages = (process.env.OUTAGES ?? '1,5').split(',').map(Number)
 
 test.concurrent.for(outages)('an outage of %i s costs no reader an event', async (seconds, context) => {
-  const { page, proxy, publisher } = await openBusyStage(context, tabs)
+  const { page, proxy, publisher } = await openBusyStage(context, chromium.tabs)
   await publisher.more(50)
   proxy.refuse()
   proxy.cutAll('reset')
@@ -55,7 +46,7 @@ test.concurrent.for(outages)('an outage of %i s costs no reader an event', async
 test.concurrent('who was offline is back as soon as the network is, and has every event', async (context) => {
   // So patient that nobody comes back by itself while the test runs.
   const patient = { retryMs: 300_000, maxRetryMs: 300_000 }
-  const { page, proxy, publisher } = await openBusyStage(context, tabs, {}, patient)
+  const { page, proxy, publisher } = await openBusyStage(context, chromium.tabs, {}, patient)
   await publisher.more(50)
   const goOnline = await goOffline(page)
   // Chromium lets go of nothing by itself when it is told that it is offline.
@@ -69,7 +60,7 @@ test.concurrent('who was offline is back as soon as the network is, and has ever
 })
 
 test.concurrent('a page that is loaded again goes on where it was, with every event once', async (context) => {
-  const { site, page } = await openStage(context, tabs)
+  const { site, page } = await openStage(context, chromium.tabs)
   const kept = { ...hasty, persist: 'session' } as const
   await openReaders(page, kept)
   const publisher = startPublishing(site)
@@ -87,7 +78,7 @@ test.concurrent('a page that is loaded again goes on where it was, with every ev
 })
 
 test.concurrent('a hub that lost its memory says so, and everything after that arrives', async (context) => {
-  const { site, page, publisher } = await openBusyStage(context, tabs)
+  const { site, page, publisher } = await openBusyStage(context, chromium.tabs)
   await publisher.more(60)
   await site.stop()
   // Else the last number might be published before they are back, and be part of what they are told is gone.
@@ -112,7 +103,7 @@ test.concurrent('a hub that lost its memory says so, and everything after that a
 test.concurrent('a hub that kept its log on disk is restarted, and no reader notices more than a pause', async (context) => {
   const directory = await mkdtemp(join(tmpdir(), 'rejoin-browser-'))
   context.onTestFinished(() => rm(directory, { recursive: true }))
-  const { site, page, publisher } = await openBusyStage(context, tabs, { log: () => lmdbLog(directory) })
+  const { site, page, publisher } = await openBusyStage(context, chromium.tabs, { log: () => lmdbLog(directory) })
   for (let restart = 0; restart < 2; restart += 1) {
     await publisher.more(60)
     await site.stop()

@@ -1,21 +1,12 @@
 import type { Environment } from '@rejoin/hub'
 import { createVirtualEnvironment } from '@rejoin/hub/testing'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { launchChromium } from './chromium.ts'
+import type { Page } from 'playwright-core'
+import { expect, test } from 'vitest'
 import { areConnected, areIn, each, haveCursor, transports, until } from './readers.ts'
+import { sharedChromium } from './shared-chromium.ts'
 import { openStage } from './stage.ts'
 
-let browser: Browser
-// One window for all tests: each context has a window of its own, which takes Chromium longer than most of them.
-let tabs: BrowserContext
-
-beforeAll(async () => {
-  browser = await launchChromium()
-  tabs = await browser.newContext()
-}, 60_000)
-
-afterAll(() => browser.close())
+const chromium = sharedChromium()
 
 declare global {
   /** How often something arrived for a reader. */
@@ -26,7 +17,7 @@ test('ten quiet minutes do not look like a dead line, and a dead line does', asy
   const hubTime = createVirtualEnvironment()
   // Its own turns are the real ones, as bytes come and go in real time.
   const environment: Environment = { ...hubTime, endOfTurn: setImmediate }
-  const { page } = await openStage(context, tabs, { environment, heartbeatMs: 25_000 })
+  const { page } = await openStage(context, chromium.tabs, { environment, heartbeatMs: 25_000 })
   await countSigns(page)
   await page.evaluate((names) => {
     for (const name of names) read(name, { clock, transports: [name] })
@@ -51,7 +42,7 @@ test('ten quiet minutes do not look like a dead line, and a dead line does', asy
 })
 
 test('while it waits, a page can show for how long, and whether what it shows is old', async (context) => {
-  const { page, proxy } = await openStage(context, tabs)
+  const { page, proxy } = await openStage(context, chromium.tabs)
   await page.evaluate(() => read('fetch', { clock, retryMs: 10_000 }))
   await haveCursor(page)
   proxy.refuse()

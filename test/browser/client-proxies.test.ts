@@ -1,23 +1,14 @@
 import type { StreamState } from '@rejoin/client'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { launchChromium } from './chromium.ts'
+import type { Page } from 'playwright-core'
+import { describe, expect, test } from 'vitest'
 import { type Holds, openHoldingProxy } from './holding-proxy.ts'
 import { startPublishing } from './publisher.ts'
 import { areConnected, areIn, hasty, haveCursor, haveLost, recordsOf, visit } from './readers.ts'
+import { sharedChromium } from './shared-chromium.ts'
 import { openSite } from './site.ts'
 import { openStage } from './stage.ts'
 
-let browser: Browser
-// One window for all tests: each context has a window of its own, which takes Chromium longer than most of them.
-let tabs: BrowserContext
-
-beforeAll(async () => {
-  browser = await launchChromium()
-  tabs = await browser.newContext()
-}, 60_000)
-
-afterAll(() => browser.close())
+const chromium = sharedChromium()
 
 describe.concurrent.each(['everything', 'the body'] satisfies Holds[])(
   'behind a proxy that holds back %s of a stream',
@@ -29,7 +20,7 @@ describe.concurrent.each(['everything', 'the body'] satisfies Holds[])(
         onTestFinished(() => site.close())
         const proxy = await openHoldingProxy(site, holds)
         onTestFinished(() => proxy.close())
-        const page = await tabs.newPage()
+        const page = await chromium.tabs.newPage()
         onTestFinished(() => page.close())
         await visit(page, `http://127.0.0.1:${proxy.port}`)
         await page.evaluate(
@@ -67,7 +58,7 @@ describe.concurrent.each(['everything', 'the body'] satisfies Holds[])(
 )
 
 test.concurrent('behind a proxy that takes the cursor’s header away, the cursor travels in the query', async (context) => {
-  const { site, proxy, page } = await openStage(context, tabs, {
+  const { site, proxy, page } = await openStage(context, chromium.tabs, {
     intercept({ headers }) {
       headers['last-event-id'] = undefined
       return false

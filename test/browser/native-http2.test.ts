@@ -1,20 +1,13 @@
 import { createSecureServer } from 'node:http2'
-import type { Browser } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { openFaultProxy } from '../faults/fault-proxy.ts'
 import { makeCertificate } from './certificate.ts'
-import { launchChromium } from './chromium.ts'
 import { startPublishing } from './publisher.ts'
 import { until, visit } from './readers.ts'
+import { sharedChromium } from './shared-chromium.ts'
 import { openSite, type SiteOptions } from './site.ts'
 
-let browser: Browser
-
-beforeAll(async () => {
-  browser = await launchChromium()
-}, 60_000)
-
-afterAll(() => browser.close())
+const chromium = sharedChromium()
 
 // Made by openssl, which not every machine has.
 const certificate = makeCertificate()
@@ -27,7 +20,7 @@ test.skipIf(!certificate)('on HTTP/2 twenty streams share a line, and all resume
   context.onTestFinished(() => site.close())
   const proxy = await openFaultProxy({ target: site, random: Math.random })
   context.onTestFinished(() => proxy.close())
-  const page = await browser.newPage({ ignoreHTTPSErrors: true })
+  const page = await chromium.browser.newPage({ ignoreHTTPSErrors: true })
   context.onTestFinished(() => page.close())
   await visit(page, `https://127.0.0.1:${proxy.port}/native`)
   await page.evaluate(() => {

@@ -1,32 +1,24 @@
-import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
-import { goOffline, launchChromium } from './chromium.ts'
+import type { Page } from 'playwright-core'
+import { describe, expect, type TestContext, test } from 'vitest'
+import { goOffline } from './chromium.ts'
 import { startPublishing } from './publisher.ts'
 import { until } from './readers.ts'
 import { type Answer, type Scripts, scriptedAnswers } from './scripted-answers.ts'
+import { sharedChromium } from './shared-chromium.ts'
 import { openSite, type Site } from './site.ts'
 import { openStage, type Stage } from './stage.ts'
 
 // What Chromium's own EventSource does, without our client. docs/reference/browsers.md has it as a table; what follows
 // from it for a hub or a client stands above each test.
 
-let browser: Browser
-// One window for all tests: each context has a window of its own, which takes Chromium longer than most of them.
-let tabs: BrowserContext
-
-beforeAll(async () => {
-  browser = await launchChromium()
-  tabs = await browser.newContext()
-}, 60_000)
-
-afterAll(() => browser.close())
+const chromium = sharedChromium()
 
 const leaving: Answer = { text: 'retry: 10\nid: 7\ndata: a\n\n' }
 const stays: Answer = { stays: true, text: ': here\n\n' }
 
 // So a page needs no code to resume on a hub, as long as it is not loaded again.
 test.concurrent('on a hub it resumes by itself after cuts, with every event once', async (context) => {
-  const { site, proxy, page } = await openStage(context, tabs, {}, '/native')
+  const { site, proxy, page } = await openStage(context, chromium.tabs, {}, '/native')
   await listenTo(page, '/events/numbers', 1)
   const publisher = startPublishing(site)
   for (let cuts = 1; cuts <= 2; cuts += 1) {
@@ -43,7 +35,7 @@ test.concurrent('on a hub it resumes by itself after cuts, with every event once
 
 // So a page that is loaded again has to keep its cursor itself, and to send it in the URL.
 test.concurrent('a new one starts without a cursor, also after a reload', async (context) => {
-  const { site, page } = await openStage(context, tabs, {}, '/native')
+  const { site, page } = await openStage(context, chromium.tabs, {}, '/native')
   await listenTo(page, '/events/numbers', 1)
   await page.reload()
   await until(page, () => 'natives' in globalThis)
@@ -53,7 +45,7 @@ test.concurrent('a new one starts without a cursor, also after a reload', async 
 
 // So a user with seven tabs waits for ever in the last, unless the hub is reached by HTTP/2.
 test.concurrent('on HTTP/1.1 the seventh stream of a browser waits until another one ends', async (context) => {
-  const { site, page } = await openStage(context, tabs, {}, '/native')
+  const { site, page } = await openStage(context, chromium.tabs, {}, '/native')
   await page.evaluate(() => {
     for (let tab = 1; tab <= 7; tab += 1) listen(`/events/numbers?tab=${tab}`)
   })
@@ -229,7 +221,7 @@ describe.concurrent('waits', () => {
 
   // So `offline` says nothing about the streams that are open, and a client must not drop them for it.
   test.concurrent('a stream that is open goes on while the browser says that it is offline', async (context) => {
-    const { page, site } = await openStage(context, tabs, {}, '/native')
+    const { page, site } = await openStage(context, chromium.tabs, {}, '/native')
     await listenTo(page, '/events/numbers', 1)
     await goOffline(page)
     await until(page, () => !navigator.onLine)
@@ -245,7 +237,7 @@ async function openScripted(
   script: Scripts | readonly Answer[],
 ): Promise<Stage & { ends: readonly number[] }> {
   const { intercept, ends } = scriptedAnswers(Array.isArray(script) ? { '/scripted': script } : (script as Scripts))
-  return { ...(await openStage(context, tabs, { intercept }, '/native')), ends }
+  return { ...(await openStage(context, chromium.tabs, { intercept }, '/native')), ends }
 }
 
 /** Another origin that answers by a script. */

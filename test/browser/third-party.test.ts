@@ -1,24 +1,18 @@
 import type { EventSourceMessage } from '@microsoft/fetch-event-source'
-import type { Browser, BrowserContext } from 'playwright-core'
 import { type OutputChunk, rolldown } from 'rolldown'
-import { afterAll, beforeAll, describe } from 'vitest'
+import { beforeAll, describe } from 'vitest'
 import { listenedTypes, type ThirdPartyClient, type Told } from '../services/third-party-client.ts'
 import { thirdPartyContract } from '../services/third-party-contract.ts'
-import { launchChromium } from './chromium.ts'
+import { sharedChromium } from './shared-chromium.ts'
 
 // Clients of others that live in a browser, on the same runs as those of test/services.
 
-let browser: Browser
-let tabs: BrowserContext
+const chromium = sharedChromium()
 let fetchEventSourceScript: string
 
 beforeAll(async () => {
   fetchEventSourceScript = await bundle('@microsoft/fetch-event-source')
-  browser = await launchChromium()
-  tabs = await browser.newContext()
 }, 60_000)
-
-afterAll(() => browser.close())
 
 describe.concurrent("Chromium's EventSource", () => {
   const client = inPage('EventSource', (url, types) => {
@@ -104,7 +98,7 @@ function inPage(name: string, read: (url: string, types: readonly string[]) => v
     async open(url) {
       const told: Told[] = []
       let stopped = false
-      const page = await tabs.newPage()
+      const page = await chromium.tabs.newPage()
       await page.exposeFunction('tell', (one: Told) => void told.push(one))
       await page.exposeFunction('stop', () => {
         stopped = true

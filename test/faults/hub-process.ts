@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { Environment } from '@rejoin/hub'
+import { systemEnvironment } from '@rejoin/hub'
 import type { History } from './history.ts'
 import { type ServedHubOptions, serveHub } from './served-hub.ts'
 import { ServerDidNotStart, type ServerProcess, serverProcess } from './server-process.ts'
@@ -54,7 +54,10 @@ async function serveParent({ aheadMs = 0, ...options }: HubProcessOptions): Prom
   process.on('message', (message: ParentMessage) => {
     ahead = message.aheadMs
   })
-  const { port, close } = await serveHub({ ...options, environment: environmentWith(() => Date.now() + ahead) })
+  const { port, close } = await serveHub({
+    ...options,
+    environment: { ...systemEnvironment, now: () => Date.now() + ahead },
+  })
   const tell = (message: ChildMessage) => process.send?.(message)
   tell({ kind: 'listening', port })
   const timer = setInterval(() => tell({ kind: 'memory', rssBytes: process.memoryUsage.rss() }), 1000)
@@ -63,19 +66,6 @@ async function serveParent({ aheadMs = 0, ...options }: HubProcessOptions): Prom
     clearInterval(timer)
     void close().finally(() => process.exit())
   })
-}
-
-function environmentWith(now: () => number): Environment {
-  return {
-    now,
-    random: Math.random,
-    after(delayMs, task) {
-      const timer = setTimeout(task, delayMs).unref()
-      return () => clearTimeout(timer)
-    },
-    endOfTurn: setImmediate,
-    heapUsed: () => 0,
-  }
 }
 
 // This file is both ends: started as a program, it is the hub.

@@ -1,3 +1,4 @@
+import { systemEnvironment } from '@rejoin/hub'
 import { redisLog } from '@rejoin/hub/redis'
 import { createRandom } from '@rejoin/hub/testing'
 import { isAfter, isLost, origin, sequence, snowflake } from '@rejoin/protocol'
@@ -5,7 +6,7 @@ import { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
 import { type FaultProxy, openFaultProxy } from '../faults/fault-proxy.ts'
 import { type RedisServer, type RedisServerOptions, replicated, startRedis } from '../faults/redis-server.ts'
-import { environment, type OpenedLog, openRedisLog, operate } from './redis/opened-log.ts'
+import { type OpenedLog, openRedisLog, operate } from './redis/opened-log.ts'
 
 test('a publish fails at once while Redis is away, and goes through when it is back, without anybody doing anything', async () => {
   const server = await redis(flushing)
@@ -115,7 +116,7 @@ test.each([
     let stoppedAt: number | undefined
     // Without a tail: it knows what it was told when it opened the log.
     const client = new Redis({ port: server.port, lazyConnect: true })
-    const behind = await redisLog(client, options).open({ ...environment, now: () => stoppedAt ?? Date.now() })
+    const behind = await redisLog(client, options).open({ ...systemEnvironment, now: () => stoppedAt ?? Date.now() })
     onTestFinished(() => behind.close())
     const [seen] = (await ahead.publish('a', ...Array.from({ length: 10 }, String))).slice(-1)
     await ahead.reached(seen!)

@@ -19,6 +19,7 @@ export interface Environment {
 
 export type Cancel = () => void
 
+/** The machine's own, which a hub uses unasked. For whoever opens a log without a hub. */
 export const systemEnvironment: Environment = {
   now: Date.now,
   random: Math.random,

@@ -1,4 +1,4 @@
-export type { Cancel, Environment } from './environment.ts'
+export { type Cancel, type Environment, systemEnvironment } from './environment.ts'
 export type { LimitOptions } from './hub/admission.ts'
 export type { ChannelListOptions, ChannelWindow } from './hub/channel-window.ts'
 export type { StreamFrame } from './hub/frame-reader.ts'

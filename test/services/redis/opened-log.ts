@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Environment, Log, LogEvent, NewEvent, TailBatch } from '@rejoin/hub'
+import { type Log, type LogEvent, type NewEvent, systemEnvironment, type TailBatch } from '@rejoin/hub'
 import { type RedisClient, type RedisLogOptions, redisLog } from '@rejoin/hub/redis'
 import { isAfter, judgeCursor, type Position, renderId } from '@rejoin/protocol'
 import { Redis } from 'ioredis'
@@ -12,7 +12,7 @@ export function openRedisLog(port: number, options: RedisLogOptions = {}): Promi
 
 /** The same, with a client of any kind. */
 export async function openLogOf(client: RedisClient, options: RedisLogOptions = {}): Promise<OpenedLog> {
-  const log = await redisLog(client, { onWarning: () => undefined, ...options }).open(environment)
+  const log = await redisLog(client, { onWarning: () => undefined, ...options }).open(systemEnvironment)
   onTestFinished(() => log.close())
   const batches: TailBatch[] = []
   const start = await log.head()
@@ -55,17 +55,6 @@ export async function openLogOf(client: RedisClient, options: RedisLogOptions = 
       return { data: page.events.map(({ data }) => data), gap: page.gap }
     },
   }
-}
-
-export const environment: Environment = {
-  now: Date.now,
-  random: Math.random,
-  after(delayMs, task) {
-    const timer = setTimeout(task, delayMs).unref()
-    return () => clearTimeout(timer)
-  },
-  endOfTurn: setImmediate,
-  heapUsed: () => 0,
 }
 
 export interface OpenedLog {

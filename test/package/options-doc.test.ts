@@ -48,7 +48,7 @@ describe('every option has its line in docs/reference/hub.md, and no other has',
   })
 
   test('of redisLog', () => {
-    expect(documented('## `redisLog')).toEqual(declared([hub('log/redis/log.ts'), 'RedisLogOptions']))
+    expect(documented('## `redisLog')).toEqual(declared([hub('log/redis/options.ts'), 'RedisLogOptions']))
   })
 })
 

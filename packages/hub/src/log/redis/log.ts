@@ -1,15 +1,9 @@
-import { createHash } from 'node:crypto'
 import {
   createEpoch,
   createIdFormats,
   type History,
-  type IdCodec,
   type IdFormats,
-  isAfter,
-  isPattern,
-  latest,
   type Position,
-  prefixOf,
   RejoinError,
   ulid,
 } from '@rejoin/protocol'
@@ -30,93 +24,30 @@ import type {
   Window,
   WindowOptions,
 } from '../contract.ts'
-import { channelEnded } from '../ended.ts'
-import type { IdempotencyOptions, Once } from '../idempotency.ts'
 import { idsOf } from '../ids-of.ts'
-import { tooMuch } from '../retained.ts'
-import { type ChannelWindows, createWindows, sumWindows, type Windows, windowOf } from '../window.ts'
+import { createWindows, type Windows, windowOf } from '../window.ts'
 import { type Answers, createAppends } from './appends.ts'
 import { parseBranches } from './branches.ts'
 import { noAofWarning, type ServerFacts } from './checks.ts'
 import { connectorOf, type RedisClient } from './client.ts'
-import { bodyOf, isPlace, parseEvents, parsePlace, placeText } from './entry.ts'
+import { durabilityOf } from './durability.ts'
+import { bodyOf, parsePlace, placeText } from './entry.ts'
 import { createGreeting } from './greeting.ts'
 import { createLastOnes } from './last-ones.ts'
 import { closedError, createLink, type Link, type Reply } from './link.ts'
+import type { RedisLogOptions } from './options.ts'
+import { appendedAs, digestOf } from './outcome.ts'
 import { readPage } from './read.ts'
-import { type Ask, type KnownChannel, registryOf, registryPage, windowsOf } from './registry.ts'
+import { type Ask, registryPage } from './registry.ts'
+import { retainedOf } from './retained.ts'
 import type { ScriptSettings } from './script/script.ts'
 import { createKnownState, type KnownState } from './state.ts'
 import { startSweep } from './sweep.ts'
 import { followFeed } from './tail.ts'
+import { windowIn, windowsOfNames } from './windows.ts'
 
 export type { IoRedisClient, NodeRedisClient, RedisClient } from './client.ts'
-
-export interface RedisLogOptions {
-  /**
-   * Under which name the log is kept. Hubs with the same one share a log. All keys start with it, in braces, so that they
-   * lie in one slot of a Redis Cluster.
-   * @defaultValue 'rejoin'
-   */
-  prefix?: string
-  /**
-   * What each channel keeps. The same for all hubs of a log: each applies its own.
-   * @defaultValue 1,000 events, 1 hour, 16 MiB
-   */
-  window?: WindowOptions
-  /**
-   * Other windows for some channels, by their names or by patterns: `{ 'prices/*': { maxEvents: 10 } }`. The narrowest counts,
-   * and what it leaves out is as in `window`. Like that, the same for all hubs.
-   * @defaultValue none
-   */
-  windows?: ChannelWindows
-  /** What is kept of all channels together, for hubs that were away and for readers of patterns. */
-  feed?: FeedOptions
-  /**
-   * How ids are written. Fixed when the log is made: it is refused to open with another.
-   * @defaultValue ulid()
-   */
-  codec?: IdCodec
-  /**
-   * How long an empty channel is remembered, in milliseconds. Forgetting one costs an announced gap to readers of unknown
-   * channels whose cursor is older than that, and frees about 250 bytes of Redis.
-   * @defaultValue 2592000000 (30 days)
-   */
-  forgetAfterMs?: number
-  /** For how long and how many publishes a repeated `Idempotency-Key` is recognised, over all hubs. */
-  idempotency?: IdempotencyOptions
-  /**
-   * How long Redis may take to answer, in milliseconds. After that a publish fails with `log-unavailable`, and the
-   * connection is given up.
-   * @defaultValue 5000
-   */
-  answerWithinMs?: number
-  /**
-   * Whose time events are dated with. `redis`: one clock for all hubs. `hub`: that of the hub which appends, for tests with
-   * a clock of their own.
-   * @defaultValue 'redis'
-   */
-  clock?: 'redis' | 'hub'
-  /**
-   * Called with what is worth a look, such as a Redis that keeps nothing over a restart.
-   * @defaultValue process.emitWarning
-   */
-  onWarning?: (message: string) => void
-}
-
-export interface FeedOptions {
-  /**
-   * Age in milliseconds at which an entry is let go. A hub that was away for longer sends its readers back to their
-   * windows; a pattern that is read from further back costs a look at each of its channels.
-   * @defaultValue 300000
-   */
-  maxAgeMs?: number
-  /**
-   * Bytes of entries kept, whatever their age. Redis needs about as much memory.
-   * @defaultValue 268435456
-   */
-  maxBytes?: number
-}
+export type { FeedOptions, RedisLogOptions } from './options.ts'
 
 /**
  * A log in Redis, 7.0 or later, shared by any number of hubs: each gives the same ids and the same promise.
@@ -242,12 +173,9 @@ class RedisLog implements Log {
   }
 
   #appendedAs(outcome: string, callAt: number, count: number): Appended {
-    const [what = '', first = what, at = callAt] = isPlace(outcome) ? [outcome] : outcome.split(' ')
-    const repeated = what === 'repeated'
-    if (!repeated && !isPlace(what)) throw refusal(what, outcome.slice(what.length + 1))
-    const places = placesFrom(parsePlace(first), Number(at), count, this.formats.range.maxSeq)
-    this.#state.see((places.at(-1) as Place).position)
-    return { places, repeated }
+    const appended = appendedAs(outcome, callAt, count, this.formats.range.maxSeq)
+    this.#state.see((appended.places.at(-1) as Place).position)
+    return appended
   }
 
   async #send(number: string, args: readonly string[]): Promise<Answers> {
@@ -286,32 +214,12 @@ class RedisLog implements Log {
 
   async windows(names: readonly string[]): Promise<readonly Window[]> {
     this.#assertOpen()
-    const channels = names.filter((name) => !isPattern(name))
-    const known = await windowsOf(this.#ask, channels)
-    const windows = new Map(known.channels.map((channel) => [channel.channel, this.#windowOf(channel)]))
-    for (const name of names.filter(isPattern)) {
-      const below = await registryOf(this.#ask, prefixOf(name))
-      const unknown = {
-        channel: name,
-        events: 0,
-        bytes: 0,
-        trimmedThrough: latest(below.forgottenThrough, this.#state.base),
-      }
-      windows.set(name, sumWindows(unknown, below.channels))
-    }
-    return names.map((name) => windows.get(name) as Window)
-  }
-
-  #windowOf({ newestPlace: _newest, voidThrough: _void, ...window }: KnownChannel): Window {
-    return { ...window, trimmedThrough: latest(window.trimmedThrough, this.#state.base) }
+    return windowsOfNames(this.#ask, names, this.#state)
   }
 
   async retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined> {
     this.#assertOpen()
-    const asked = names.map((name) => (isPattern(name) ? `*${prefixOf(name)}` : name))
-    const [found, flat] = await this.#link.step('retained', this.#seen, ...asked)
-    if (found === 'many') return undefined
-    return parseEvents(flat as string[]).sort((a, b) => (isAfter(a.position, b.position) ? 1 : -1))
+    return retainedOf((...args) => this.#link.step(...args), this.#seen, names)
   }
 
   async tail(after: Position, onBatch: (batch: TailBatch) => void): Promise<Tail> {
@@ -335,7 +243,7 @@ class RedisLog implements Log {
   async channels({ prefix, after, limit }: ChannelPage): Promise<readonly Window[]> {
     this.#assertOpen()
     const { channels } = await registryPage(this.#ask, prefix, after, Math.max(1, Math.min(limit, mostListed)))
-    return channels.map((channel) => this.#windowOf(channel))
+    return channels.map((channel) => windowIn(channel, this.#state))
   }
 
   windowOf(name: string): Required<WindowOptions> {
@@ -402,61 +310,6 @@ const mostWaiting = 10_000
 const tokensKept = 256
 // Redis answers nobody else meanwhile: some 20 ms.
 const mostListed = 5000
-
-/** All entries of an append share their time, so one place tells the others. */
-function placesFrom(first: Position, at: number, count: number, maxSeq: number): Place[] {
-  const places: Place[] = []
-  for (let { ms, seq } = first; places.length < count; ) {
-    places.push({ position: { ms, seq }, at })
-    if (seq < maxSeq) {
-      seq += 1
-    } else {
-      ms += 1
-      seq = 0
-    }
-  }
-  return places
-}
-
-function refusal(outcome: string, channel: string): RejoinError {
-  switch (outcome) {
-    case 'ended':
-      return channelEnded(channel)
-    case 'full':
-      return tooMuch(channel)
-    case 'key-reused':
-      return new RejoinError('This Idempotency-Key was used for another publish. Use a new key for a new event.', {
-        code: 'key-reused',
-      })
-    default:
-      return new RejoinError('The log has used all places of its counter. Start a new log.', { code: 'too-large' })
-  }
-}
-
-/**
- * How safe an answered publish is. Where the server does not say how it flushes, the weaker is assumed. With `everysec` that
- * is its memory: while a flush is under way, for up to two seconds, Redis holds back what it writes and answers all the same.
- */
-async function durabilityOf(link: Link): Promise<'memory' | 'os' | 'disk'> {
-  const config = async (name: string) => {
-    const reply = await link.send('CONFIG', 'GET', name).catch(() => undefined)
-    return Array.isArray(reply) ? String(reply[1]) : undefined
-  }
-  if ((await config('appendonly')) !== 'yes') return 'memory'
-  switch (await config('appendfsync')) {
-    case 'always':
-      return 'disk'
-    case 'no':
-      return 'os'
-    default:
-      return 'memory'
-  }
-}
-
-function digestOf({ scope, key }: Once): string {
-  // A line break is in no header and no subject, so no two pairs meet.
-  return createHash('sha256').update(`${scope}\n${key}`).digest('base64url').slice(0, 22)
-}
 
 function refuse(message: string): never {
   throw new RejoinError(message, { code: 'invalid-option' })

@@ -1,0 +1,70 @@
+import type { IdCodec } from '@rejoin/protocol'
+import type { WindowOptions } from '../contract.ts'
+import type { IdempotencyOptions } from '../idempotency.ts'
+import type { ChannelWindows } from '../window.ts'
+
+export interface RedisLogOptions {
+  /**
+   * Under which name the log is kept. Hubs with the same one share a log. All keys start with it, in braces, so that they
+   * lie in one slot of a Redis Cluster.
+   * @defaultValue 'rejoin'
+   */
+  prefix?: string
+  /**
+   * What each channel keeps. The same for all hubs of a log: each applies its own.
+   * @defaultValue 1,000 events, 1 hour, 16 MiB
+   */
+  window?: WindowOptions
+  /**
+   * Other windows for some channels, by their names or by patterns: `{ 'prices/*': { maxEvents: 10 } }`. The narrowest counts,
+   * and what it leaves out is as in `window`. Like that, the same for all hubs.
+   * @defaultValue none
+   */
+  windows?: ChannelWindows
+  /** What is kept of all channels together, for hubs that were away and for readers of patterns. */
+  feed?: FeedOptions
+  /**
+   * How ids are written. Fixed when the log is made: it is refused to open with another.
+   * @defaultValue ulid()
+   */
+  codec?: IdCodec
+  /**
+   * How long an empty channel is remembered, in milliseconds. Forgetting one costs an announced gap to readers of unknown
+   * channels whose cursor is older than that, and frees about 250 bytes of Redis.
+   * @defaultValue 2592000000 (30 days)
+   */
+  forgetAfterMs?: number
+  /** For how long and how many publishes a repeated `Idempotency-Key` is recognised, over all hubs. */
+  idempotency?: IdempotencyOptions
+  /**
+   * How long Redis may take to answer, in milliseconds. After that a publish fails with `log-unavailable`, and the
+   * connection is given up.
+   * @defaultValue 5000
+   */
+  answerWithinMs?: number
+  /**
+   * Whose time events are dated with. `redis`: one clock for all hubs. `hub`: that of the hub which appends, for tests with
+   * a clock of their own.
+   * @defaultValue 'redis'
+   */
+  clock?: 'redis' | 'hub'
+  /**
+   * Called with what is worth a look, such as a Redis that keeps nothing over a restart.
+   * @defaultValue process.emitWarning
+   */
+  onWarning?: (message: string) => void
+}
+
+export interface FeedOptions {
+  /**
+   * Age in milliseconds at which an entry is let go. A hub that was away for longer sends its readers back to their
+   * windows; a pattern that is read from further back costs a look at each of its channels.
+   * @defaultValue 300000
+   */
+  maxAgeMs?: number
+  /**
+   * Bytes of entries kept, whatever their age. Redis needs about as much memory.
+   * @defaultValue 268435456
+   */
+  maxBytes?: number
+}

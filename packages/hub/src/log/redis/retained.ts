@@ -1,0 +1,16 @@
+import { isAfter, isPattern, prefixOf } from '@rejoin/protocol'
+import type { LogEvent } from '../contract.ts'
+import { parseEvents } from './entry.ts'
+import type { Link } from './link.ts'
+
+/** The newest value of each key of these channels, oldest first; undefined when they are too many to be read at once. */
+export async function retainedOf(
+  step: Link['step'],
+  seen: string,
+  names: readonly string[],
+): Promise<readonly LogEvent[] | undefined> {
+  const asked = names.map((name) => (isPattern(name) ? `*${prefixOf(name)}` : name))
+  const [found, flat] = await step('retained', seen, ...asked)
+  if (found === 'many') return undefined
+  return parseEvents(flat as string[]).sort((a, b) => (isAfter(a.position, b.position) ? 1 : -1))
+}

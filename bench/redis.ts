@@ -28,7 +28,7 @@ import type { FollowerCommands } from './load/redis-follower.ts'
 import { numbersFrom } from './options.ts'
 import { cores } from './processes/cores.ts'
 import { startRemote } from './processes/remote.ts'
-import { cpuMs } from './processes/usage.ts'
+import { coreMs, cpuMs } from './processes/usage.ts'
 import { report } from './report.ts'
 
 const { publishers, seconds, rate, missed } = numbersFrom({
@@ -118,7 +118,14 @@ report({
     { what: 'longest turn meanwhile', value: caughtUp.longestTurnMs, unit: 'ms', atMost: 250 },
   ],
   details: [
-    ...rates.map((measured) => ({ ...measured, 'second hub': '', 'p50 ms': '', 'p99 ms': '', 'away s': '' })),
+    ...rates.map((measured) => ({
+      ...measured,
+      'second hub': '',
+      'p50 ms': '',
+      'p99 ms': '',
+      'others busy': '',
+      'away s': '',
+    })),
     ...Object.entries({ 'with a second hub': paced, 'and a rewrite': rewriting }).map(([client, watched]) => ({
       client,
       'events/s': watched.perSecond,
@@ -127,6 +134,7 @@ report({
       'second hub': watched.ofSecond,
       'p50 ms': watched.p50Ms,
       'p99 ms': watched.p99Ms,
+      'others busy': watched.othersBusy,
       'away s': client === 'with a second hub' ? awayMs / 1000 : '',
     })),
   ],
@@ -158,14 +166,16 @@ async function publishFor(to: PublishingHub, ms: number): Promise<{ events: numb
 async function publishWatched(): Promise<Watched> {
   const pids = { redis: redis.pid as number, hub: process.pid, second: follower.pid }
   const used = () => Object.values(pids).map((pid) => cpuMs([pid]))
+  const busy = () => coreMs(cores.server) + coreMs(cores.load) - cpuMs(Object.values(pids))
   await follower.call('reset', undefined)
-  const before = used()
+  const [before, busyBefore, started] = [used(), busy(), performance.now()]
   const { events, perSecond } = await publishAt(hub, rate, 1000 * seconds)
   // The last ones are on their way.
   await new Promise((resolve) => setTimeout(resolve, 500))
   const [ofRedis = 0, ofHub = 0, ofSecond = 0] = used().map((ms, index) => ((ms - before[index]!) * 1000) / events)
+  const othersBusy = (busy() - busyBefore) / (performance.now() - started) / 2
   const { p50Ms, p99Ms } = await follower.call('delays', undefined)
-  return { perSecond, p50Ms, p99Ms, ofRedis, ofHub, ofSecond }
+  return { perSecond, p50Ms, p99Ms, ofRedis, ofHub, ofSecond, othersBusy }
 }
 
 interface Watched {
@@ -177,6 +187,8 @@ interface Watched {
   /** With that of the load, which is in the same process. */
   readonly ofHub: number
   readonly ofSecond: number
+  /** What all other processes took of both cores, that of a rewrite among them. */
+  readonly othersBusy: number
 }
 
 /**

@@ -1,5 +1,6 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { createFlow, type Flow, type FlowToxics } from './fault-proxy/flow.ts'
+import { resetSocket } from './fault-proxy/reset.ts'
 
 /**
  * A TCP proxy that breaks things on purpose. It understands nothing of what passes through it: it delays, slows down,
@@ -33,7 +34,7 @@ export async function openFaultProxy({ target, random, toxics = {} }: FaultProxy
   function refuse(client: Socket, how: Refusal): void {
     client.on('error', () => client.destroy())
     if (how === 'reset') {
-      client.resetAndDestroy()
+      resetSocket(client)
       return
     }
     refused.add(client)
@@ -65,7 +66,7 @@ export async function openFaultProxy({ target, random, toxics = {} }: FaultProxy
     },
     accept() {
       refusing = undefined
-      for (const client of refused) client.resetAndDestroy()
+      for (const client of refused) resetSocket(client)
     },
     cutAll(how) {
       for (const link of links) link.cut(how)
@@ -175,12 +176,12 @@ function createLink(client: Socket, { number, target, random, toxics, onCut }: L
   client.on('close', () => {
     // The server of a half-open connection hears nothing before its client gives up, and then it is over.
     flows.down.stop()
-    if (client.errored || wasCut === 'half-open') server.resetAndDestroy()
+    if (client.errored || wasCut === 'half-open') resetSocket(server)
     else server.destroy()
   })
   server.on('close', () => {
     if (wasCut === 'half-open') return
-    if (server.errored) client.resetAndDestroy()
+    if (server.errored) resetSocket(client)
     else if (flows.down.isIdle()) client.destroy()
   })
   const over = (socket: Socket) => new Promise<void>((resolve) => void socket.once('close', () => resolve()))
@@ -188,8 +189,8 @@ function createLink(client: Socket, { number, target, random, toxics, onCut }: L
 
   function reset(): void {
     stop()
-    client.resetAndDestroy()
-    server.resetAndDestroy()
+    resetSocket(client)
+    resetSocket(server)
   }
 
   function stop(): void {

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import type { SharedBytes, Sink } from '../hub/sink.ts'
 import { http2StreamOf } from './http2-stream.ts'
+import { resetSocket } from './reset.ts'
 
 /**
  * Writes a session's bytes to a Node response.
@@ -52,7 +53,7 @@ class ResponseSink implements DrainableSink {
     // A reset, because a FIN would queue behind what the peer does not read; of the stream alone where others share the
     // connection.
     if (stream) stream.close(http2Cancel)
-    else if (this.#response.socket) this.#response.socket.resetAndDestroy()
+    else if (this.#response.socket) resetSocket(this.#response.socket)
     else this.#response.destroy()
   }
 

@@ -16,13 +16,16 @@ export async function openScriptedServer(script: readonly ScriptedAnswer[]): Pro
     requests.push(request)
     response.writeHead(status, status === 200 ? { 'Content-Type': 'text/event-stream' } : {})
     response.flushHeaders()
-    const left = () => {
+    // The time is taken first: nobody starts to wait before the end is sent, and on a busy machine it is noticed late.
+    cutOff = () => {
       request.leftAt = performance.now()
+      // Without the last chunk: whoever reads sees that the answer is not whole.
+      response.socket?.end()
     }
-    // Without the last chunk: whoever reads sees that the answer is not whole.
-    cutOff = () => response.socket?.end(left)
-    if (after === 'end') response.end(text, left)
-    else if (after === 'cut') cutOff()
+    if (after === 'end') {
+      request.leftAt = performance.now()
+      response.end(text)
+    } else if (after === 'cut') cutOff()
     else response.write(text)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -52,7 +55,7 @@ export interface ScriptedRequest {
   /** In the time of `performance.now()`. */
   readonly at: number
   readonly cursor: string | string[] | null
-  /** When the answer was over, if it is. */
+  /** When its end was sent, if it was. */
   leftAt?: number
 }
 

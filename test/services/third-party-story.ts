@@ -36,6 +36,8 @@ export async function runStory({ open }: ThirdPartyClient, { seed, cuts }: Story
   const reader = await open(`http://127.0.0.1:${proxy.port}/events/numbers?cursor=earliest`)
   const numbers = () => reader.told.filter(({ type }) => type === 'message' || type === 'step').map(({ data }) => data)
   const catchesUp = async () => {
+    // One that is published from now on, so that whoever has it is connected again.
+    await publisher.more(1)
     const goal = publisher.published.at(-1)
     await until(`the client has ${goal}`, () => numbers().includes(goal ?? ''), patienceMs)
   }

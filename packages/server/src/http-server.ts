@@ -4,6 +4,7 @@ import { createServer as createHttpsServer } from 'node:https'
 import type { Server, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Server as TlsServer } from 'node:tls'
+import { readerRoom } from './limits/descriptors.ts'
 import { limitSession } from './limits/http2-session.ts'
 import type { Rejection, RequestLimits } from './limits/options.ts'
 import type { Pem } from './tls/certificate.ts'
@@ -21,6 +22,7 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
   const sockets = new Set<Socket>()
   const sessions = new Set<ServerHttp2Session>()
 
+  const isCrowded = () => maxSockets !== undefined && sockets.size > readerRoom(maxSockets)
   if (maxSockets !== undefined) server.maxConnections = maxSockets
   server.on('drop', () => onReject('sockets'))
   server.on('connection', (socket: Socket) => {
@@ -30,7 +32,7 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
   server.on('session', (session: ServerHttp2Session) => {
     sessions.add(session)
     session.once('close', () => sessions.delete(session))
-    limitSession(session, { headersTimeoutMs, requestTimeoutMs, onReject })
+    limitSession(session, { headersTimeoutMs, requestTimeoutMs, isCrowded, onReject })
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => answerUnreadable(error, socket, onReject))
   // Whoever fails in the middle of a handshake is not a client yet.
@@ -38,6 +40,7 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
 
   return {
     server,
+    isCrowded,
     renew: (pem) => 'setSecureContext' in server && (server as TlsServer).setSecureContext(pem),
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
@@ -63,6 +66,8 @@ export interface HttpServerOptions extends Pick<RequestLimits, 'headersTimeoutMs
 
 export interface HttpServer {
   readonly server: Server
+  /** Whether the connections that are left should not go to readers. */
+  isCrowded(): boolean
   /** New connections get this certificate. Those that are open stay as they are. */
   renew(pem: Pem): void
   /** Resolves when no connection is left. Those that are in use have a while to end. */

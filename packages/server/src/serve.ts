@@ -11,6 +11,7 @@ import { createServer } from './http-server.ts'
 import { connectionRoom } from './limits/descriptors.ts'
 import type { RequestLimits } from './limits/options.ts'
 import { createPublishRate, paced } from './limits/publish-rate.ts'
+import { keepRoom } from './limits/reader-room.ts'
 import { limitRequests } from './limits/request-limits.ts'
 import { listen, resolveHost } from './listen.ts'
 import type { Middleware } from './middleware.ts'
@@ -56,6 +57,7 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   chain.push(observation.middleware)
   if (Object.keys(pages).length > 0) chain.push(pageFiles(pages))
   if (playground) chain.push(playground.handle)
+  chain.push(keepRoom({ isCrowded: () => http.isCrowded(), retryMs: () => hub.retryMs, onReject }))
   const { sinkBudgetBytes = 65_536 } = options
   const addressOf = (request: IncomingMessage) => peerAddress(request, trustProxy)
   const rate = createPublishRate(limits, { addressOf, onReject, now: Date.now })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { createHub } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { connectionRoom } from '../src/limits/descriptors.ts'
+import { connectionRoom, readerRoom } from '../src/limits/descriptors.ts'
 import { watchFigures } from '../src/observe/figures.ts'
 
 test.each([
@@ -19,6 +19,14 @@ test.each([
   const file = join(folder, 'limits')
   writeFileSync(file, `Limit                     Soft Limit           Hard Limit           Units     \n${line}\n`)
   expect(connectionRoom(file)).toBe(room)
+})
+
+test.each([
+  [19_872, 19_616],
+  [896, 784],
+  [50, 43],
+])('of %s connections, readers get %s', (connections, readers) => {
+  expect(readerRoom(connections)).toBe(readers)
 })
 
 test('where the system does not tell, connections are not limited', () => {

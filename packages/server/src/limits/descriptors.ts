@@ -10,8 +10,18 @@ export function connectionRoom(limitsFile = '/proc/self/limits'): number | undef
   return most > 0 ? most - Math.min(reserved, Math.ceil(most / 2)) : undefined
 }
 
+/**
+ * With how many connections open no more readers are let in. A reader stays for hours, and without the rest nobody could
+ * publish to those who are here, nor ask whether the hub is well.
+ */
+export function readerRoom(connections: number): number {
+  return connections - Math.min(reservedForOthers, Math.ceil(connections / 8))
+}
+
 // The program has some thirty open by itself; the rest is for admins and for what is read and written now and then.
 const reserved = 128
+// A publish over a connection of its own takes it for some milliseconds, so this is for many thousand a second.
+const reservedForOthers = 256
 
 function read(file: string): string {
   try {

@@ -6,7 +6,7 @@ import type { Rejection } from './options.ts'
  * is a request whose body does not come.
  */
 export function limitSession(session: ServerHttp2Session, limits: SessionLimits): void {
-  const { headersTimeoutMs, requestTimeoutMs, onReject } = limits
+  const { headersTimeoutMs, requestTimeoutMs, isCrowded, onReject } = limits
   let open = 0
   let idle: NodeJS.Timeout | undefined
 
@@ -21,7 +21,10 @@ export function limitSession(session: ServerHttp2Session, limits: SessionLimits)
     limitBody(stream)
     stream.once('close', () => {
       open -= 1
-      if (open === 0 && !session.destroyed) wait(Math.max(headersTimeoutMs, keepAliveMs))
+      if (open > 0 || session.destroyed) return
+      // Somebody else waits for the room.
+      if (isCrowded()) session.close()
+      else wait(Math.max(headersTimeoutMs, keepAliveMs))
     })
   })
   session.once('close', () => clearTimeout(idle))
@@ -42,6 +45,7 @@ export function limitSession(session: ServerHttp2Session, limits: SessionLimits)
 export interface SessionLimits {
   readonly headersTimeoutMs: number
   readonly requestTimeoutMs: number
+  isCrowded(): boolean
   onReject(kind: Rejection): void
 }
 

@@ -36,4 +36,12 @@ export interface RequestLimits {
 }
 
 /** Why a request was refused before the hub saw it. */
-export type Rejection = 'body' | 'channels' | 'deadline' | 'headers' | 'malformed' | 'publish-rate' | 'sockets'
+export type Rejection =
+  | 'body'
+  | 'channels'
+  | 'connections'
+  | 'deadline'
+  | 'headers'
+  | 'malformed'
+  | 'publish-rate'
+  | 'sockets'

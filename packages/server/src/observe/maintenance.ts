@@ -1,9 +1,6 @@
-import type { ServerResponse } from 'node:http'
-import { encodeClose } from '@rejoin/protocol'
 import { doorOf, readerDoors } from '../doors.ts'
 import type { Middleware } from '../middleware.ts'
-import { refuse } from '../refusal.ts'
-import { requestTarget } from '../request-target.ts'
+import { turnAway } from '../turn-away.ts'
 
 /** A while in which readers are turned away, because an operator said so. Publishing goes on: they miss nothing by it. */
 export interface Maintenance {
@@ -43,21 +40,11 @@ export function createMaintenance(onReject: () => void, random: () => number = M
       const door = isOn && request.method === 'GET' ? doorOf(request) : ''
       if (!readerDoors.has(door)) return false
       onReject()
-      const takesStatus = door === 'poll' || requestTarget(request).query().get('reject') === 'status'
-      if (takesStatus) unavailable(response, retryMs())
-      else sayGoodbye(response, retryMs())
+      turnAway(request, response, {
+        ...{ reason: 'maintenance', retryMs: retryMs() },
+        message: 'This hub is being worked on. Retry-After says when to return.',
+      })
       return true
     },
   }
-}
-
-function unavailable(response: ServerResponse, retryMs: number): void {
-  response.setHeader('Retry-After', String(Math.ceil(retryMs / 1000)))
-  refuse(response, 503, 'overloaded', 'This hub is being worked on. Retry-After says when to return.')
-}
-
-/** For whoever may be a native `EventSource`, which never comes back after any other status than 200 (§4.12). */
-function sayGoodbye(response: ServerResponse, retryMs: number): void {
-  response.writeHead(200, { 'Content-Type': 'text/event-stream; charset=utf-8', 'Cache-Control': 'no-store' })
-  response.end(encodeClose({ reason: 'maintenance' }, { retryMs }))
 }

@@ -15,6 +15,8 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
   const deadlines = {
     headersTimeout: Math.min(headersTimeoutMs, requestTimeoutMs),
     requestTimeout: requestTimeoutMs,
+    // Node's own 5 s, which its server for HTTP/2 does without: whoever had asked once could stay for ever.
+    keepAliveTimeout: Math.min(5000, headersTimeoutMs),
     // Node looks for both only this often, by default every 30 s; a deadline is late by as much.
     connectionsCheckingInterval: Math.min(5000, Math.ceil(headersTimeoutMs / 2)),
   }
@@ -83,6 +85,7 @@ const maxConcurrentStreams = 256
 interface Deadlines {
   headersTimeout: number
   requestTimeout: number
+  keepAliveTimeout: number
   connectionsCheckingInterval: number
 }
 

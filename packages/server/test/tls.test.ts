@@ -117,8 +117,20 @@ describe.skipIf(!hasOpenssl)('a certificate that is renewed (needs openssl)', ()
   })
 })
 
-describe.skipIf(!hasOpenssl)('slow clients over HTTP/2 (needs openssl)', () => {
+describe.skipIf(!hasOpenssl)('slow clients over TLS (needs openssl)', () => {
   const limits = { headersTimeoutMs: 500, requestTimeoutMs: 500 }
+
+  test.each([true, false])(
+    'a connection of HTTP/1 that asks for nothing more is closed, HTTP/2 or not (%s)',
+    async (http2) => {
+      const { url } = await serving({ limits, tls: { ...certificateFiles('localhost'), http2 } })
+      const socket = connectTls({ port: portOf(url), host: '127.0.0.1', rejectUnauthorized: false })
+      onTestFinished(() => void socket.destroy())
+      socket.write('GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n')
+      expect(String(await once(socket, 'data'))).toContain('200 OK')
+      await once(socket, 'end')
+    },
+  )
 
   test('a connection that asks for nothing is closed', async () => {
     const { url } = await secured({ limits })

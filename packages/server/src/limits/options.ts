@@ -23,7 +23,8 @@ export interface RequestLimits {
   maxBodyBytes?: number
   /**
    * Until when the head of a request has to be there, in milliseconds, and over HTTP/2 until when a connection has to ask
-   * for something. Shorter frees the connections of attackers sooner, and cuts off clients on very slow lines.
+   * for something. A connection of HTTP/1 waits as long for its next request, and 5 s at most. Shorter frees the connections
+   * of attackers sooner, and cuts off clients on very slow lines.
    * @defaultValue 10000
    */
   headersTimeoutMs?: number

@@ -1,9 +1,10 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { flagOf, hasFlag, settings } from '../src/config/settings.ts'
 import { runProgram } from '../src/program.ts'
+import { certificateFiles, hasOpenssl } from './certificate.ts'
 import { fakeProcess, run } from './fake-process.ts'
 import { open, send, serving, until } from './http.ts'
 
@@ -150,6 +151,20 @@ test('the second signal ends at once', async () => {
   expect(exits).toEqual([])
   signal('SIGTERM')
   expect(exits).toEqual([1])
+})
+
+test.skipIf(!hasOpenssl)('SIGHUP reads the certificate again, says so, and ends nothing (needs openssl)', async () => {
+  const { cert, key } = certificateFiles('localhost')
+  const tls = ['--tls-cert', cert, '--tls-key', key]
+  const { stdout, exits, emit, signal } = await started(['serve', '--port', '0', '--log', 'memory', ...tls])
+  onTestFinished(() => signal('SIGTERM'))
+  emit('SIGHUP')
+  writeFileSync(key, 'no key')
+  emit('SIGHUP')
+  const lines = stdout.map((line) => JSON.parse(line).event)
+  expect(lines).toEqual(['server_ready', 'tls_reloaded', 'tls_reload_failed'])
+  expect(stdout.join('')).not.toContain('no key')
+  expect(exits).toEqual([])
 })
 
 describe('a mistake that nobody had thought of', () => {

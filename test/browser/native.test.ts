@@ -112,6 +112,23 @@ describe.concurrent('what ends it for good', () => {
     expect(await toldOf(page)).toEqual(['open', 'connecting', 'closed'])
   })
 
+  // So a proxy that is restarted at the wrong moment ends a reader. Our client takes half a type for a cut.
+  test.concurrent('a head that is cut off in its type, but not by a reset', async (context) => {
+    const ends = { fin: 'closed', reset: 'open' } as const
+    for (const how of ['fin', 'reset'] as const) {
+      const { page, proxy } = await openStage(context, chromium.tabs, {}, '/native')
+      // The line by which the page came is not to be used again.
+      proxy.cutAll('reset')
+      const off = proxy.onLink((link) => {
+        off()
+        void link.cutAt(40, how)
+      })
+      await listenTo(page, '/events/numbers')
+      await until(page, (end) => natives.at(-1)!.told.includes(end), ends[how])
+      expect(await toldOf(page)).toEqual(how === 'fin' ? ['closed'] : ['connecting', 'open'])
+    }
+  })
+
   // So a hub behind a wrong CORS header loses its readers at once, and not only while that lasts.
   test.concurrent('an origin that does not allow the page', async (context) => {
     const { page } = await openScripted(context, [stays])

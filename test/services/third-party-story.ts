@@ -24,10 +24,12 @@ export async function runStory({ open }: ThirdPartyClient, { seed, cuts }: Story
   let left = cuts
   proxy.onLink((link) => {
     if (left <= 0) return
-    const how: Cut = random() < 0.5 ? 'reset' : 'fin'
     // One in four in the head of the answer or in `hello`.
     const most = random() < 0.25 ? 800 : 6000
-    void link.cutAt(1 + Math.floor(random() * most), how).then(() => {
+    const place = 1 + Math.floor(random() * most)
+    // An end in order within the head ends every reader in a browser, for good (docs/reference/browsers.md).
+    const how: Cut = random() < 0.5 || place < headBytes ? 'reset' : 'fin'
+    void link.cutAt(place, how).then(() => {
       left -= 1
     })
   })
@@ -86,6 +88,9 @@ export interface Story {
   readonly told: readonly { readonly type: string; readonly data: string }[]
   readonly cuts: number
 }
+
+// More than the first line of an answer and its content type.
+const headBytes = 200
 
 // Each return takes a client the half second that the hub asks for, and a machine may be busy.
 const patienceMs = 120_000

@@ -89,13 +89,13 @@ const reactions: { readonly [Type in Input['type']]: Reaction<Extract<Input, { t
 
 type Reaction<Given extends Input> = (next: Draft, moment: Moment, input: Given) => void
 
-function answered(next: Draft, moment: Moment, { status, isEventStream, retryAfterMs }: Answer): void {
-  if (status === 200 && isEventStream) {
+function answered(next: Draft, moment: Moment, { status, isStream, retryAfterMs }: Answer): void {
+  if (status === 200 && isStream) {
     next.state = 'connected'
     next.openedAt = moment.now
     next.refresh = false
     live(next, moment)
-  } else if (status === 408 || status === 425 || status === 429 || status >= 500) {
+  } else if (status >= 500 || [408, 425, 429].includes(status)) {
     lose(next, moment, retryAfterMs)
     next.doubts = 0
     // Who says when to come back has turned us away on purpose (§4.12).
@@ -440,7 +440,7 @@ interface Ending {
 /** The head of a response. */
 interface Answer {
   readonly status: number
-  readonly isEventStream: boolean
+  readonly isStream: boolean
   readonly retryAfterMs: number
 }
 

@@ -25,7 +25,7 @@ export function createTransport({ address, options, handlers }: TransportParts):
       let busy: Promise<void> | undefined
       let held = 0
 
-      source.onopen = () => sink.tell({ type: 'answered', status: 200, isEventStream: true, retryAfterMs: 0 })
+      source.onopen = () => sink.tell({ type: 'answered', status: 200, isStream: true, retryAfterMs: 0 })
       source.onerror = end
       signal.addEventListener('abort', end)
       for (const type of protocolTypes) source.addEventListener(type, take)

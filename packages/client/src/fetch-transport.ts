@@ -6,14 +6,17 @@ import type { Block, Sink, Transport, TransportParts } from './transport.ts'
 /** Reads a stream through `fetch`, which shows what `EventSource` hides: status, headers, comments. */
 export function createTransport({ address, options, clock }: TransportParts): Transport {
   return async (request, sink, signal) => {
-    const response = await sendRequest(address, request, options, signal)
+    const { status, headers, body } = await sendRequest(address, request, options, signal)
+    const type = headers.get('content-type') ?? ''
+    // Chromium takes what it has of a head for the whole when the line is cut: `200` or less of it, and less of the type.
+    if (status < 201 && 'text/event-strea'.startsWith(type)) return
     sink.tell({
       type: 'answered',
-      status: response.status,
-      isEventStream: /^text\/event-stream\s*(;|$)/i.test(response.headers.get('content-type') ?? ''),
-      retryAfterMs: readRetryAfter(response.headers.get('retry-after'), clock.now()),
+      status,
+      isStream: /^text\/event-stream\s*(;|$)/i.test(type),
+      retryAfterMs: readRetryAfter(headers.get('retry-after'), clock.now()),
     })
-    if (response.body) await readBody(response.body, sink, signal)
+    if (body) await readBody(body, sink, signal)
   }
 }
 

@@ -93,13 +93,13 @@ export function createHandlers(
 }
 
 // Kinds beside the types of events, of which none holds a line break (§4.3).
-export const syncNews = '\nsync'
-export const invalidNews = '\ninvalid'
-export const duplicateNews = '\nduplicate'
+export const syncNews = '\ns'
+export const invalidNews = '\ni'
+export const duplicateNews = '\nd'
 /** An event for a handler for which the stream waits before it goes on. */
-export const offerNews = '\noffer'
+export const offerNews = '\no'
 /** A kind that has its first handler. */
-export const kindNews = '\nkind'
+export const kindNews = '\nk'
 
 type Take = (event: StreamEvent) => Promise<unknown> | undefined
 

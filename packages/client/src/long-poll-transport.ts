@@ -21,10 +21,13 @@ export function createTransport({ address, options, clock }: TransportParts): Tr
       const asked = { ...request, cursor, cursorIn: 'query' as const, refresh: isFirst && request.refresh }
       const response = await sendRequest(url, asked, options, signal, 'application/json')
       const { status, headers } = response
-      const isAnswer = /^application\/json\s*(;|$)/i.test(headers.get('content-type') ?? '')
+      const type = headers.get('content-type') ?? ''
+      // A head that was cut off, as in the transport of streams.
+      if (status < 201 && 'application/jso'.startsWith(type)) return
+      const isAnswer = /^application\/json\s*(;|$)/i.test(type)
       if (isFirst || status !== 200 || !isAnswer) {
         const retryAfterMs = readRetryAfter(headers.get('retry-after'), clock.now())
-        sink.tell({ type: 'answered', status, isEventStream: isAnswer, retryAfterMs })
+        sink.tell({ type: 'answered', status, isStream: isAnswer, retryAfterMs })
       }
       if (signal.aborted) return
       const answer = (await response.json()) as PollAnswer

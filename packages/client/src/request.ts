@@ -22,8 +22,8 @@ export async function sendRequest(
   const url = requestAddress(address, { clientId, attempt, reject: 'status' }, inHeader ? null : cursor)
   const send = (headers: Headers, redirect: RequestRedirect) => {
     headers.set('Accept', accept)
-    headers.delete('Last-Event-ID')
     if (cursor !== null && inHeader) headers.set('Last-Event-ID', cursor)
+    else headers.delete('Last-Event-ID')
     return fetch(url, { headers, redirect, cache: 'no-store', credentials, signal } as RequestInit)
   }
 

@@ -11,26 +11,26 @@ describe('a status', () => {
     [410, 'http-410'],
   ])('%i ends the stream: %s', (status, closeReason) => {
     const { is, tell, timer } = machine()
-    tell({ type: 'answered', status, isEventStream: false, retryAfterMs: 0 })
+    tell({ type: 'answered', status, isStream: false, retryAfterMs: 0 })
     expect(is()).toMatchObject({ state: 'closed', closeReason })
     expect(timer()).toBe(Infinity)
   })
 
   test('200 with another content type ends the stream', () => {
     const { is, tell } = machine()
-    tell({ type: 'answered', status: 200, isEventStream: false, retryAfterMs: 0 })
+    tell({ type: 'answered', status: 200, isStream: false, retryAfterMs: 0 })
     expect(is()).toMatchObject({ state: 'closed', closeReason: 'wrong-content-type' })
   })
 
   test.each([408, 425, 429, 500, 502, 503, 504])('%i is retried', (status) => {
     const { is, tell } = machine()
-    tell({ type: 'answered', status, isEventStream: false, retryAfterMs: 0 })
+    tell({ type: 'answered', status, isStream: false, retryAfterMs: 0 })
     expect(is()).toMatchObject({ state: 'backoff', attempt: 1 })
   })
 
   test('with Retry-After is retried then and not before, even when the network comes back', () => {
     const { is, tell, at, input } = machine()
-    tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 20_000 })
+    tell({ type: 'answered', status: 503, isStream: false, retryAfterMs: 20_000 })
     expect(is().nextRetryAt).toBe(20_100)
     at(19_999)
     input({ type: 'wake' })
@@ -42,7 +42,7 @@ describe('a status', () => {
 
   test('with a Retry-After of a day is asked again on waking, once the longest wait is over', () => {
     const { is, tell, setClock, input } = machine()
-    tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 86_400_000 })
+    tell({ type: 'answered', status: 503, isStream: false, retryAfterMs: 86_400_000 })
     setClock(30_000)
     input({ type: 'wake' })
     expect(is().state).toBe('connecting')
@@ -50,7 +50,7 @@ describe('a status', () => {
 
   test('with Retry-After shows as overload while it is waited for', () => {
     const { is, at, tell } = machine()
-    tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 2000 })
+    tell({ type: 'answered', status: 503, isStream: false, retryAfterMs: 2000 })
     expect(is().closeReason).toBe('overloaded')
     at(is().nextRetryAt!)
     expect(is().closeReason).toBeNull()
@@ -58,7 +58,7 @@ describe('a status', () => {
 
   test('asks for Retry-After once: the next failure waits as any other', () => {
     const { is, tell, at } = machine()
-    tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 20_000 })
+    tell({ type: 'answered', status: 503, isStream: false, retryAfterMs: 20_000 })
     at(20_100)
     tell({ type: 'ended' })
     expect(is().nextRetryAt).toBe(20_100 + 500 + 500)
@@ -66,7 +66,7 @@ describe('a status', () => {
 })
 
 describe('401', () => {
-  const refusal = { type: 'answered', status: 401, isEventStream: false, retryAfterMs: 0 } as const
+  const refusal = { type: 'answered', status: 401, isStream: false, retryAfterMs: 0 } as const
 
   test('is answered with other credentials, once', () => {
     const { is, tell, opens } = machine({ canRefresh: true })

@@ -39,7 +39,7 @@ describe('a connection that was given up', () => {
     const before = is()
     const done = effects.length
     const late: Report[] = [
-      { type: 'answered', status: 401, isEventStream: false, retryAfterMs: 0 },
+      { type: 'answered', status: 401, isStream: false, retryAfterMs: 0 },
       { type: 'bytes' },
       { type: 'event', id: 'late' },
       { type: 'hello', id: 'late', hello: { requested: null, heartbeatMs: 1 } },
@@ -95,7 +95,7 @@ describe('a page that is hidden', () => {
 
   test('comes back when the server has said, also when it is seen before that', () => {
     const { is, input, tell, at } = machine()
-    tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 20_000 })
+    tell({ type: 'answered', status: 503, isStream: false, retryAfterMs: 20_000 })
     input({ type: 'hide' })
     at(5000)
     input({ type: 'wake' })

@@ -42,7 +42,7 @@ describe('a server that is no hub, and quiet,', () => {
       elapse(1000)
     }
     expect(is().rung).toBe(1)
-    tell({ type: 'answered', status: 404, isEventStream: false, retryAfterMs: 0 })
+    tell({ type: 'answered', status: 404, isStream: false, retryAfterMs: 0 })
     elapse(60_000)
     expect(is()).toMatchObject({ rung: 0, state: 'connecting' })
     connected()

@@ -27,7 +27,7 @@ describe('a transport', () => {
 
   test.each<[string, (driven: ReturnType<typeof machine>) => void]>([
     ['cannot be reached', ({ tell }) => tell({ type: 'ended' })],
-    ['is unwell', ({ tell }) => tell({ type: 'answered', status: 502, isEventStream: false, retryAfterMs: 0 })],
+    ['is unwell', ({ tell }) => tell({ type: 'answered', status: 502, isStream: false, retryAfterMs: 0 })],
     [
       'keeps a stream for a while',
       ({ connected, greet, elapse, tell }) => {
@@ -57,7 +57,7 @@ describe('a transport', () => {
     const { at, is, tell, connected } = machine({ rungs: 2 })
     const ends: (() => void)[] = [
       () => tell({ type: 'ended' }),
-      () => tell({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 0 }),
+      () => tell({ type: 'answered', status: 503, isStream: false, retryAfterMs: 0 }),
       () => {
         connected()
         tell({ type: 'ended', reason: 'overloaded' })
@@ -83,7 +83,7 @@ describe('a transport', () => {
 
   test('that the server does not have ends nothing: the first is used again', () => {
     const { at, is, tell } = degraded()
-    tell({ type: 'answered', status: 404, isEventStream: false, retryAfterMs: 0 })
+    tell({ type: 'answered', status: 404, isStream: false, retryAfterMs: 0 })
     expect(is().state).toBe('backoff')
     at(is().nextRetryAt!)
     expect(is().rung).toBe(0)

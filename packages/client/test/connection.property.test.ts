@@ -7,7 +7,7 @@ const report: fc.Arbitrary<Report> = fc.oneof(
   fc.record({
     type: fc.constant('answered' as const),
     status: fc.constantFrom(200, 200, 200, 204, 401, 404, 429, 503),
-    isEventStream: fc.constantFrom(true, true, false),
+    isStream: fc.constantFrom(true, true, false),
     retryAfterMs: fc.constantFrom(0, 60_000),
   }),
   fc.record({

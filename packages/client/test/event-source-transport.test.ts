@@ -60,10 +60,7 @@ describe('the browser’s own EventSource', () => {
     const { run, source } = open(null)
     source.onopen?.()
     source.send('hello', '{}', '1')
-    expect(run.reports).toEqual([
-      { type: 'answered', status: 200, isEventStream: true, retryAfterMs: 0 },
-      { type: 'bytes' },
-    ])
+    expect(run.reports).toEqual([{ type: 'answered', status: 200, isStream: true, retryAfterMs: 0 }, { type: 'bytes' }])
   })
 
   test('brings the protocol’s events, and those of types with a handler, also of one added later', () => {

@@ -129,7 +129,7 @@ describe('a run of polls', () => {
     second.answer(503, { 'retry-after': '7' })
     second.end()
     await run.ended
-    expect(run.reports.at(-1)).toEqual({ type: 'answered', status: 503, isEventStream: false, retryAfterMs: 7000 })
+    expect(run.reports.at(-1)).toEqual({ type: 'answered', status: 503, isStream: false, retryAfterMs: 7000 })
   })
 
   test('reports an answer that is none', async () => {
@@ -139,7 +139,17 @@ describe('a run of polls', () => {
     visit.answer(200, { 'content-type': 'text/html' })
     visit.end()
     await run.ended
-    expect(run.reports).toEqual([{ type: 'answered', status: 200, isEventStream: false, retryAfterMs: 0 }])
+    expect(run.reports).toEqual([{ type: 'answered', status: 200, isStream: false, retryAfterMs: 0 }])
+  })
+
+  test('ends, to be opened again, at an answer that was cut off in its type', async () => {
+    const server = await script()
+    const run = runTransport(transportTo(server.url))
+    const visit = await server.visit()
+    visit.answer(200, { 'content-type': 'application/js' })
+    visit.end()
+    await run.ended
+    expect(run.reports).toEqual([])
   })
 
   test('ends when an answer says nothing sooner than it was asked to', async () => {

@@ -44,7 +44,7 @@ export function machine({ cursor = null as string | null, maxRetries = Infinity,
     input,
     /** Reports something about the current connection. */
     tell,
-    connected: () => tell({ type: 'answered', status: 200, isEventStream: true, retryAfterMs: 0 }),
+    connected: () => tell({ type: 'answered', status: 200, isStream: true, retryAfterMs: 0 }),
     greet: ({
       id = null,
       ...fields

@@ -17,7 +17,7 @@ export function runTransport(transport: Transport, options: RunOptions = {}): Ru
       reports.push(report)
       // As the machine does when there is no stream to read.
       if (report.type === 'unusable') controller.abort()
-      if (report.type === 'answered' && !(report.status === 200 && report.isEventStream)) controller.abort()
+      if (report.type === 'answered' && !(report.status === 200 && report.isStream)) controller.abort()
       look()
     },
     receive(block: Block) {

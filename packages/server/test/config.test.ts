@@ -229,6 +229,7 @@ describe('secrets', () => {
       complaint({ file: configFile({ admin: secret, access: [{ secret }] }) }),
       complaint({ file: configFile({ access: secret }) }),
       complaint({ file: configFile({ access: { keys: [secret, { name: 'a', sha256: [secret] }] } }) }),
+      complaint({ file: configFile({ access: { keys: [{ name: 'a', sha256: secret }] } }) }),
       complaint({ env: { REJOIN_ACCESS_KEYS: secret } }),
     ])
     expect(complaints.join('\n')).not.toContain(secret)
@@ -259,6 +260,7 @@ describe('secrets', () => {
 
         "access.keys.0" in rejoin.config.json is "not shown, because it may hold a key". Give an object.
         "access.keys.1.sha256" in rejoin.config.json is "not shown, because it may hold a key". Give a text.
+      "access.keys.0.sha256" in rejoin.config.json is "not shown, because it may hold a key". Give its SHA-256 of 64 hex digits: printf %s "$KEY" | sha256sum.
       REJOIN_ACCESS_KEYS is "not shown, because it may hold a key". Give a list of keys, such as [{"name": "shop", "sha256": "…", "publish": ["orders/*"]}]."
     `)
   })

@@ -4,8 +4,11 @@ import { type ApiKeyRule, type JwtRule, jwtAlgorithms } from '../access/rules.ts
 const texts = v.array(v.string())
 const rights = { subscribe: v.optional(texts), publish: v.optional(texts) }
 
+// Here already, because whatever passes is printed by `rejoin config`, and a key must not be.
+const sha256 = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/i))
+
 /** The shape of access rules. What stands in them is judged where they are used, which alone knows weak keys. */
-export const apiKeys = v.array(v.strictObject({ name: v.string(), sha256: v.string(), ...rights }))
+export const apiKeys = v.array(v.strictObject({ name: v.string(), sha256, ...rights }))
 
 export const jwtRules = v.array(
   v.strictObject({

@@ -59,6 +59,7 @@ const words: Readonly<Record<string, string>> = {
   integer: 'a whole number',
   Array: 'a list',
   Object: 'an object',
+  '/^[0-9a-f]{64}$/i': 'its SHA-256 of 64 hex digits: printf %s "$KEY" | sha256sum',
 }
 
 /** Without what its setting keeps to itself. */

@@ -42,7 +42,6 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
 
   return {
     server,
-    isCrowded,
     renew: (pem) => 'setSecureContext' in server && (server as TlsServer).setSecureContext(pem),
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
@@ -68,8 +67,6 @@ export interface HttpServerOptions extends Pick<RequestLimits, 'headersTimeoutMs
 
 export interface HttpServer {
   readonly server: Server
-  /** Whether the connections that are left should not go to readers. */
-  isCrowded(): boolean
   /** New connections get this certificate. Those that are open stay as they are. */
   renew(pem: Pem): void
   /** Resolves when no connection is left. Those that are in use have a while to end. */

@@ -8,7 +8,7 @@ import type { AccessRules } from './access/rules.ts'
 import type { Announcer } from './announce/announcer.ts'
 import { inTurn } from './chain.ts'
 import { createServer } from './http-server.ts'
-import { connectionRoom } from './limits/descriptors.ts'
+import { connectionRoom, readerRoom } from './limits/descriptors.ts'
 import type { RequestLimits } from './limits/options.ts'
 import { createPublishRate, paced } from './limits/publish-rate.ts'
 import { keepRoom } from './limits/reader-room.ts'
@@ -57,7 +57,8 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   chain.push(observation.middleware)
   if (Object.keys(pages).length > 0) chain.push(pageFiles(pages))
   if (playground) chain.push(playground.handle)
-  chain.push(keepRoom({ isCrowded: () => http.isCrowded(), retryMs: () => hub.retryMs, onReject }))
+  const maxSockets = connectionRoom()
+  if (maxSockets) chain.push(keepRoom({ room: readerRoom(maxSockets), retryMs: () => hub.retryMs, onReject }))
   const { sinkBudgetBytes = 65_536 } = options
   const addressOf = (request: IncomingMessage) => peerAddress(request, trustProxy)
   const rate = createPublishRate(limits, { addressOf, onReject, now: Date.now })
@@ -69,7 +70,6 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   })
   const limited = limitRequests(limits, { onReject }, toHub)
   const tls = certificate && { ...certificate, http2: options.tls?.http2 ?? true }
-  const maxSockets = connectionRoom()
   const http = createServer(
     { ...limits, ...(tls && { tls }), maxSockets, onReject },
     inTurn(chain, limited, hub.failed),

@@ -10,6 +10,7 @@ import { nodeHandler } from '@rejoin/hub/node'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { inTurn } from '../src/chain.ts'
 import { createServer } from '../src/http-server.ts'
+import { readerRoom } from '../src/limits/descriptors.ts'
 import { keepRoom } from '../src/limits/reader-room.ts'
 import { certificateFiles, hasOpenssl } from './certificate.ts'
 
@@ -47,6 +48,14 @@ describe.each(Object.entries<Kind>(kinds).filter(([, { tls }]) => !tls || hasOpe
     for (const { leave } of readers) leave()
     await expect.poll(connections).toBe(0)
     expect(await until(await ask('/events/demo'), 'event: hello')).toContain('event: hello')
+  })
+
+  test('readers that come all at once get all the room there is for them', async () => {
+    const { ask } = await crowdable(kind)
+    const readers = await Promise.all(Array.from({ length: room }, () => ask('/events/demo')))
+    const firsts = await Promise.all(readers.map((reader) => until(reader, '\n\n')))
+    expect(firsts.filter((text) => text.includes('event: hello'))).toHaveLength(forReaders)
+    expect(firsts.filter((text) => text.includes('"reason":"overloaded"'))).toHaveLength(room - forReaders)
   })
 
   test('connections beyond what the system bears are closed unheard, counted, and change nothing for the others', async () => {
@@ -97,7 +106,7 @@ async function crowdable({ tls, ask }: Kind) {
   onTestFinished(() => hub.close())
   const rejections: string[] = []
   const onReject = (kind: string) => void rejections.push(kind)
-  const chain = [keepRoom({ isCrowded: () => http.isCrowded(), retryMs: () => 2000, onReject })]
+  const chain = [keepRoom({ room: readerRoom(room), retryMs: () => 2000, onReject })]
   const http = createServer(
     { maxSockets: room, ...(tls && { tls: { ...tls, ...certificate() } }), onReject },
     inTurn(chain, nodeHandler(hub), hub.failed),

@@ -11,8 +11,8 @@ export function connectionRoom(limitsFile = '/proc/self/limits'): number | undef
 }
 
 /**
- * With how many connections open no more readers are let in. A reader stays for hours, and without the rest nobody could
- * publish to those who are here, nor ask whether the hub is well.
+ * How many of the connections readers may have. A reader stays for hours, and without the rest nobody could publish to those
+ * who are here, nor ask whether the hub is well.
  */
 export function readerRoom(connections: number): number {
   return connections - Math.min(reservedForOthers, Math.ceil(connections / 8))

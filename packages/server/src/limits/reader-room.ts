@@ -1,12 +1,37 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Http2ServerRequest } from 'node:http2'
 import { doorOf, readerDoors } from '../doors.ts'
 import type { Middleware } from '../middleware.ts'
 import { turnAway } from '../turn-away.ts'
 
-/** Turns readers away while so few connections are left that they are needed for requests that are soon over. */
-export function keepRoom({ isCrowded, retryMs, onReject }: RoomOptions): Middleware {
+/**
+ * Turns readers away while others have all the connections that are for readers, so that some are left for requests that are
+ * soon over. Connections are counted, not streams: over HTTP/2 those of a page share one.
+ */
+export function keepRoom({ room, retryMs, onReject }: RoomOptions): Middleware {
+  const readers = new Map<Line, number>()
+  const known = new WeakSet<Line>()
+
+  function enter(line: Line, response: ServerResponse): void {
+    readers.set(line, (readers.get(line) ?? 0) + 1)
+    response.once('close', () => {
+      const left = (readers.get(line) ?? 0) - 1
+      if (left > 0) readers.set(line, left)
+      else readers.delete(line)
+    })
+    if (known.has(line)) return
+    known.add(line)
+    // A response that waits behind another on its connection is not told when that goes.
+    line.once('close', () => readers.delete(line))
+  }
+
   return (request, response) => {
-    if (!isReader(request) || !isCrowded()) return false
+    if (!isReader(request)) return false
+    const line = lineOf(request)
+    if (readers.has(line) || readers.size < room) {
+      enter(line, response)
+      return false
+    }
     onReject('connections')
     // Kept open for another request, it would take up the room it was refused.
     if (request.httpVersionMajor === 1) response.setHeader('Connection', 'close')
@@ -21,10 +46,22 @@ export function keepRoom({ isCrowded, retryMs, onReject }: RoomOptions): Middlew
 }
 
 export interface RoomOptions {
-  isCrowded(): boolean
+  /** Connections that readers may have. */
+  readonly room: number
   /** What readers wait in calm times. */
   retryMs(): number
   onReject(kind: 'connections'): void
+}
+
+/** The connection of a request, or what stands for it over HTTP/2. */
+interface Line {
+  once(event: 'close', listener: () => void): unknown
+}
+
+function lineOf(request: IncomingMessage): Line {
+  if (request.httpVersionMajor === 1) return request.socket
+  const { stream } = request as unknown as Http2ServerRequest
+  return stream.session ?? stream
 }
 
 function isReader(request: IncomingMessage): boolean {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
+import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2'
 import { request as httpsRequest } from 'node:https'
 import { connect as connectTls } from 'node:tls'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -41,6 +41,32 @@ describe.skipIf(!hasOpenssl)('TLS (needs openssl)', () => {
     expect((await publish('ten  chars')).status).toBe(201)
     expect((await publish('ten  chars')).status).toBe(429)
   })
+
+  // CVE-2023-44487: to ask and take it back costs the asker nothing, and a server all that it has begun.
+  test.each(['/events/demo', '/poll/demo?waitMs=20000', '/publish/demo'])(
+    'who takes back what it asks for of %s, again and again, is cut off, and leaves nothing behind',
+    async (path) => {
+      // Cut off at about 1,100, by what nghttp2 counts.
+      const most = 20_000
+      const { url, hub } = await secured()
+      const session = http2(url)
+      await once(session, 'connect')
+      const head = { ':path': path, ':method': path.startsWith('/publish') ? 'POST' : 'GET' }
+      const turn = () => new Promise((resolve) => setImmediate(resolve))
+      let asked = 0
+      for (; !session.destroyed && !session.closed && asked < most; asked += 50) {
+        const streams = Array.from({ length: 50 }, () => session.request(head, { endStream: false }))
+        for (const stream of streams) stream.on('error', () => undefined)
+        // Taken back in the same turn, it would not even be sent.
+        await turn()
+        for (const stream of streams) stream.close(constants.NGHTTP2_CANCEL)
+        await turn()
+      }
+      expect(asked).toBeLessThan(most)
+      await expect.poll(() => [...hub.connections()]).toEqual([])
+      expect(await get(url, '/healthz')).toMatchObject({ status: 200 })
+    },
+  )
 
   test('HTTP/2 can be left out', async () => {
     const files = certificateFiles('localhost')

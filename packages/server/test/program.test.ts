@@ -100,6 +100,13 @@ describe('events are kept in a folder', () => {
     expect(stderr).toContain(`  rejoin serve --port 4801 --data ${data}-2\n`)
     await end(data)
   })
+
+  test('a folder that cannot be made is named, and none beside it is advised', async () => {
+    const { exitCode, stderr } = await run(['serve', '--port', '0', '--data', '/dev/null/x'])
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain('The log in /dev/null/x cannot be opened: ENOTDIR')
+    expect(stderr).not.toContain('--data')
+  })
 })
 
 test('channels retain their newest values when that is set', async () => {

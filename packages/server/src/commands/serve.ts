@@ -93,9 +93,10 @@ function reasonOf({ cause, message }: RejoinError): string {
 }
 
 /** The flags with which it would work; undefined when it would not help to try others. */
-function adviceFor({ code, retryable }: RejoinError, port: number, folder: string | undefined): string | undefined {
+function adviceFor({ code, retryable, cause }: RejoinError, port: number, folder?: string): string | undefined {
   if (code === 'address-in-use') return `--port ${port}`
-  if (code === 'log-unavailable' && retryable && folder) return `--port ${port} --data ${folder}-2`
+  // In use by another one. What the file system refuses, it would refuse beside it as well.
+  if (code === 'log-unavailable' && retryable && !cause && folder) return `--port ${port} --data ${folder}-2`
   return undefined
 }
 

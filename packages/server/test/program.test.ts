@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { flagOf, hasFlag, settings } from '../src/config/settings.ts'
+import { exitCodes } from '../src/exit-code.ts'
 import { runProgram } from '../src/program.ts'
 import { certificateFiles, hasOpenssl } from './certificate.ts'
 import { fakeProcess, run } from './fake-process.ts'
@@ -103,7 +104,7 @@ describe('events are kept in a folder', () => {
 
   test('a folder that cannot be made is named, and none beside it is advised', async () => {
     const { exitCode, stderr } = await run(['serve', '--port', '0', '--data', '/dev/null/x'])
-    expect(exitCode).toBe(1)
+    expect(exitCode).toBe(exitCodes.tryLater)
     expect(stderr).toContain('The log in /dev/null/x cannot be opened: ENOTDIR')
     expect(stderr).not.toContain('--data')
   })

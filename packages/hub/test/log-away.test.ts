@@ -1,6 +1,6 @@
-import type { HubOptions, Log, LogSource } from '@rejoin/hub'
+import type { Hub, HubOptions, Log, LogSource, TailBatch } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
-import { RejoinError } from '@rejoin/protocol'
+import { type Position, RejoinError } from '@rejoin/protocol'
 import { describe, expect, test } from 'vitest'
 import { serveHub } from './http-server.ts'
 import { publish } from './publishing.ts'
@@ -11,6 +11,10 @@ function distantLog() {
   const inner = memoryLog()
   let away = false
   let silentMs = 0
+  let asked = 0
+  let unheard: (() => void)[] | undefined
+  let unanswered: ((error: unknown) => void)[] | undefined
+  const awayError = () => new RejoinError('The log is away.', { code: 'log-unavailable', retryable: true })
   const guarded = ['append', 'probe', 'invalidate', 'end'] as const
   const source: LogSource = {
     name: 'distant',
@@ -19,11 +23,21 @@ function distantLog() {
       return new Proxy(log, {
         get(target, name) {
           if (name === 'tailSilenceMs') return () => silentMs
+          if (name === 'tail') {
+            return (after: Position, onBatch: (batch: TailBatch) => void) =>
+              log.tail(after, (batch) => {
+                if (unheard) unheard.push(() => onBatch(batch))
+                else onBatch(batch)
+              })
+          }
           const value: unknown = Reflect.get(target, name, target)
           if (typeof value !== 'function') return value
-          if (!away || !guarded.includes(name as never)) return value.bind(target)
-          return async () => {
-            throw new RejoinError('The log is away.', { code: 'log-unavailable', retryable: true })
+          if (!guarded.includes(name as never)) return value.bind(target)
+          asked += 1
+          if (!away) return value.bind(target)
+          return () => {
+            const waiting = unanswered
+            return waiting ? new Promise((_, reject) => void waiting.push(reject)) : Promise.reject(awayError())
           }
         },
       }) as Log
@@ -31,8 +45,23 @@ function distantLog() {
   }
   return {
     source,
+    /** How often it was asked for something that it refuses while it is away. */
+    get asked() {
+      return asked
+    },
     cut() {
       away = true
+      for (const reject of unanswered ?? []) reject(awayError())
+      unanswered = undefined
+    },
+    /** Says nothing at all, until it is cut off. */
+    hang() {
+      away = true
+      unanswered = []
+    },
+    /** Takes everything, and tells nothing of it. */
+    muffle() {
+      unheard = []
     },
     silence(ms: number) {
       silentMs = ms
@@ -40,6 +69,8 @@ function distantLog() {
     heal() {
       away = false
       silentMs = 0
+      for (const hear of unheard ?? []) hear()
+      unheard = undefined
     },
   }
 }
@@ -97,6 +128,44 @@ describe('a hub that hears nothing from its log', () => {
   })
 })
 
+describe('what the log has taken, and the hub has not heard of', () => {
+  const taken: [string, (hub: Hub) => Promise<unknown>][] = [
+    ['a publish', (hub) => hub.publish('a', { data: 1 })],
+    ['an invalidation', (hub) => hub.invalidate('a')],
+    ['an end', (hub) => hub.end('a')],
+  ]
+
+  test.each(taken)('%s is answered once it is clear that nothing is heard', async (_, ask) => {
+    const { distant, hub, environment } = await openDistant()
+    distant.muffle()
+    let answers = 0
+    void ask(hub).then(() => {
+      answers += 1
+    })
+    distant.silence(9000)
+    await environment.advance(2000)
+    expect(answers).toBe(0)
+    distant.silence(11_000)
+    await environment.advance(2000)
+    expect(answers).toBe(1)
+    await ask(hub)
+  })
+
+  test('reaches readers when it is heard again', async () => {
+    const { distant, hub, environment, connect } = await openDistant()
+    distant.muffle()
+    distant.silence(11_000)
+    await environment.advance(2000)
+    const { id } = await hub.publish('a', { data: 1 })
+    distant.heal()
+    await environment.advance(2000)
+    const [next] = await publish(hub, 'a', 2)
+    const reader = connect('a', { cursor: id })
+    await environment.settle()
+    expect([reader.data, reader.lastId]).toEqual([['2'], next])
+  })
+})
+
 describe('a publish while the log is away', () => {
   test('is refused, and says so', async () => {
     const { distant, hub } = await openDistant()
@@ -143,6 +212,27 @@ describe('a publish while the log is away', () => {
     await environment.settle()
     expect(JSON.parse(absent.events[1]?.data ?? '')).toMatchObject({ reason: 'forced' })
     expect(bystander.events.map(({ type }) => type)).not.toContain('sync-required')
+  })
+
+  test.each([
+    ['that tries whether the log is back', 'cut'],
+    ['whose publish the log has not answered', 'hang'],
+  ] as const)('leaves a closed hub %s in peace', async (_, how) => {
+    const { distant, hub, environment } = await openDistant({ whenDown: 'local' })
+    distant[how]()
+    const first = hub.publish('a', { data: 1 })
+    if (how === 'cut') {
+      await first
+      distant.hang()
+      await environment.advance(1500)
+    }
+    const closing = hub.close()
+    distant.cut()
+    if (how === 'hang') await expect(first).rejects.toMatchObject({ code: 'log-unavailable' })
+    await closing
+    const { asked } = distant
+    await environment.advance(10_000)
+    expect(distant.asked).toBe(asked)
   })
 
   test('is answered 202, kept nowhere; refused, it is answered 503 with when to try again', async () => {

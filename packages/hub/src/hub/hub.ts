@@ -210,11 +210,14 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     ...{ log, environment, maxSilenceMs: settings.maxTailSilenceMs },
     onLost() {
       observers.tell('silence', { silentMs: log.tailSilenceMs?.() ?? 0 })
+      live.fallSilent()
       void endAll('log-unavailable', leaveWithinMs)
     },
   })
+  /** What was put into the log has come to the readers here, as far as the log tells anything now. */
+  const heard = (position: Position) => (contact.isLost ? Promise.resolve() : live.heard(position))
   const publishing = createPublishing({
-    ...{ log, live, environment, observers, retain, idOf, whenDown: options.whenDown },
+    ...{ log, live, environment, observers, retain, idOf, heard, whenDown: options.whenDown },
   })
   let draining = false
   let closed = false
@@ -341,12 +344,12 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     },
     async invalidate(channel) {
       const entry = await log.invalidate(checkChannel(channel))
-      await live.reached(entry.position)
+      await heard(entry.position)
     },
     async end(channel) {
       if (closed) throw new RejoinError('The hub is closed.', { code: 'closed' })
       const { position } = await log.end(checkChannel(channel))
-      await live.reached(position)
+      await heard(position)
       return { id: idOf(position) }
     },
     hasNothingFor: ({ subscription, start: from }) => isFinishedFor({ ...opening, ends }, subscription, from),

@@ -32,6 +32,13 @@ export interface Live {
   leave(follower: Follower): void
   /** Resolves once `head` is at or past `position`, the hub is closed, or nobody waits any more, which the signal says. */
   reached(position: Position, signal?: AbortSignal): Promise<void>
+  /**
+   * The same for whoever has put something there, and waits only so that the readers here have it when that is answered.
+   * Resolves as well when the log falls silent: it has taken it, and may not tell for as long as it is away.
+   */
+  heard(position: Position): Promise<void>
+  /** The log has fallen silent. */
+  fallSilent(): void
   /** Lets go of whoever waits for a head that will not come any more. */
   close(): void
   /** Moves the cursors of readers that got nothing for long, so that they do not fall out of the window or rescan it. */
@@ -69,7 +76,7 @@ export function createLive(options: LiveOptions): Live {
   let delivering = false
   let closed = false
   /** The nearest position first. */
-  let waiting: { position: Position; resolve: () => void }[] = []
+  let waiting: Waiter[] = []
   /** Events since the hub opened, to tell how far behind a quiet reader's id is. */
   let count = 0
 
@@ -135,6 +142,14 @@ export function createLive(options: LiveOptions): Live {
     for (const waiter of waiting.splice(0, due)) waiter.resolve()
   }
 
+  function wait(waiter: Waiter): void {
+    // Almost always behind all others: publishes wait in the order of their places.
+    let index = waiting.length
+    while (index > 0 && isAfter(waiting[index - 1]!.position, waiter.position)) index -= 1
+    if (index === waiting.length) waiting.push(waiter)
+    else waiting.splice(index, 0, waiter)
+  }
+
   return {
     get head() {
       return head
@@ -167,17 +182,21 @@ export function createLive(options: LiveOptions): Live {
     reached(position, signal) {
       if (closed || !isAfter(position, head)) return Promise.resolve()
       return new Promise((resolve) => {
-        const waiter = { position, resolve }
-        // Almost always behind all others: publishes wait in the order of their places.
-        let index = waiting.length
-        while (index > 0 && isAfter(waiting[index - 1]!.position, position)) index -= 1
-        if (index === waiting.length) waiting.push(waiter)
-        else waiting.splice(index, 0, waiter)
+        const waiter = { position, resolve, isStored: false }
+        wait(waiter)
         signal?.addEventListener('abort', () => {
           waiting = waiting.filter((other) => other !== waiter)
           resolve()
         })
       })
+    },
+    heard(position) {
+      if (closed || !isAfter(position, head)) return Promise.resolve()
+      return new Promise((resolve) => wait({ position, resolve, isStored: true }))
+    },
+    fallSilent() {
+      for (const { isStored, resolve } of waiting) if (isStored) resolve()
+      waiting = waiting.filter(({ isStored }) => !isStored)
     },
     close() {
       closed = true
@@ -205,4 +224,11 @@ export function createLive(options: LiveOptions): Live {
       if (!follower.push(encodeCheckpoint(head))) leaveFull(follower)
     },
   }
+}
+
+interface Waiter {
+  readonly position: Position
+  /** What it waits for is in the log. */
+  readonly isStored: boolean
+  resolve(): void
 }

@@ -41,6 +41,7 @@ export function createLocalService({ log, live, environment, onHealed }: LocalSe
   /** Served past the log, and not told about it yet. */
   let served = new Set<string>()
   let cancel: Cancel = () => undefined
+  let stopped = false
 
   function newClock() {
     return createClock({ ...log.formats.range, now: environment.now, last: live.head })
@@ -52,6 +53,7 @@ export function createLocalService({ log, live, environment, onHealed }: LocalSe
   }
 
   function scheduleTry(): void {
+    if (stopped) return
     cancel = environment.after(tryEveryMs, () => void tryToClose().then(undefined, scheduleTry))
   }
 
@@ -104,6 +106,9 @@ export function createLocalService({ log, live, environment, onHealed }: LocalSe
       live.say(frames)
       return events
     },
-    stop: () => cancel(),
+    stop() {
+      stopped = true
+      cancel()
+    },
   }
 }

@@ -40,6 +40,8 @@ export interface PublishingContext {
   readonly retain: readonly string[]
   readonly whenDown: 'refuse' | 'local' | undefined
   idOf(position: Position): string
+  /** Resolves when the readers here have what was appended there, or the log tells nothing now. */
+  heard(position: Position): Promise<void>
 }
 
 // One batch is one step of the log and one turn of every reader.
@@ -52,6 +54,7 @@ export function createPublishing({
   observers,
   retain,
   idOf,
+  heard,
   ...options
 }: PublishingContext): Publishing {
   // Tells this hub's appends from those of every other hub on the same log.
@@ -77,7 +80,7 @@ export function createPublishing({
       check(entries)
       const appended = local.isOpen ? undefined : await append(entries, publishing)
       const last = appended?.places.at(-1)
-      if (last) await live.reached(last.position)
+      if (last) await heard(last.position)
       const events = appended ? published(entries, appended, publishing) : publishLocally(entries, publishing)
       over(since)
       return answerOf(events)
@@ -130,14 +133,15 @@ export function createPublishing({
   /** Nothing, when the log is away; else the same error. */
   function whenDown(error: unknown): undefined {
     const isAway = error instanceof RejoinError && error.code === 'log-unavailable'
-    if (!isAway) throw error
-    local.open()
+    if (!isAway || closed) throw error
   }
 
   function publishLocally(
     entries: readonly NewEvent[],
     { subject = null }: { subject?: string | null },
   ): PublishedEvent[] {
+    // The log may have come back since it refused these; then everybody has to be told once more.
+    local.open()
     const places = local.publish(entries)
     return entries.map(({ channel, type, data }, index) => {
       const { id, at } = places[index] as LocalEvent

@@ -31,7 +31,7 @@ export const noAofWarning =
   'Redis has appendonly no: a restart loses every event. Readers will be told, but set appendonly yes to keep them.'
 
 export function unavailable(reason: string, cause?: unknown): RejoinError {
-  return new RejoinError(`Redis cannot be used now: ${reason}. It is tried again; so can you.`, {
+  return new RejoinError(`Redis cannot be used now: ${reason.replace(/\.+$/, '')}. It is tried again; so can you.`, {
     code: 'log-unavailable',
     retryable: true,
     ...(cause === undefined ? {} : { cause }),

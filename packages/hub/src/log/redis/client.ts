@@ -54,7 +54,7 @@ async function connectIoRedis(template: IoRedis): Promise<Connection> {
     autoResendUnfulfilledCommands: false,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
-    connectTimeout: connectWithinMs,
+    ...patient,
   }
   const client = template.isCluster
     ? template.duplicate([], {
@@ -62,7 +62,8 @@ async function connectIoRedis(template: IoRedis): Promise<Connection> {
         keyPrefix: '',
         clusterRetryStrategy: () => null,
         maxRedirections: 3,
-        redisOptions: { connectTimeout: connectWithinMs },
+        // Not every version of the package keeps those that are not named, such as a password.
+        redisOptions: { ...template.options?.redisOptions, ...patient },
       })
     : template.duplicate(alone)
   const over = new Promise<void>((resolve) => void client.once('end', () => resolve()))
@@ -87,12 +88,19 @@ async function connectIoRedis(template: IoRedis): Promise<Connection> {
 
 async function connectNodeRedis(template: NodeRedis, key: string): Promise<Connection> {
   const isCluster = 'slots' in template
-  // Answers of the older protocol are lists; and keys are named inside the script, where a prefix would not reach them.
-  const plain = { RESP: 2, keyPrefix: '', disableOfflineQueue: true, maintNotifications: 'disabled' }
-  const once = { reconnectStrategy: false, connectTimeout: connectWithinMs }
+  // Answers of the older protocol are lists, and nobody maps them to other types; and keys are named inside the script, where a prefix would not reach them.
+  const plain = {
+    RESP: 2,
+    keyPrefix: '',
+    commandOptions: {},
+    disableOfflineQueue: true,
+    maintNotifications: 'disabled',
+  }
+  const once = { reconnectStrategy: false, connectTimeout: connectWithinMs, socketTimeout: undefined }
   const client = isCluster
     ? template.duplicate({
         RESP: 2,
+        commandOptions: {},
         // To the one master that has the log: a Cluster whose other masters are away serves it all the same, and a client
         // that connects to all of them waits for the last.
         minimizeConnections: true,
@@ -138,6 +146,7 @@ function close(client: NodeRedis): void {
 /** What the clients have in common is too little for a type that both are assignable to, so each is known by its own. */
 interface IoRedis {
   readonly isCluster?: boolean
+  readonly options?: { readonly redisOptions?: object }
   duplicate(...options: unknown[]): IoRedis
   connect(): Promise<unknown>
   disconnect(): void
@@ -158,3 +167,6 @@ interface NodeRedis {
 }
 
 const connectWithinMs = 2000
+
+// How long an answer may take is the log's business: a tail waits for two seconds where nothing comes.
+const patient = { connectTimeout: connectWithinMs, commandTimeout: undefined, socketTimeout: undefined }

@@ -57,7 +57,9 @@ export function createGreeting(options: GreetingOptions): (connection: Connectio
       if (hello.role !== 'master') throw unavailable(`it is a ${hello.role}, which takes no events`)
       checkServer.policy(hello.policy)
       if (isNew && round === 0) onServer({ aof: hello.aof })
-      const lines = await bringUp(step, hello, seen)
+      let lines = await bringUp(step, hello, seen)
+      // Somebody removed the branches. What this log held before cannot be told apart any more; from here on it can.
+      if (lines.length === 0) lines = await openBranch(step, hello.epoch, hello.top)
       if (lines[0] === '!empty') continue
       const stored = parseBranches(lines)
       if (state.isOverrun(stored)) {

@@ -34,6 +34,7 @@ export interface LinkOptions {
 export function createLink({ connector, logKey, answerWithinMs, greet, repairStep }: LinkOptions): Link {
   let current: Promise<Greeted> | undefined
   let failures = 0
+  let wasGreeted = false
   let closed = false
 
   function ready(): Promise<Greeted> {
@@ -65,11 +66,13 @@ export function createLink({ connector, logKey, answerWithinMs, greet, repairSte
     try {
       return await within(answerWithinMs, async () => {
         connection = await connector.connect()
-        return await greet(connection)
+        const greeted = await greet(connection)
+        wasGreeted = true
+        return greeted
       })
     } catch (error) {
       connection?.destroy()
-      throw asUnavailable(error)
+      throw refused(error)
     }
   }
 
@@ -104,7 +107,7 @@ export function createLink({ connector, logKey, answerWithinMs, greet, repairSte
       const [why] = reply
       if (typeof why !== 'string' || !why.startsWith('!')) return reply
       if (!mayTryAgain) throw unavailable(`its log is not in order (${why.slice(1)})`)
-      if (why === '!damaged') await limited(repair(greeted), deadline)
+      if (why === '!damaged') await repair(greeted, deadline)
       else await renew(taken, greeted)
     }
   }
@@ -126,12 +129,25 @@ export function createLink({ connector, logKey, answerWithinMs, greet, repairSte
     try {
       return await within(answerWithinMs, () => greet(greeted.connection))
     } catch (error) {
-      throw asUnavailable(error)
+      throw refused(error)
     }
   }
 
-  function repair({ connection, script }: Greeted): Promise<unknown> {
-    return connection.send(['EVALSHA', script.sha, '1', logKey, repairStep])
+  /**
+   * A server that the log is not opened on is the mistake of who opens it. Later, say after a failover to one that evicts, it
+   * is nothing that a publisher has done: to it the log is away.
+   */
+  function refused(error: unknown): RejoinError {
+    const isMistake = error instanceof RejoinError && error.code === 'invalid-option'
+    return isMistake && wasGreeted ? unavailable(error.message, error) : asUnavailable(error)
+  }
+
+  async function repair({ connection, script }: Greeted, deadline: number): Promise<void> {
+    try {
+      await limited(connection.send(['EVALSHA', script.sha, '1', logKey, repairStep]), deadline)
+    } catch (error) {
+      throw asUnavailable(error)
+    }
   }
 
   return {

@@ -230,7 +230,8 @@ steps.append = function()
   saveChannels(log, channels, now)
   at, answer = whole(now), table.concat(outcomes, '\n')
   redis.call('HSET', writerKey, slot, number .. ' ' .. at .. '\n' .. answer)
-  if slot % 512 == 1 then redis.call('PEXPIRE', writerKey, writerTtlMs) end
+  -- Also where the key is new: that of a hub that publishes once in a while has gone since the last time.
+  if not known or slot % 512 == 1 then redis.call('PEXPIRE', writerKey, writerTtlMs) end
   saveLog(log, now)
   return { log.epoch, at, answer }
 end

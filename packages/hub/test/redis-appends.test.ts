@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { type Answers, createAppends } from '../src/log/redis/appends.ts'
+import { slots } from '../src/log/redis/script/script.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate'] })
@@ -129,11 +130,42 @@ test('a log that closes waits for what was held back', async () => {
   expect(await held).toEqual({ at: 5, outcome: '6-0' })
 })
 
+test('no more calls are under way than Redis remembers, and the others go out in their order', async () => {
+  const { appends, calls } = start()
+  const full = Array.from({ length: 512 }, () => event('1'))
+  const answers: string[] = []
+  for (let count = 0; count < 600; count += 1) {
+    void appends.add(full, undefined, '').then(({ outcome }) => answers.push(outcome))
+  }
+  const settled = appends.settled()
+  expect(calls).toHaveLength(slots / 2)
+  for (let count = 0; count < 600; count += 1) {
+    await endOfTurn()
+    expect(calls.length).toBeLessThanOrEqual(slots / 2 + count)
+    calls[count]!.answer([`5-${count}`])
+  }
+  await settled
+  expect(answers).toEqual(Array.from({ length: 600 }, (_, count) => `5-${count}`))
+  expect(calls.map(({ number }) => number)).toEqual(answers.map((_, count) => `${count + 1}`))
+})
+
+test('publishes that wait for others to be answered fail with them', async () => {
+  const { appends, calls } = start()
+  const full = Array.from({ length: 512 }, () => event('1'))
+  const added = Array.from({ length: slots }, () => appends.add(full, undefined, ''))
+  appends.flush()
+  const outcomes = Promise.allSettled(added)
+  for (const call of calls) call.fail(new Error('away'))
+  expect((await outcomes).every(({ status }) => status === 'rejected')).toBe(true)
+  expect(calls).toHaveLength(slots / 2)
+  expect(appends.waiting).toBe(0)
+})
+
 function start() {
-  const calls: { answer(outcomes: string[]): void }[] = []
-  const send = () =>
-    new Promise<Answers>((resolve) => {
-      calls.push({ answer: (outcomes) => resolve({ at: 5, outcomes }) })
+  const calls: { number: string; answer(outcomes: string[]): void; fail(error: Error): void }[] = []
+  const send = (number: string) =>
+    new Promise<Answers>((resolve, reject) => {
+      calls.push({ number, answer: (outcomes) => resolve({ at: 5, outcomes }), fail: reject })
     })
   const read = (outcome: string, at: number) => {
     if (outcome.startsWith('refused')) throw new Error(outcome)

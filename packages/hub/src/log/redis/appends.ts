@@ -1,5 +1,6 @@
 import type { AppendOptions, NewEvent } from '../contract.ts'
 import { pushEntry, pushPlain } from './entry.ts'
+import { slots } from './script/script.ts'
 
 /**
  * Appends of one turn of the event loop, and all that come while a call is under way, travel in one call: what a call costs
@@ -36,6 +37,10 @@ const holdMs = 5
 // only far away looks the same, so nobody waits for it much longer.
 const behind = { calls: 2, entries: 512, holdMs: 25 }
 
+// The script knows a call that is sent again by its number, for as many calls as it has slots. With half of them, none that
+// is without an answer is ever written over.
+const mostCalls = slots / 2
+
 /**
  * @param read - what an outcome of an append of so many entries means; throws what its caller is to be told
  */
@@ -50,6 +55,8 @@ export function createAppends<Appended>(
   /** What has gathered would have gone out by now, had Redis answered. */
   let overdue = false
   const underWay = new Set<Promise<void>>()
+  /** Full calls for which there is no slot yet. */
+  let queued: Gathered<Appended>[] = []
 
   function sendOrHold(): void {
     if (underWay.size === 0) flush()
@@ -71,8 +78,13 @@ export function createAppends<Appended>(
     hold = undefined
     overdue = false
     if (gathered.takers.length === 0) return
-    const { args, takers } = gathered
+    const full = gathered
     gathered = nothingYet()
+    if (underWay.size < mostCalls) sendOff(full)
+    else queued.push(full)
+  }
+
+  function sendOff({ args, takers }: Gathered<Appended>): void {
     calls += 1
     const sent = send(String(calls), args)
       .then(
@@ -82,14 +94,27 @@ export function createAppends<Appended>(
         },
         (error) => {
           for (const taker of takers) taker.reject(error)
+          failQueued(error)
         },
       )
       .finally(() => {
         waiting -= takers.length
         underWay.delete(sent)
+        const next = queued.shift()
+        if (next) sendOff(next)
         if (underWay.size === 0 || (!isBehind() && (overdue || gathered.entries >= most.entries))) flush()
       })
     underWay.add(sent)
+  }
+
+  /** They have waited as long as the one that failed, and would only wait for the same again. */
+  function failQueued(error: unknown): void {
+    const failed = queued
+    queued = []
+    for (const { takers } of failed) {
+      waiting -= takers.length
+      for (const taker of takers) taker.reject(error)
+    }
   }
 
   function answer({ resolve, reject, count }: Taker<Appended>, outcome: string, at: number): void {
@@ -119,7 +144,7 @@ export function createAppends<Appended>(
     flush,
     async settled() {
       flush()
-      await Promise.all(underWay)
+      while (underWay.size > 0) await Promise.all(underWay)
     },
     get waiting() {
       return waiting

@@ -79,10 +79,15 @@ async function connectIoRedis(template: IoRedis): Promise<Connection> {
     // Which says only that it is closed.
     throw failure ?? error
   }
+  let isGivenUp = false
   return {
     over,
     send: ([command = '', ...args]) => client.call(command, ...args),
-    destroy: () => client.disconnect(),
+    destroy() {
+      // All whose answer is late give it up, and each time the client would listen for its end once more.
+      if (!isGivenUp) client.disconnect()
+      isGivenUp = true
+    },
   }
 }
 

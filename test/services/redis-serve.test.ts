@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { startProgram } from '../faults/program.ts'
 import { type RedisServer, startRedis } from '../faults/redis-server.ts'
@@ -79,6 +82,20 @@ test('a hub that goes on without Redis tells everybody to reload when it is back
   const back = await read(other.url, local.id)
   await back.got('event: sync-required')
   expect(back.text()).toContain('"reason":"epoch"')
+})
+
+test('a wrong password is called that, and not shown', async () => {
+  const { port } = await openRedis()
+  const address = `redis://:${password}x@127.0.0.1:${port}`
+  const rejoin = fileURLToPath(new URL('../../packages/server/bin/rejoin.js', import.meta.url))
+  const failed = await promisify(execFile)(process.execPath, [rejoin, 'serve', '--port', '0', '--log', address]).then(
+    () => ({ code: 0, stderr: '' }),
+    (error) => error,
+  )
+  expect(failed).toMatchObject({ code: 1, stderr: expect.stringContaining('WRONGPASS') })
+  expect(failed.stderr).toContain('. Check the name and the password in the address.')
+  expect(failed.stderr).not.toContain(password)
+  expect(failed.stderr).not.toContain('..')
 })
 
 async function openRedis(): Promise<RedisServer> {

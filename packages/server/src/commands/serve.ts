@@ -28,7 +28,7 @@ export async function runServe(loaded: LoadedConfig, host: ProgramHost): Promise
   } catch (error) {
     if (!(error instanceof RejoinError)) throw error
     if (error.code === 'log-unavailable' && address) {
-      return fail(host, `Redis at ${address} cannot be used: ${reasonOf(error)}. Start it, or check the address.`)
+      return fail(host, `Redis at ${address} cannot be used: ${reasonOf(error)}. ${redisAdvice(reasonOf(error))}`)
     }
     const advice = adviceFor(error, nextPort(config.port), folder)
     if (!advice) throw error
@@ -89,7 +89,12 @@ function serveOptions(config: Config): ServeOptions {
 }
 
 function reasonOf({ cause, message }: RejoinError): string {
-  return cause instanceof Error ? cause.message : message
+  return (cause instanceof Error ? cause.message : message).replace(/\.+$/, '')
+}
+
+function redisAdvice(reason: string): string {
+  const isLocked = /^(WRONGPASS|NOAUTH|NOPERM) /.test(reason)
+  return isLocked ? 'Check the name and the password in the address.' : 'Start it, or check the address.'
 }
 
 /** The flags with which it would work; undefined when it would not help to try others. */

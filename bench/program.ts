@@ -30,7 +30,7 @@ import { programToken } from './servers/program-token.ts'
 import { startNode } from './subjects/node.ts'
 import type { Subject } from './subjects/subject.ts'
 
-const { readers, seconds, runs } = numbersFrom({ readers: 1000, seconds: 2, runs: 5 })
+const { readers, seconds, runs } = numbersFrom({ readers: 1000, seconds: 2, runs: 3 })
 const eventBytes = 200
 const warmUpMs = 1000
 // Until its code is compiled a server is several times slower, the program for longer, as it has more of it: after this

@@ -13,7 +13,7 @@
  * short way to the socket away, here and in every application. What Bun, Deno or a worker make of a `Response` is not
  * measured.
  */
-import { type FanOutStep, fanOutSteps } from './load/fan-out-steps.ts'
+import { type FanOutStep, openFanOut } from './load/fan-out.ts'
 import { median } from './measure.ts'
 import { numbersFrom } from './options.ts'
 import { type Figure, report } from './report.ts'
@@ -26,13 +26,13 @@ const warmUpMs = 1000
 
 type Adapter = (typeof adapters)[number]
 type Step = FanOutStep & { readonly adapter: Adapter }
-const fanOut = { readers, eventBytes, rates: [quietRate, rate], warmUpMs, ms: seconds * 1000 }
 const steps: Step[] = []
 
 for (let run = 0; run < runs; run += 1) {
   for (const adapter of adapters) {
-    const measured = await fanOutSteps(adapter, fanOut)
-    steps.push(...measured.map((step) => ({ adapter, ...step })))
+    const fanOut = await openFanOut(adapter, { readers, eventBytes, warmUpMs, ms: seconds * 1000 })
+    for (const offered of [quietRate, rate]) steps.push({ adapter, ...(await fanOut.step(offered)) })
+    await fanOut.stop()
   }
 }
 

@@ -29,8 +29,9 @@ export async function sendRequest(
 
   if (!options.headers && !options.token) return send(new Headers(), 'follow')
   const response = await send(await userHeaders(options, request), 'manual')
-  // Not a redirect, which a browser shows as status 0.
-  if (response.ok || response.status > 399) return response
+  const { status } = response
+  // Not a redirect, which a browser shows as status 0. Under 100 it is a part of one, of an answer that was cut off.
+  if (status && (status < 300 || status > 399)) return response
   await response.body?.cancel()
   return send(new Headers(), 'follow')
 }

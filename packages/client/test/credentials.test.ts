@@ -108,6 +108,22 @@ test('nothing that is meant for one server follows a redirect to another', async
   await events.until(1)
 })
 
+test('a status that is cut in half is no redirect: what comes next has the token too', async () => {
+  const seen: (string | null)[] = []
+  const { stream, events } = start({
+    token: 'mine',
+    // As Chromium shows an answer of which `HTTP/1.1 20` arrived; no Response can be made with that status.
+    async fetch(input, init) {
+      seen.push(new Headers(init?.headers).get('authorization'))
+      return seen.length > 1 ? fetch(input, init) : ({ status: 20, headers: new Headers(), body: null } as Response)
+    },
+  })
+  await retried(stream)
+  ;(await server.stream()).send(...message('e1'))
+  expect(await events.until(1)).toEqual(['e1'])
+  expect(seen).toEqual(['Bearer mine', 'Bearer mine'])
+})
+
 test('a redirect is followed, and the next attempt goes to the first address again', async () => {
   other = await scriptedServer()
   const { stream, events } = start()

@@ -724,6 +724,33 @@ describe('unknown-twice', () => {
     expect(tell.broken()).toEqual({})
   })
 
+  test('a publish that is sent again after the log was emptied is there anew; within one log it is there once', () => {
+    const tell = story()
+    tell.reader('r')
+    tell.reader('s')
+    tell.invoke(1)
+    tell.recv('r', 1, { id: 'first' })
+    tell.unknown(1)
+    tell.write({ kind: 'branch', why: 'emptied' })
+    tell.write({ kind: 'branched' })
+    tell.publish(1, { id: 'second' })
+    tell.recv('s', 1, { id: 'second' })
+    expect(tell.broken()).toEqual({})
+    tell.publish(1, { id: 'third' })
+    expect(tell.broken()).toEqual({ 'unknown-twice': 1 })
+  })
+
+  test('that the log was emptied before or after is no excuse for two at one time', () => {
+    const tell = story()
+    tell.write({ kind: 'branch', why: 'emptied' })
+    tell.write({ kind: 'branched' })
+    tell.publish(1)
+    tell.publish(1, { id: 'second' })
+    tell.write({ kind: 'branch', why: 'emptied again' })
+    tell.write({ kind: 'branched' })
+    expect(tell.broken()).toEqual({ 'unknown-twice': 1 })
+  })
+
   test('an unanswered publish may turn up later, after others', () => {
     const tell = story()
     tell.reader('r')

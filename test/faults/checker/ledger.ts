@@ -31,6 +31,7 @@ export function createLedger(): LedgerBuilder {
       invokedAt: Number.POSITIVE_INFINITY,
       ackedAt: Number.POSITIVE_INFINITY,
       appendedBy: Number.POSITIVE_INFINITY,
+      namedAt: Number.NEGATIVE_INFINITY,
       receivers: 0,
     }
     publishes.push(publish)
@@ -38,9 +39,10 @@ export function createLedger(): LedgerBuilder {
     return publish
   }
 
-  function nameById(publish: Publish, id: string, line: LineNumber): void {
+  function nameById(publish: Publish, { id, number, t }: { id: string; number: LineNumber; t: number }): void {
     if (publish.ids.has(id)) return
-    publish.ids.set(id, line)
+    publish.ids.set(id, number)
+    publish.namedAt = Math.max(publish.namedAt, t)
     const owners = byId.get(id)
     if (owners) owners.push(publish)
     else byId.set(id, [publish])
@@ -72,7 +74,7 @@ export function createLedger(): LedgerBuilder {
   function receive(reader: Reader, line: Numbered<ReaderLine & { kind: 'recv' }>): void {
     const publish = publishOf(line.channel, line.seq)
     if (!publish.shas.has(line.sha)) publish.shas.set(line.sha, line.number)
-    nameById(publish, line.id, line.number)
+    nameById(publish, line)
     publish.appendedBy = Math.min(publish.appendedBy, line.t)
     const before = receiptOf(reader, publish)
     if (before >= 0) {
@@ -106,7 +108,7 @@ export function createLedger(): LedgerBuilder {
           publish.oks.push(number)
           publish.ackedAt = Math.min(publish.ackedAt, line.t)
           publish.appendedBy = Math.min(publish.appendedBy, line.t)
-          nameById(publish, line.id, number)
+          nameById(publish, line)
           return
         }
         case 'fail':
@@ -199,6 +201,8 @@ export interface Publish {
   ackedAt: number
   /** When it was certainly in the log: it was acknowledged, or somebody had it. */
   appendedBy: number
+  /** When it was first seen under the last of its ids. */
+  namedAt: number
   /** Readers that got it. */
   receivers: number
 }

@@ -8,13 +8,16 @@ import { countAtMost } from './precedence.ts'
  */
 export function createLosses(ledger: Ledger): Losses {
   const ends = ledger.facts('branched').map(({ t }) => t)
-  const losses = ledger
-    .facts('branch')
-    .flatMap(({ t, mayLoseSince, losesSince = Infinity }): Loss[] =>
-      mayLoseSince === undefined
-        ? []
-        : [{ mayLoseSince, losesSince, at: t, until: ends[countAtMost(ends, t)] ?? Infinity }],
-    )
+  const branches = ledger.facts('branch').map(
+    ({ t, mayLoseSince, losesSince = Infinity }): Loss => ({
+      isPartial: mayLoseSince !== undefined,
+      mayLoseSince: mayLoseSince ?? -Infinity,
+      losesSince,
+      at: t,
+      until: ends[countAtMost(ends, t)] ?? Infinity,
+    }),
+  )
+  const losses = branches.filter(({ isPartial }) => isPartial)
 
   function untold(reader: StartedReader, { losesSince, at, until }: Loss): Finding[] {
     const { publish, t, line } = reader.receipts
@@ -29,8 +32,9 @@ export function createLosses(ledger: Ledger): Losses {
   }
 
   return {
-    mayBeLost: ({ appendedBy, invokedAt }) =>
-      losses.some(({ mayLoseSince, until }) => appendedBy >= mayLoseSince && invokedAt <= until),
+    mayBeLost: (publish) => losses.some((loss) => mayTake(loss, publish)),
+    timesForgotten: (publish) =>
+      branches.filter((branch) => mayTake(branch, publish) && branch.at <= publish.namedAt).length,
     findUntold: () => losses.flatMap((loss) => ledger.readers.flatMap((reader) => untold(reader, loss))),
   }
 }
@@ -38,13 +42,21 @@ export function createLosses(ledger: Ledger): Losses {
 export interface Losses {
   /** Whether the event may have been in the log and be gone. */
   mayBeLost(publish: Publish): boolean
+  /** How often the log may have lost the event, and its key with it, before it was there under its last id. */
+  timesForgotten(publish: Publish): number
   /** Readers that went on behind a lost event as if nothing had been. */
   findUntold(): Finding[]
 }
 
 interface Loss {
+  /** Else the log was emptied, and all readers are told. */
+  readonly isPartial: boolean
   readonly mayLoseSince: number
   readonly losesSince: number
   readonly at: number
   readonly until: number
+}
+
+function mayTake({ mayLoseSince, until }: Loss, { appendedBy, invokedAt }: Publish): boolean {
+  return appendedBy >= mayLoseSince && invokedAt <= until
 }

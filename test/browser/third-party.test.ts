@@ -91,7 +91,7 @@ declare global {
   function stop(): void
 }
 
-/** A client that is opened in a page of the server's own origin, for which an answer of 404 does as well as any. */
+/** A client that is opened in a page of the server's own origin, which no line that is cut keeps away. */
 function inPage(name: string, read: (url: string, types: readonly string[]) => void): ThirdPartyClient {
   return {
     name,
@@ -103,7 +103,10 @@ function inPage(name: string, read: (url: string, types: readonly string[]) => v
       await page.exposeFunction('stop', () => {
         stopped = true
       })
-      await page.goto(new URL('/page', url).href)
+      const address = new URL('/page', url).href
+      await page.route(address, (route) => route.fulfill({ contentType: 'text/html', body: '' }))
+      await page.goto(address)
+      await page.unroute(address)
       await page.evaluate(fetchEventSourceScript)
       await page.evaluate(`(${read})(${JSON.stringify(url)}, ${JSON.stringify(listenedTypes)})`)
       return {

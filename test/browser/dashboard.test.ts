@@ -135,8 +135,9 @@ test('after a kill of the server it says so, and goes on when it is back', async
   await page.locator('header .state[data-state="away"]').waitFor()
   await program.restart()
   await page.locator('header .state[data-state="connected"]').waitFor()
-  await fetch(`${program.url}/events/orders/42`)
+  const reader = await fetch(`${program.url}/events/orders/42`)
   await expect.poll(() => figure(page, 'Connections').textContent(), patience).toBe('1')
+  await reader.body?.cancel()
 })
 
 test('on the admin port it opens by itself when there is no token', async () => {
@@ -180,12 +181,13 @@ describe.each([
 
   test('nothing moves while figures come in', async () => {
     const page = await openDashboard({ viewport })
-    await fetch(`${server.url}/events/orders/42`)
+    const reader = await fetch(`${server.url}/events/orders/42`)
     for (const text of ['one', 'two']) await server.hub.publish('orders/42', { text })
     await expect.poll(() => figure(page, 'Deliveries/s').textContent(), patience).not.toBe('–')
     await expect.poll(() => figure(page, 'Connections').textContent(), patience).toBe('1')
     await page.getByRole('cell', { name: 'orders/42', exact: true }).first().waitFor()
     expect(await page.evaluate(layoutShift)).toBeLessThan(0.02)
+    await reader.body?.cancel()
   })
 })
 

@@ -6,13 +6,12 @@ import { asAdmin, observed, publish } from './observed.ts'
 describe('/admin/live', () => {
   test('tells every second what the hub does', async () => {
     const { url } = await observed()
-    const { body } = await fetch(`${url}/events/orders`)
+    await open(url, '/events/orders')
     await publish(url, 'orders', 'one')
     const { readers, totals, connects, log, retryMs } = await figuresOf(url)
     expect(readers).toEqual({ live: 1, replaying: 0, slow: 0 })
     expect(totals).toMatchObject({ events: 1, deliveries: 1 })
     expect([connects, log.name, retryMs]).toEqual([1, 'memory', 2000])
-    await body?.cancel()
   })
 
   test('tells what became of those who came back, and how much they got', async () => {

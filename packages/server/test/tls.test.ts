@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2'
+import type { IncomingMessage } from 'node:http'
+import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2'
 import { request as httpsRequest } from 'node:https'
 import { connect as connectTls } from 'node:tls'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -81,6 +82,33 @@ describe.skipIf(!hasOpenssl)('TLS (needs openssl)', () => {
     const [error] = (await once(socket, 'error')) as [NodeJS.ErrnoException]
     expect(error.code).toMatch(/ALERT_NO_APPLICATION_PROTOCOL|ECONNRESET/)
     expect(await get(url, '/healthz')).toMatchObject({ status: 200, version: '1.1' })
+  })
+
+  test('a cut of the playground takes its streams over HTTP/1, and those that come until it is over', async () => {
+    const { url } = await secured()
+    const stream = await open(url, cuttable)
+    const broken = once(stream, 'error')
+    expect((await get(url, '/playground/cut?tab=aaaaaaaa&ms=30000', 'POST')).status).toBe(204)
+    expect(await broken).toMatchObject([{ code: 'ECONNRESET' }])
+    await expect(get(url, cuttable)).rejects.toMatchObject({ code: 'ECONNRESET' })
+  })
+
+  test('a cut of the playground takes its streams out of a connection of HTTP/2, and nothing else', async () => {
+    const { url } = await secured()
+    const session = http2(url)
+    const streams = [cuttable, '/events/demo'].map((path) => session.request({ ':path': path }))
+    const [cut, other] = streams as [ClientHttp2Stream, ClientHttp2Stream]
+    await Promise.all(streams.map((stream) => once(stream, 'data')))
+    const broken = once(cut, 'error')
+    const order = { ':path': '/playground/cut?tab=aaaaaaaa&ms=30000', ':method': 'POST' }
+    expect((await request(session, order)).status).toBe(204)
+    await broken
+    const late = session.request({ ':path': cuttable })
+    await once(late, 'error')
+    expect([cut.rstCode, late.rstCode]).toEqual([constants.NGHTTP2_CONNECT_ERROR, constants.NGHTTP2_CONNECT_ERROR])
+    const next = once(other, 'data')
+    expect((await request(session, { ':path': '/publish/demo', ':method': 'POST' }, 'one')).status).toBe(201)
+    expect(String(await next)).toContain('data: one')
   })
 
   test('closing ends streams of both kinds in order', async () => {
@@ -179,6 +207,8 @@ describe.skipIf(!hasOpenssl)('slow clients over TLS (needs openssl)', () => {
   })
 })
 
+const cuttable = '/events/playground/aaaaaaaa?tab=aaaaaaaa'
+
 async function secured(options: ServeOptions = {}) {
   const files = certificateFiles('first.example')
   const outcomes: unknown[] = []
@@ -202,15 +232,16 @@ async function commonName(url: string): Promise<string | undefined> {
   return String(subject.CN)
 }
 
-function get(url: string, path: string): Promise<{ status: number | undefined; version: string }> {
+async function get(url: string, path: string, method = 'GET') {
+  const answer = await open(url, path, method)
+  answer.resume()
+  return { status: answer.statusCode, version: answer.httpVersion }
+}
+
+function open(url: string, path: string, method = 'GET'): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const options = { port: portOf(url), host: '127.0.0.1', path, rejectUnauthorized: false, agent: false }
-    httpsRequest(options, (answer) => {
-      answer.resume()
-      resolve({ status: answer.statusCode, version: answer.httpVersion })
-    })
-      .on('error', reject)
-      .end()
+    const options = { port: portOf(url), host: '127.0.0.1', path, method, rejectUnauthorized: false, agent: false }
+    httpsRequest(options, resolve).on('error', reject).end()
   })
 }
 

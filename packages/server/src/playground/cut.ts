@@ -1,33 +1,33 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { constants, type Http2ServerRequest } from 'node:http2'
+import { TLSSocket } from 'node:tls'
 
 /**
- * A line that can be cut, for the streams of one tab of the playground: its open sockets are reset, and so is every new
- * one until the time is over, as when a proxy dies or a train enters a tunnel. Nothing is simulated in the page: its
+ * A line that can be cut, for the streams of one tab of the playground: those that are open are reset, and so is every
+ * new one until the time is over, as when a proxy dies or a train enters a tunnel. Nothing is simulated in the page: its
  * clients see the same errors as anywhere else.
  */
 export function createCut(): Cut {
-  const streams = new Map<string, Set<Socket>>()
+  const streams = new Map<string, Set<IncomingMessage>>()
   const healing = new Map<string, NodeJS.Timeout>()
 
   return {
     begin(tab, ms) {
       clearTimeout(healing.get(tab))
       healing.set(tab, setTimeout(() => healing.delete(tab), ms).unref())
-      for (const socket of streams.get(tab) ?? []) socket.resetAndDestroy()
+      for (const request of streams.get(tab) ?? []) reset(request)
     },
 
     admit(tab, request, response) {
-      const { socket } = request
       // A response that waits behind another on the same socket has none yet, and is never told when that one goes.
       if (healing.has(tab) || response.socket === null) {
-        socket.resetAndDestroy()
+        reset(request)
         return false
       }
       const open = streams.get(tab) ?? new Set()
-      streams.set(tab, open.add(socket))
+      streams.set(tab, open.add(request))
       response.once('close', () => {
-        open.delete(socket)
+        open.delete(request)
         if (open.size === 0) streams.delete(tab)
       })
       return true
@@ -38,6 +38,14 @@ export function createCut(): Cut {
 export interface Cut {
   /** Resets the open streams of a tab, and those it opens in the next `ms` milliseconds. */
   begin(tab: string, ms: number): void
-  /** Takes in a new stream. When it returns false the socket is gone: do not answer. */
+  /** Takes in a new stream. When it returns false the line is gone: do not answer. */
   admit(tab: string, request: IncomingMessage, response: ServerResponse): boolean
+}
+
+/** Over HTTP/2 the stream alone, because what the tab publishes is on the same socket. */
+function reset(request: IncomingMessage | Http2ServerRequest): void {
+  if ('stream' in request) request.stream.close(constants.NGHTTP2_CONNECT_ERROR)
+  // Only TCP can be reset. To who reads, an end of TLS that was not announced is no better.
+  else if (request.socket instanceof TLSSocket) request.socket.destroy()
+  else request.socket.resetAndDestroy()
 }

@@ -47,6 +47,8 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       if ('closeIdleConnections' in server) (server as { closeIdleConnections(): void }).closeIdleConnections()
       for (const session of sessions) session.close()
+      // Browsers and pools open connections ahead of need; one that never asked is no idle one to Node.
+      for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
       // Readers that do not take their last bytes must not hold up the end.
       const deadline = setTimeout(() => {
         for (const socket of sockets) socket.destroy()

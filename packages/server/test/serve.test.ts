@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { RejoinError } from '@rejoin/protocol'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { createServer } from '../src/http-server.ts'
+import { listen } from '../src/listen.ts'
 import { serve } from '../src/serve.ts'
 import { version } from '../src/version.ts'
 import { open, send, serving, until } from './http.ts'
@@ -71,6 +73,19 @@ test('an IPv6 address is written so that it can be used', async () => {
   const { url } = await serving({ host: '::1' })
   expect(url).toMatch(/^http:\/\/\[::1\]:\d+$/)
   expect((await send(url, '/healthz')).status).toBe(200)
+})
+
+test('a connection that never asked for anything does not hold up the end', async () => {
+  // The deadline after which every connection is ended never comes.
+  vi.useFakeTimers({ toFake: ['setTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const { server, close } = createServer({ onReject: () => undefined }, () => undefined)
+  const port = await listen(server, { address: '127.0.0.1', port: 0 })
+  const ahead = connect(port, '127.0.0.1')
+  await Promise.all([once(server, 'connection'), once(ahead, 'connect')])
+  const ended = once(ahead.resume(), 'close')
+  await close()
+  await ended
 })
 
 describe('whatever a client sends, the next one is served', () => {

@@ -1,3 +1,4 @@
+import { plainLines } from './announce/plain-text.ts'
 import type { AnnouncerHost } from './announce.ts'
 import { type ExitCode, exitCodes } from './exit-code.ts'
 
@@ -17,9 +18,9 @@ interface OutputEvents {
   once(event: 'drain', listener: () => void): unknown
 }
 
-/** Says why the program could not do what it was asked to. */
+/** Says why the program could not do what it was asked to. Some of the words may be those of a hub, or of a file. */
 export function fail(host: ProgramHost, message: string, exitCode: ExitCode = exitCodes.failed): void {
-  host.stderr.write(`rejoin: ${message}\n`)
+  host.stderr.write(`rejoin: ${plainLines(message)}\n`)
   host.exitCode = exitCode
 }
 

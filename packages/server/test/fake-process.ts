@@ -10,6 +10,8 @@ export interface FakeProcess {
   readonly output: string[]
   readonly exits: number[]
   emit(event: string, cause?: unknown): void
+  /** What becomes of its standard output. */
+  emitOutput(event: 'error' | 'drain', cause?: unknown): void
 }
 
 export interface FakeProcessOptions {
@@ -46,7 +48,11 @@ export function fakeProcess({ env = {}, stdin, isTTY = false }: FakeProcessOptio
     on: (event: string, listener: (cause?: unknown) => void) => events.on(event, listener),
     exit: (code) => exits.push(code),
   }
-  return { host, stdout, stderr, output, exits, emit: (event, cause) => void events.emit(event, cause) }
+  return {
+    ...{ host, stdout, stderr, output, exits },
+    emit: (event, cause) => void events.emit(event, cause),
+    emitOutput: (event, cause) => void outputEvents.emit(event, cause),
+  }
 }
 
 /** Does what the command line says, and gives what it said. */

@@ -7,6 +7,14 @@ export function plainText(text: string, maxLength = 256): string {
   return shown.replaceAll(obeyed, '\ufffd').toWellFormed()
 }
 
+/** The same for text that is wanted whole, with its line breaks. Lines after the first are moved in by `indent`. */
+export function plainLines(text: string, indent = ''): string {
+  return text
+    .split('\n')
+    .map((line) => plainText(line, Number.POSITIVE_INFINITY))
+    .join(`\n${indent}`)
+}
+
 /** Why something failed, with what was behind it: that the keys could not be read helps nobody who is not told why. */
 export function causeText(cause: unknown): string {
   let text = String(cause)

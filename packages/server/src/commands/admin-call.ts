@@ -18,8 +18,12 @@ export async function adminCall(
     const broken = { code: 'unreachable', retryable: true, cause } as const
     throw whyUnreachable(cause, url, host) ?? new RejoinError(`${url} did not answer. Try again.`, broken)
   }
-  if (response.ok) return response.json()
+  if (response.ok) return response.json().catch((cause) => notAHub(url, cause))
   throw await refusalOf(response, { url, ...(token === undefined ? {} : { token }) })
+}
+
+function notAHub(url: string, cause: unknown): never {
+  throw new RejoinError(`What answers at ${url} is no hub. Check the address.`, { code: 'not-found', cause })
 }
 
 async function refusalOf(response: Response, { url, token }: HubAddress): Promise<RejoinError> {

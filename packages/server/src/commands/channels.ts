@@ -50,5 +50,6 @@ interface Page {
 function rowOf({ channel, events, bytes, oldestAt, newest, ended }: Page['channels'][number]): string[] {
   const age = oldestAt === null ? '-' : durationWords(Math.max(Date.now() - oldestAt, 0))
   const name = plainText(channel, 60)
-  return [ended ? `${name} (ended)` : name, String(events), String(bytes), age, newest ?? '-']
+  const cells = [ended ? `${name} (ended)` : name, String(events), String(bytes), age, newest ?? '-']
+  return cells.map((cell) => plainText(cell))
 }

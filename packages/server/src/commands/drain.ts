@@ -65,5 +65,6 @@ const graceMs = 2000
 
 async function countReaders(address: HubAddress, host: ProgramHost): Promise<number> {
   const { total } = (await adminCall(address, host, '/admin/connections?limit=1')) as { total: number }
-  return total
+  // As a number, whatever it is: what others say may be what a terminal obeys.
+  return Number(total)
 }

@@ -1,6 +1,8 @@
 import type { PublishMessage } from '@rejoin/client/publisher'
 import { RejoinError } from '@rejoin/protocol'
 import type { Command } from 'commander'
+import { plainLines } from '../announce/plain-text.ts'
+import { jsonLine } from '../output/json-line.ts'
 import { createOutput } from '../output/output.ts'
 import { createProgress } from '../output/progress.ts'
 import type { ProgramHost } from '../program-host.ts'
@@ -53,7 +55,7 @@ async function runPublish(
   }
   const name = channel as string
   const { id } = await publisher.publish({ channel: name, ...optionsOf(flags), text }, flags.idempotencyKey)
-  await createOutput(host).line(flags.json ? JSON.stringify({ id, channel: name }) : id)
+  await createOutput(host).line(flags.json ? jsonLine(JSON.stringify({ id, channel: name })) : plainLines(id))
 }
 
 function refuseContradictions(
@@ -88,9 +90,9 @@ async function publishLines(
         progress.show(() => `${count.toLocaleString('en')} published`)
         for await (const { id, line, channel } of publishBatch(publisher, batch, flags.idempotencyKey)) {
           count += 1
-          if (flags.json) await output.line(JSON.stringify({ id, channel, line }))
+          if (flags.json) await output.line(jsonLine(JSON.stringify({ id, channel, line })))
           // Thousands of ids are of use to a program, not to a person.
-          else if (!host.stdout.isTTY) await output.line(id)
+          else if (!host.stdout.isTTY) await output.line(plainLines(id))
         }
       }
     }

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import type { StreamEvent, SyncRequired } from '@rejoin/client'
-import { plainText } from '../announce/plain-text.ts'
+import { plainLines, plainText } from '../announce/plain-text.ts'
 import { jsonLine } from '../output/json-line.ts'
 
 export interface TailStyle {
@@ -17,7 +17,13 @@ export function eventLine({ id, channel = '', type, data }: StreamEvent, style: 
     return jsonLine(`${JSON.stringify({ id, channel, type }).slice(0, -1)},${said}}`)
   }
   const where = style.showChannel ? [painted('cyan', plainText(channel), style)] : []
-  const words = [painted('dim', id, style), ...where, painted('bold', plainText(type), style), shown(text)]
+  // Lines after the first are moved in, so that none of them looks like an event.
+  const words = [
+    painted('dim', plainLines(id), style),
+    ...where,
+    painted('bold', plainText(type), style),
+    plainLines(text, '  '),
+  ]
   return words.filter((word) => word !== '').join('  ')
 }
 
@@ -25,7 +31,9 @@ export function eventLine({ id, channel = '', type, data }: StreamEvent, style: 
 export function gapLine(gap: SyncRequired, style: TailStyle): string {
   if (style.json) return jsonLine(JSON.stringify({ type: 'sync-required', ...gap }))
   const channels = gap.channels.map((channel) => plainText(channel)).join(', ')
-  return `rejoin: events of ${channels} are gone (${gap.reason}). What follows is whole from ${gap.latest} on.`
+  return plainLines(
+    `rejoin: events of ${channels} are gone (${gap.reason}). What follows is whole from ${gap.latest} on.`,
+  )
 }
 
 function isJson(text: string): boolean {
@@ -36,14 +44,6 @@ function isJson(text: string): boolean {
     // Then it is text, which is just as well.
     return false
   }
-}
-
-/** Every line without what a terminal obeys; those after the first are moved in, so that none of them looks like an event. */
-function shown(text: string): string {
-  return text
-    .split('\n')
-    .map((line) => plainText(line, Number.POSITIVE_INFINITY))
-    .join('\n  ')
 }
 
 function painted(style: 'bold' | 'cyan' | 'dim', text: string, { colour }: TailStyle): string {

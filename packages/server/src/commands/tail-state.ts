@@ -1,4 +1,5 @@
 import type { EventStream, StreamState } from '@rejoin/client'
+import { plainLines } from '../announce/plain-text.ts'
 import { durationWords } from '../output/duration.ts'
 import { commandWith, type ProgramHost } from '../program-host.ts'
 import type { Refusals } from './refusals.ts'
@@ -12,7 +13,7 @@ export function tellState(stream: EventStream, tailed: Tailed, host: ProgramHost
     // Stale is also what has just connected and is not greeted yet.
     const isLive = state.state === 'connected' && !state.stale
     known = { isLive, wasLive: known.wasLive || isLive }
-    if (news !== undefined) host.stderr.write(`rejoin: ${news}\n`)
+    if (news !== undefined) host.stderr.write(`rejoin: ${plainLines(news)}\n`)
   })
 }
 

@@ -103,7 +103,7 @@ function hasColour({ stdout, env }: ProgramHost): boolean {
   return stdout.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
 }
 
-/** By a signal, or when nobody reads any more. */
+/** By a signal, or when nobody reads any more, or what they would read cannot be written. */
 function endWhenTold(stream: EventStream, host: ProgramHost, closed: AbortSignal): { code?: number } {
   const ending: { code?: number } = {}
   const end = (code: number) => {
@@ -112,7 +112,7 @@ function endWhenTold(stream: EventStream, host: ProgramHost, closed: AbortSignal
   }
   host.on('SIGINT', () => end(exitCodes.interrupted))
   host.on('SIGTERM', () => end(exitCodes.terminated))
-  closed.addEventListener('abort', () => end(exitCodes.done))
+  closed.addEventListener('abort', () => end(host.exitCode === undefined ? exitCodes.done : exitCodes.failed))
   return ending
 }
 

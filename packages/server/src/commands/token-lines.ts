@@ -11,7 +11,7 @@ export function explanationLines(explanation: TokenExplanation, now: number): st
     row('kind', kind === 'jwt' ? `JWT, ${plainText(String(header?.alg))}` : kind === 'key' ? 'API key' : 'unknown'),
     ...(rights ? [row('subject', plainText(rights.subject)), row('may read', list(rights.subscribe))] : []),
     ...(rights ? [row('may publish', list(rights.publish))] : []),
-    row('expires', expiry(kind, expiresAt, now)),
+    ...(kind === 'unknown' ? [] : [row('expires', expiry(kind, expiresAt, now))]),
     ...Object.entries(claims ?? {}).map(([name, value]) =>
       row(`claim ${plainText(name, 40)}`, plainText(JSON.stringify(value))),
     ),

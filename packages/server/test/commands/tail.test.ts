@@ -128,6 +128,17 @@ describe('it ends', () => {
   })
 })
 
+test.each([
+  ['ENOSPC', 1, 'rejoin: Cannot write the output: no space left on device.\n'],
+  ['EPIPE', 0, ''],
+])('an output that fails with %s ends it, and a file that lacks events is told of', async (code, exitCode, told) => {
+  const { url, hub } = await serving()
+  const tail = start(['tail', 'demo', '--quiet', '--url', url])
+  await expect.poll(() => hub.readers('demo')).toBe(1)
+  tail.emitOutput('error', Object.assign(new Error('no space left on device'), { code }))
+  expect([await tail.ended, tail.stderr()]).toEqual([exitCode, told])
+})
+
 test('a hub that is not there is waited for, and the way to start one is shown', async () => {
   const url = await nobody()
   const tail = start(['tail', 'demo', '--url', url])
@@ -179,7 +190,7 @@ async function refusing(body: string): Promise<string> {
 
 /** The program while it runs, ended with the test. */
 function start(args: string[], options?: FakeProcessOptions) {
-  const { host, stdout, stderr, emit } = fakeProcess(options)
+  const { host, stdout, stderr, emit, emitOutput } = fakeProcess(options)
   const ended = runProgram(args, host).then(() => host.exitCode)
   onTestFinished(async () => {
     emit('SIGINT')
@@ -192,6 +203,7 @@ function start(args: string[], options?: FakeProcessOptions) {
   return {
     ended,
     emit,
+    emitOutput,
     stderr: () => stderr.join(''),
     prints: (expected: string | RegExp) => until(stdout, expected),
     says: (expected: string | RegExp) => until(stderr, expected),

@@ -130,6 +130,7 @@ describe('explain', () => {
     const { stdout, stderr, exitCode } = await run(['token', 'explain', 'my.own.password'], { env })
     expect([exitCode, stderr]).toEqual([3, ''])
     expect(stdout).toContain('It is no JWT.')
+    expect(stdout).not.toContain('expires')
     expect(stdout).not.toContain('password')
   })
 })

@@ -128,10 +128,14 @@ test('after a kill of the server, Rejoin goes on without a loss', async () => {
   await expect.poll(() => receivedBy(page, 'rejoin')).toBeGreaterThan(3)
   await first.kill()
   await page.locator('#rejoin .state[data-state="away"]').waitFor()
+  await page.getByText('The server does not answer, so nothing is published meanwhile.').waitFor()
   await first.restart()
   await page.locator('#rejoin .state[data-state="connected"]').waitFor()
+  await page.getByText('The server answers again, and Rejoin goes on where it was.').waitFor()
   const before = await receivedBy(page, 'rejoin')
   await expect.poll(() => receivedBy(page, 'rejoin')).toBeGreaterThan(before + 3)
+  // What could not be published is not counted as that.
+  await expect.poll(() => lagOf(page)).toBeLessThan(2)
   expect(await countsOf(page, 'rejoin')).toMatchObject({ duplicates: 0, announced: 0, missing: 0 })
 })
 

@@ -9,7 +9,9 @@ export function createAdmin(token: string | undefined): Admin {
   const headers: Record<string, string> = token ? { Authorization: `Bearer ${token}` } : {}
 
   async function ask(path: string, init: RequestInit = {}): Promise<unknown> {
-    const response = await fetch(path, { ...init, headers })
+    const response = await fetch(path, { ...init, headers }).catch((cause) => {
+      throw new Error('The server does not answer. Try again when it is back.', { cause })
+    })
     if (response.ok) return response.json()
     const refusal = (await response.json().catch(() => undefined)) as { error?: { message?: string } } | undefined
     throw new Error(refusal?.error?.message ?? `The server answered ${response.status}.`)

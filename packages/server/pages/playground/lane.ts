@@ -111,13 +111,16 @@ export function createLane(): Lane {
     },
     sending(number) {
       sentAt.set(number, performance.now())
-      counts.published = number
+      counts.published += 1
       while (number >= first + columns * rows) slide()
       kinds.set(number, 'sent')
       show()
     },
     unsent(number) {
-      if (kinds.get(number) === 'sent') kinds.set(number, 'unsent')
+      if (kinds.get(number) === 'sent') {
+        kinds.set(number, 'unsent')
+        counts.published -= 1
+      }
       show()
     },
     receive(number) {
@@ -130,6 +133,8 @@ export function createLane(): Lane {
         // Published before this connection was opened: it was kept for us.
         const isKept = openedAt !== undefined && (sentAt.get(number) ?? 0) < openedAt
         counts.received += 1
+        // It was published after all, only its answer was lost.
+        if (known === 'unsent') counts.published += 1
         if (isKept) counts.replayed += 1
         kinds.set(number, isKept ? 'replayed' : 'live')
         for (; highest < number; highest++) giveUp(highest, 'missing')

@@ -63,6 +63,7 @@ export function startSession(): Session {
   let cursor: string | null = null
   let sent = 0
   let publishing = false
+  let isDown = false
   let quicken: (() => void) | undefined
   /** What the hub has said of the latest gap. */
   let gap = ''
@@ -150,15 +151,24 @@ export function startSession(): Session {
     sent += 1
     const number = sent
     // The plain one first: by it the server knows the state, which has to be there before the event that says so.
-    await send(plain, number, `/playground/plain?tab=${tab}&n=${number}`)
-    await send(rejoin, number, `/publish/${channel}?type=number`)
+    const isSent = await send(plain, number, `/playground/plain?tab=${tab}&n=${number}`)
+    const isPublished = await send(rejoin, number, `/publish/${channel}?type=number`)
     publishing = false
     if (number === 1) tell('Both are connected. Cut them and watch what becomes of the numbers.')
+    tellWhetherUp(isSent && isPublished)
   }
 
-  async function send(lane: Lane, number: number, url: string): Promise<void> {
+  function tellWhetherUp(isUp: boolean): void {
+    if (isUp && isDown) tell('The server answers again, and Rejoin goes on where it was.')
+    if (!isUp && !isDown) tell('The server does not answer, so nothing is published meanwhile.')
+    isDown = !isUp
+  }
+
+  async function send(lane: Lane, number: number, url: string): Promise<boolean> {
     lane.sending(number)
-    if (!(await post(url, String(number)))) lane.unsent(number)
+    const isSent = await post(url, String(number))
+    if (!isSent) lane.unsent(number)
+    return isSent
   }
 
   async function begin(trouble: Trouble, story: string): Promise<void> {

@@ -21,8 +21,7 @@ export function step(connection: Connection, input: Input, moment: Moment, gener
     // A handler closed the stream. It did get this event, so whoever stores the cursor now must find it counted.
     if (isCurrent && input.type === 'event') moveCursor(next, input.id)
   } else if (generation === undefined || (isCurrent && isOpen(before))) {
-    const react = reactions[input.type] as Reaction<Input>
-    react(next, moment, input)
+    ;(reactions[input.type] as Reaction<Input>)(next, moment, input)
   }
   // One that is early is left alone: when it fires, it is set again. So a stream full of events sets none.
   next.timerAt = Math.min(deadlineOf(next), next.state === before.state ? next.timerAt : never)

@@ -22,7 +22,7 @@ export function createTransport({ address, options, clock }: TransportParts): Tr
 
 async function readBody(body: ReadableStream<Uint8Array>, sink: Sink, signal: AbortSignal): Promise<void> {
   const reader = body.getReader()
-  const decoder = new TextDecoder(undefined, { ignoreBOM: true })
+  const decoder = new TextDecoder()
   let blocks: Block[] = []
   // Not told of our cursor: a block whose id repeats it would look like one that names none, and the first event after a
   // reconnect is where a repetition is likeliest.

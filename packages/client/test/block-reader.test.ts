@@ -1,3 +1,5 @@
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { createParser } from '@rejoin/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -77,15 +79,36 @@ test('an event that does not end, in one line or in many, is noticed; comments m
   expect(fed(`data: ${mega}\n\n`)).toBe(-1)
 })
 
+test('an id does not keep in memory the large event that it came with', () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const ids: string[] = []
+  const read = createBlockReader(
+    ({ id }) => ids.push(id),
+    () => undefined,
+  )
+  const data = 'x'.repeat(100_000)
+  const idOf = (n: number) => `01JCQ00000000000000000${1000 + n}`
+  collect()
+  const before = getHeapStatistics().used_heap_size
+  // As a decoder gives it: in one piece.
+  for (let n = 0; n < 500; n++) read(Buffer.from(`id: ${idOf(n)}\ndata: ${data}\n\n`).toString('latin1'))
+  collect()
+  expect(getHeapStatistics().used_heap_size - before).toBeLessThan(10_000_000)
+  expect([ids.length, ids[499]]).toEqual([500, idOf(499)])
+})
+
 function small(text: string, cuts: number[]): unknown[] {
   const seen: unknown[] = []
   const read = createBlockReader(
     (block) => seen.push(block),
     (ms) => seen.push(ms),
   )
+  const bytes = new TextEncoder().encode(text)
+  const decoder = new TextDecoder()
   let from = 0
-  for (const to of [...cuts, text.length].sort((a, b) => a - b)) {
-    read(text.slice(from, to))
+  for (const to of [...cuts, bytes.length].sort((a, b) => a - b)) {
+    read(decoder.decode(bytes.subarray(from, to), { stream: true }))
     from = Math.max(from, to)
   }
   return seen

@@ -42,7 +42,9 @@ export function createReceivers({
       // another event, which names none.
       if ((greeted || isNamed) && recentIds.has(lastId)) {
         void handlers.call(duplicateNews, event)
-        return
+        // It counts all the same: its handler may have replaced the connection that brought it, and so kept the place
+        // from moving.
+        return void handled(generation, id)
       }
       const settled = handlers.event(event)
       if (isNamed && lastId) recentIds.add(lastId)

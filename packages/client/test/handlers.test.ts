@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, test, vi } from 'vitest'
 import { connect } from '../src/index.ts'
-import { message } from './scripted-server.ts'
-import { clock, opened, recorder, server, start } from './stage.ts'
+import { hello, message } from './scripted-server.ts'
+import { clock, moved, opened, recorder, server, start } from './stage.ts'
 
 describe('handlers', () => {
   test('get the events of their type, with the data parsed', async () => {
@@ -67,6 +67,21 @@ describe('handlers', () => {
     const second = await server.stream()
     for (const id of ['e1', 'e2']) second.send(...message(id))
     expect(await events.until(2)).toEqual(['e1', 'e2'])
+  })
+
+  test('that reconnect leave the place behind their event, once the next connection has shown it again', async () => {
+    const saved: unknown[] = []
+    const { stream } = start({ persist: { load: () => null, save: (cursor) => saved.push(cursor) } })
+    stream.on('message', () => stream.reconnect())
+    const first = await server.stream()
+    first.send(...hello({}, 'e0'))
+    first.send(...message('e1'))
+    const second = await server.stream()
+    second.send(...hello({ resumed: true, requested: 'e0' }, 'e0'))
+    second.send(...message('e1'))
+    await moved(stream, 'e1')
+    expect(saved).toEqual(['e0', 'e1'])
+    expect(stream.state).toMatchObject({ state: 'connected', stale: false })
   })
 
   test('that throw are reported, and keep neither their neighbours nor later events from being handled', async () => {

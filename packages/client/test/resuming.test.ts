@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { hello, message } from './scripted-server.ts'
-import { moved, retried, server, start } from './stage.ts'
+import { clock, moved, retried, server, start } from './stage.ts'
 
 describe('resuming', () => {
   test('a stream that is cut comes back with the last id it handled, and gets the rest', async () => {
@@ -76,6 +76,23 @@ describe('resuming', () => {
     const second = await server.stream()
     for (const id of ['e1', 'e2']) second.send(...message(id))
     expect(await events.until(2)).toEqual(['e1', 'e2'])
+  })
+
+  test('a server that greets with the last event, whether it is known or not, is alive and no hub', async () => {
+    const { stream, events } = start()
+    const first = await server.stream()
+    first.send(...message('e1'))
+    await events.until(1)
+    first.cut()
+    await retried(stream)
+
+    const again = new Promise((resolve) => stream.onDuplicate(resolve))
+    const second = await server.stream()
+    second.send(...message('e1'))
+    await again
+    expect(stream.state).toMatchObject({ state: 'connected', stale: false, cursor: 'e1' })
+    clock.advance(3_600_000)
+    expect(stream.state.state).toBe('connected')
   })
 
   test('events of a server that numbers only some of them all arrive', async () => {

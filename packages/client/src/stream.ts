@@ -157,8 +157,12 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     // Not in this turn: a transport asks the user's code for headers, which may speak of the stream that `connect` has
     // yet to return.
     void loadTransport(transports[request.rung], parts)
-      // Who reconnected or closed meanwhile has no use for it.
-      .then((transport) => (signal.aborted ? undefined : transport(request, sink, signal)))
+      .then(
+        // Who reconnected or closed meanwhile has no use for it.
+        (transport) => (signal.aborted ? undefined : transport(request, sink, signal)),
+        // Its code may be gone for good, as after a deployment, and another is better than none.
+        () => transports[1] && tell({ type: 'unusable' }),
+      )
       // A failure is told like an end: what it was is on the console of whoever looks.
       .catch(() => undefined)
       .then(() => tell({ type: 'ended' }))

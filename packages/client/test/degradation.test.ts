@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { type ConnectOptions, connect, type EventStream } from '../src/index.ts'
 import { hello, message } from './scripted-server.ts'
 import { clock, opened, retried, server, start, stateOf } from './stage.ts'
@@ -47,6 +47,30 @@ test('a server that cannot be polled is streamed from again', async () => {
   visit.send(...message('e1'))
   expect(await events.until(1)).toEqual(['e1'])
 })
+
+test.each([
+  [['fetch', 'long-poll'] as const, '/events/orders'],
+  [['long-poll'] as const, '/poll/orders'],
+])(
+  'of %j, a transport whose code is out of reach is no end, and another is used meanwhile',
+  async (transports, path) => {
+    vi.doMock('../src/long-poll-transport.ts', () => {
+      throw new Error('404')
+    })
+    onTestFinished(() => void vi.doUnmock('../src/long-poll-transport.ts'))
+    const { stream } = start({ transports })
+    for (let attempt = 0; attempt < 3 && transports[0] === 'fetch'; attempt++) {
+      const visit = await server.stream()
+      await stateOf(stream, 'connected')
+      visit.cut()
+      await retried(stream)
+    }
+    await stateOf(stream, 'backoff')
+    vi.doUnmock('../src/long-poll-transport.ts')
+    await retried(stream)
+    expect((await server.visit()).url.pathname).toBe(path)
+  },
+)
 
 test('an answer to a poll that is none of a hub is followed by another attempt, after a wait like any other', async () => {
   const { stream } = start({ from: 'e1', transports: ['long-poll'] })

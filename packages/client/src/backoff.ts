@@ -1,3 +1,5 @@
+import { report } from './report.ts'
+
 /**
  * How long to wait before the next attempt: what was asked for, and jitter on top.
  *
@@ -9,7 +11,16 @@ export function retryDelay(wait: RetryWait, random: () => number, formula: Backo
   const { failures, baseMs, previousMs = 0 } = wait
   const max = Math.min(wait.maxMs, maxTimerMs)
   const floor = Math.min(wait.floorMs, max)
-  if (typeof formula === 'function') return Math.min(Math.max(formula(wait) || 0, floor), max)
+  if (typeof formula === 'function') {
+    let asked = 0
+    try {
+      asked = formula(wait) || 0
+    } catch (error) {
+      // It has asked for nothing: without any wait, the stream would never come back.
+      report(error)
+    }
+    return Math.min(Math.max(asked, floor), max)
+  }
   const grown = formula === 'decorrelated' ? 3 * previousMs : Math.max(baseMs, firstJitterMs) * 2 ** failures
   const range = failures > 0 ? grown : firstJitterMs
   const share = formula === 'none' ? 1 : formula === 'equal' ? (1 + random()) / 2 : random()
@@ -22,7 +33,8 @@ export function retryDelay(wait: RetryWait, random: () => number, formula: Backo
 /**
  * How the waits of clients that lost the same hub are spread. `full`: over all of a range that doubles with every
  * failure. `equal`: over its upper half. `decorrelated`: over three times the last wait. `none`: not at all, each waits
- * for the whole range. A function gives the wait in ms; the server's floor and the limit still hold.
+ * for the whole range. A function gives the wait in ms; the server's floor and the limit still hold,
+ * also when it throws, which is reported.
  */
 export type Backoff = 'full' | 'equal' | 'decorrelated' | 'none' | ((wait: RetryWait) => number)
 

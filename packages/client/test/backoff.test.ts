@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { retryDelay } from '../src/backoff.ts'
 
 const calm = { failures: 0, baseMs: 2000, floorMs: 2000, maxMs: 30_000 }
@@ -67,5 +67,15 @@ describe('the wait before a retry', () => {
   test('is what a function says, within what the server and the limit allow', () => {
     const said = (ms: number) => retryDelay({ ...calm, failures: 3 }, average, () => ms)
     expect([5000, 1, 86_400_000, Number.NaN].map(said)).toEqual([5000, 2000, 30_000, 2000])
+  })
+
+  test('is the server’s when a function throws, which is reported', () => {
+    const error = vi.spyOn(console, 'error').mockReturnValue()
+    onTestFinished(() => error.mockRestore())
+    const fail = () => {
+      throw new Error('mine')
+    }
+    expect(retryDelay({ ...calm, failures: 3 }, average, fail)).toBe(2000)
+    expect(error).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ message: 'mine' }))
   })
 })

@@ -1,5 +1,5 @@
 import type { Clock } from './clock.ts'
-import type { Handler } from './handler-set.ts'
+import { callHandler, type Handler } from './handler-set.ts'
 import type { StreamState } from './stream-state.ts'
 
 /** Notes each reconnect of a stream, and sends the notes together once there is a connection again. */
@@ -12,9 +12,15 @@ export function reportReconnects(
   const send = typeof reports === 'function' ? reports : (records: ReconnectRecord[]) => post(reports, records)
   let records: ReconnectRecord[] = []
   let sentAt = -Infinity
-  onState(({ state, attempt, nextRetryAt }) => {
+  let notedAt: number | null = null
+  let timer: unknown
+  onState(look)
+
+  function look(is: StreamState): void {
+    const { state, attempt, nextRetryAt } = is
     const now = clock.now()
-    if (nextRetryAt !== null) {
+    // The same wait shows again when only the count of attempts starts anew.
+    if (nextRetryAt !== null && nextRetryAt !== notedAt) {
       records.push({
         event: 'sse_reconnect',
         attempt,
@@ -25,11 +31,20 @@ export function reportReconnects(
       })
       records = records.slice(-maxRecords)
     }
-    if (records.length === 0 || (state !== 'closed' && (state !== 'connected' || now - sentAt < everyMs))) return
+    notedAt = nextRetryAt
+    clock.clearTimeout(timer)
+    if (records.length === 0 || (state !== 'closed' && state !== 'connected')) return
+    // No longer than that, should the clock have been put back.
+    const waitMs = Math.min(sentAt + everyMs - now, everyMs)
+    if (state === 'connected' && waitMs > 0) {
+      // Should nothing happen until then, nobody else would send them.
+      timer = clock.setTimeout(() => look(is), waitMs)
+      return
+    }
     sentAt = now
-    send(records)
+    void callHandler(send, records)
     records = []
-  })
+  }
 }
 
 /** A URL to POST to, or a function that is called in its place. */

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import type { ReconnectRecord } from '../src/index.ts'
-import { scriptedServer } from './scripted-server.ts'
-import { clock, retried, server, start, stateOf } from './stage.ts'
+import { hello, scriptedServer } from './scripted-server.ts'
+import { clock, deferred, moved, page, retried, server, start, stateOf } from './stage.ts'
 
 test('reconnects are reported together, once there is a connection again', async () => {
   const reports: ReconnectRecord[][] = []
@@ -53,6 +53,62 @@ test('reports are posted as JSON, and one that is lost is not sent again', async
   report.cut()
   await collector.close()
   expect(collector.visits()).toBe(1)
+  expect(stream.state.state).toBe('connected')
+})
+
+test('a wait is reported once, also when the network comes back before the server wants to be asked', async () => {
+  const { window } = page()
+  const reports: ReconnectRecord[][] = []
+  const { stream } = start({ reports: (records) => reports.push(records) })
+  const first = await server.visit()
+  await settled()
+  first.answer(503, { 'retry-after': '10' })
+  await stateOf(stream, 'backoff')
+  window.dispatchEvent(new Event('online'))
+  expect(stream.state).toMatchObject({ state: 'backoff', attempt: 0 })
+  await retried(stream)
+  await server.stream()
+  await stateOf(stream, 'connected')
+  expect(reports.flat().map(({ attempt }) => attempt)).toEqual([1])
+})
+
+test('what is noted too soon after a report is sent later, also when nothing else happens', async () => {
+  const reports: ReconnectRecord[][] = []
+  const { stream } = start({ transports: ['fetch'], reports: (records) => reports.push(records) })
+  const first = await server.visit()
+  await settled()
+  first.cut()
+  await retried(stream)
+  const second = await server.stream()
+  await stateOf(stream, 'connected')
+  second.cut()
+  await retried(stream)
+  const third = await server.stream()
+  third.send(...hello({ heartbeatMs: 600_000 }, 'e0'))
+  await moved(stream, 'e0')
+  expect(reports).toHaveLength(1)
+  clock.advance(30_000)
+  expect(reports.map((records) => records.length)).toEqual([1, 1])
+
+  third.cut()
+  await retried(stream)
+  await server.stream()
+  await stateOf(stream, 'connected')
+  stream.close()
+  expect(reports).toHaveLength(3)
+  expect(clock.timers()).toEqual([])
+})
+
+test('a collector that fails is reported, and ends nothing', async () => {
+  const failed = deferred<unknown>()
+  vi.spyOn(console, 'error').mockImplementation(failed.resolve)
+  const { stream } = start({ reports: () => Promise.reject(new Error('full')) })
+  const first = await server.visit()
+  await settled()
+  first.cut()
+  await retried(stream)
+  await server.stream()
+  expect(await failed.promise).toMatchObject({ message: 'full' })
   expect(stream.state.state).toBe('connected')
 })
 

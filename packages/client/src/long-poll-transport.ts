@@ -32,6 +32,8 @@ export function createTransport({ address, options, clock }: TransportParts): Tr
       if (signal.aborted) return
       const answer = (await response.json()) as PollAnswer
       sink.tell({ type: 'bytes' })
+      // For one that does not greet, and would otherwise be asked again and again without a wait.
+      if (isFirst) waitMs = longestWaitMs
       if (answer.retryMs > 0) sink.tell({ type: 'retry', ms: answer.retryMs })
 
       for (const { id, type, data, channel } of answer.events) {
@@ -40,7 +42,7 @@ export function createTransport({ address, options, clock }: TransportParts): Tr
         lastId = id ?? lastId
         if (type === 'hello') {
           const { requested, heartbeatMs = 0 } = JSON.parse(data) as Partial<Hello>
-          waitMs = heartbeatMs > 0 ? Math.min(heartbeatMs, longestWaitMs) : longestWaitMs
+          if (heartbeatMs > 0) waitMs = Math.min(heartbeatMs, longestWaitMs)
           // An answer to another question, from a cache perhaps. What can be done about it is for a new connection.
           if (!isFirst && requested !== cursor) return
           if (!isFirst) continue

@@ -161,6 +161,22 @@ describe('a run of polls', () => {
     expect(server.visits()).toBe(2)
   })
 
+  test('ends when something that does not greet, and so is no hub, has nothing new', async () => {
+    const server = await script()
+    let now = 0
+    // Each answer takes a while: it is not for want of time that the next one is not asked for.
+    const run = runTransport(transportTo(server.url, {}, () => ++now))
+    for (const waitMs of ['0', '25000']) {
+      const visit = await server.visit()
+      expect(visit.url.searchParams.get('waitMs')).toBe(waitMs)
+      visit.answer(200, { 'content-type': 'application/json' })
+      visit.write('{"events":[],"cursor":null,"retryMs":0}')
+      visit.end()
+    }
+    await run.ended
+    expect(server.visits()).toBe(2)
+  })
+
   test('ends, without its events, when an answer is to another question', async () => {
     const server = await script()
     const run = runTransport(transportTo(server.url))

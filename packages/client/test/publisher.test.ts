@@ -188,4 +188,20 @@ describe('a publisher', () => {
     expect(clock.timers()).toEqual([])
     expect(keys).toHaveLength(2)
   })
+  test('stops when it is told to, and goes on in time, while a token does not come', async () => {
+    let asked = 0
+    const token = () => (++asked === 1 ? new Promise<string>(() => undefined) : 'mine')
+    const { clock, publisher } = await serve(undefined, { token })
+    const first = publisher.publish('a', { data: 1 })
+    clock.advance(30_000)
+    await hurry(clock, first)
+    expect(asked).toBe(2)
+
+    asked = 0
+    const during = new AbortController()
+    const second = publisher.publish('a', { data: 1 }, { signal: during.signal })
+    during.abort(new Error('changed my mind'))
+    await expect(second).rejects.toThrow('changed my mind')
+    expect(clock.timers()).toEqual([])
+  })
 })

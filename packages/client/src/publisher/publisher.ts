@@ -52,7 +52,11 @@ export function createPublisher(url: string | URL, options: PublisherOptions = {
     signal?.addEventListener('abort', abort)
     try {
       signal?.throwIfAborted()
-      const headers = await userHeaders(options, { refresh })
+      // A token may never come, and nothing else would end the wait for it.
+      const stopped = new Promise<never>((_, reject) =>
+        controller.signal.addEventListener('abort', () => reject(controller.signal.reason)),
+      )
+      const headers = await Promise.race([userHeaders(options, { refresh }), stopped])
       headers.set('Content-Type', 'application/json')
       headers.set('Idempotency-Key', key)
       // A redirect could lead to another server, for which neither the events nor the credentials are meant.

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -24,6 +24,9 @@ async function openTerminal(folder: string, env: Readonly<Record<string, string>
   const shell = ['env', 'PS1=$ ', 'sh']
   tmux('-f', '/dev/null', 'new-session', '-d', '-x', '160', '-y', '60', '-c', folder, ...settings, ...shell)
   onTestFinished(() => void tmux('kill-server'))
+  const record = join(folder, 'written')
+  writeFileSync(record, '')
+  tmux('pipe-pane', `exec cat >> ${record}`)
 
   function tmux(...args: string[]): string {
     return execFileSync('tmux', ['-L', socket, ...args], { encoding: 'utf8' })
@@ -42,6 +45,7 @@ async function openTerminal(folder: string, env: Readonly<Record<string, string>
     screen,
     type,
     shows,
+    written: () => readFileSync(record, 'utf8'),
     press: (key) => void tmux('send-keys', key),
     async run(command, options) {
       const line = `${command}; echo "exit $?"`
@@ -64,6 +68,8 @@ export interface Terminal {
   /** A key by tmux's name for it, such as `C-c`. */
   press(key: string): void
   shows(pattern: RegExp): Promise<void>
+  /** All that has been on the screen, for what is soon written over. */
+  written(): string
 }
 
 interface ScreenOptions {

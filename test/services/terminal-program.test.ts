@@ -81,6 +81,16 @@ describe('tail', () => {
     expect(plain(screen)).toBe('<id>  message  1\ntail 0\nexit 0')
   })
 
+  test('goes on when nobody reads any more what becomes of the connection', async () => {
+    terminal.type('{ rejoin tail demo --count 1 2>&1 1>&3 | head -1; } 3>&1; echo "exit $?"')
+    await terminal.shows(/connected to/)
+    const [before] = [...hub.connections()].map(({ connection }) => connection)
+    hub.disconnect(String(before), { retryMs: 500 })
+    await expect.poll(() => [...hub.connections()].some(({ connection }) => connection !== before)).toBe(true)
+    await hub.publish('demo', { text: 'still here' })
+    await terminal.shows(/message {2}still here\nexit 0/)
+  })
+
   test('does not let an event write on the screen', async () => {
     await hub.publish('demo', { text: '\u001b[2J\u001b[Hgone \u001b]0;title\u0007' })
     const screen = await terminal.run('rejoin tail demo --quiet --last 1 --count 1')

@@ -34,6 +34,7 @@ export default defineConfig({
           name: 'unit',
           include: ['packages/*/test/**/*.test.ts'],
           testTimeout: 60_000,
+          hookTimeout: 60_000,
           expect: expectations,
         },
       },
@@ -46,6 +47,7 @@ export default defineConfig({
           globalSetup,
           expect: expectations,
           testTimeout: 120_000,
+          hookTimeout: 120_000,
         },
       },
       {
@@ -61,6 +63,7 @@ export default defineConfig({
           globalSetup,
           expect: expectations,
           testTimeout: 120_000,
+          hookTimeout: 120_000,
         },
       },
       {
@@ -71,6 +74,7 @@ export default defineConfig({
           globalSetup,
           expect: expectations,
           testTimeout: 60_000,
+          hookTimeout: 60_000,
           fileParallelism: false,
         },
       },

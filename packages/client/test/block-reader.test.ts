@@ -1,9 +1,9 @@
-import { getHeapStatistics, setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
+import { getHeapStatistics } from 'node:v8'
 import { createParser } from '@rejoin/protocol'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createBlockReader } from '../src/block-reader.ts'
+import { collectGarbage } from './garbage.ts'
 
 const piece = fc.constantFrom(
   ...[
@@ -80,8 +80,6 @@ test('an event that does not end, in one line or in many, is noticed; comments m
 })
 
 test('an id does not keep in memory the large event that it came with', () => {
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as () => void
   const ids: string[] = []
   const read = createBlockReader(
     ({ id }) => ids.push(id),
@@ -89,11 +87,11 @@ test('an id does not keep in memory the large event that it came with', () => {
   )
   const data = 'x'.repeat(100_000)
   const idOf = (n: number) => `01JCQ00000000000000000${1000 + n}`
-  collect()
+  collectGarbage()
   const before = getHeapStatistics().used_heap_size
   // As a decoder gives it: in one piece.
   for (let n = 0; n < 500; n++) read(Buffer.from(`id: ${idOf(n)}\ndata: ${data}\n\n`).toString('latin1'))
-  collect()
+  collectGarbage()
   expect(getHeapStatistics().used_heap_size - before).toBeLessThan(10_000_000)
   expect([ids.length, ids[499]]).toEqual([500, idOf(499)])
 })

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { createHandlers } from '../src/handlers.ts'
+import { collectGarbage } from './garbage.ts'
 import { message } from './scripted-server.ts'
 import { server, start, stateOf } from './stage.ts'
 
@@ -40,4 +42,16 @@ test('nothing is kept when nothing is asked for', async () => {
   ;(await server.stream()).send(...message('e1'))
   await events.until(1)
   expect(stream.getSnapshot().events).toEqual([])
+})
+
+test('events that are shown no more are not kept in memory', async () => {
+  const handlers = createHandlers({ keep: 2 }, () => true)
+  const delivered: WeakRef<object>[] = []
+  handlers.on('message', (event) => delivered.push(new WeakRef(event)))
+  for (let n = 0; n < 100; n++) void handlers.event({ id: `e${n}`, type: 'message', data: '1' })
+  // In the turn that made it, a weak reference is a strong one.
+  await new Promise((resolve) => setImmediate(resolve))
+  collectGarbage()
+  expect(delivered.filter((event) => event.deref()).length).toBeLessThanOrEqual(4)
+  expect(handlers.latest().map(({ id }) => id)).toEqual(['e98', 'e99'])
 })

@@ -56,6 +56,15 @@ describe('the browser’s own EventSource', () => {
     expect(open('7').source.url.href).toBe('http://hub/events/a?clientId=me&attempt=1&heartbeat=event&lastEventId=7')
   })
 
+  test.each([
+    ['include', true],
+    ['same-origin', false],
+    ['omit', false],
+  ] as const)('takes cookies to another origin only when asked to: %s', (credentials, isTaken) => {
+    void runTransport(transportWith({ credentials }))
+    expect(FakeEventSource.opened.map(({ withCredentials }) => withCredentials)).toEqual([isTaken])
+  })
+
   test('tells when it is open, and of every event as life', () => {
     const { run, source } = open(null)
     source.onopen?.()

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
-import type { ReconnectRecord } from '../src/index.ts'
+import { connect, type ReconnectRecord } from '../src/index.ts'
 import { hello, scriptedServer } from './scripted-server.ts'
-import { clock, deferred, moved, page, retried, server, start, stateOf } from './stage.ts'
+import { clock, deferred, moved, opened, page, retried, server, start, stateOf } from './stage.ts'
 
 test('reconnects are reported together, once there is a connection again', async () => {
   const reports: ReconnectRecord[][] = []
@@ -42,6 +42,7 @@ test('a server that accepts and drops is not also flooded with reports', async (
 
 test('reports are posted as JSON, and one that is lost is not sent again', async () => {
   const collector = await scriptedServer()
+  const asked = vi.spyOn(globalThis, 'fetch')
   const { stream } = start({ reports: `${collector.url}?log`, from: 'e1' })
   const first = await server.visit()
   await settled()
@@ -50,10 +51,24 @@ test('reports are posted as JSON, and one that is lost is not sent again', async
   await server.stream()
   const report = await collector.visit()
   expect(report.headers['content-type']).toBe('application/json')
+  // So that it arrives when the page is left right after.
+  expect(asked).toHaveBeenCalledWith(`${collector.url}?log`, expect.objectContaining({ keepalive: true }))
   report.cut()
   await collector.close()
   expect(collector.visits()).toBe(1)
   expect(stream.state.state).toBe('connected')
+})
+
+test('a report names the stream without its query, where some keep their tokens', async () => {
+  const reported = deferred<ReconnectRecord[]>()
+  const stream = connect(`${server.url}?ticket=secret`, { clock, reports: reported.resolve })
+  opened.push(stream)
+  const first = await server.visit()
+  await settled()
+  first.cut()
+  await retried(stream)
+  await server.stream()
+  expect((await reported.promise).map(({ url }) => url)).toEqual([server.url])
 })
 
 test('a wait is reported once, also when the network comes back before the server wants to be asked', async () => {

@@ -57,6 +57,19 @@ describe('requests', () => {
     expect(error).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ message: 'no token' }))
   })
 
+  test('take cookies along as they are told to', async () => {
+    const told: unknown[] = []
+    start({
+      credentials: 'include',
+      fetch: (input, init) => {
+        told.push(init?.credentials)
+        return fetch(input, init)
+      },
+    })
+    await server.visit()
+    expect(told).toEqual(['include'])
+  })
+
   test('end with the stream', async () => {
     const { stream } = start()
     const first = await server.stream()

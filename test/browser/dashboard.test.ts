@@ -13,6 +13,7 @@ import {
   openPage,
   type PageOptions,
   phone,
+  press,
   seriousBarriers,
   weightOf,
 } from './page-check.ts'
@@ -41,7 +42,7 @@ test('a wrong token opens nothing, the right one does, and is kept for as long a
   await figure(page, 'Connections').waitFor()
   await page.reload()
   await figure(page, 'Connections').waitFor()
-  await page.getByRole('button', { name: 'Sign out' }).click()
+  await press(page, 'Sign out')
   await page.getByLabel('Admin token').waitFor()
 })
 
@@ -100,11 +101,11 @@ test('a channel is declared void, but not before a second look', async () => {
   const page = await openDashboard()
   const { id } = await server.hub.publish('orders/42', { text: 'one' })
   await page.getByLabel('Channels that begin with').fill('orders/')
-  await page.getByRole('button', { name: 'Invalidate orders/42' }).click()
-  await page.getByRole('button', { name: 'Cancel' }).press('Enter')
+  await press(page, 'Invalidate orders/42')
+  await press(page, 'Cancel')
   expect((await server.hub.window('orders/42')).events).toBe(1)
-  await page.getByRole('button', { name: 'Invalidate orders/42' }).click()
-  await page.getByRole('button', { name: 'Invalidate', exact: true }).click()
+  await press(page, 'Invalidate orders/42')
+  await press(page, 'Invalidate')
   await expect.poll(() => toldOf(id), patience).toContain('"reason":"forced"')
 })
 
@@ -112,16 +113,16 @@ test('a reader is disconnected', async () => {
   const page = await openDashboard()
   const reader = await fetch(`${server.url}/events/orders/42`)
   await page.getByLabel('Connections of the channel').fill('orders/42')
-  await page.getByRole('button', { name: /^Disconnect c_/ }).click()
-  await page.getByRole('button', { name: 'Disconnect', exact: true }).click()
+  await press(page, /^Disconnect c_/)
+  await press(page, 'Disconnect')
   expect(await reader.text()).toContain('"reason":"admin"')
 })
 
 test('the hub is drained, and the dashboard stays to see it', async () => {
   const page = await openDashboard()
   const reader = await fetch(`${server.url}/events/orders/42`)
-  await page.getByRole('button', { name: 'Drain' }).first().click()
-  await page.getByRole('dialog').getByRole('button', { name: 'Drain' }).click()
+  await press(page, 'Drain')
+  await press(page.getByRole('dialog'), 'Drain')
   expect(await reader.text()).toContain('"reason":"drain"')
   await page.getByText('drain', { exact: true }).waitFor()
 })
@@ -133,10 +134,10 @@ test('after a kill of the server it says so, and goes on when it is back', async
   await figure(page, 'Connections').waitFor()
   await program.kill()
   await page.locator('header .state[data-state="away"]').waitFor()
-  await page.getByRole('button', { name: 'Drain' }).first().click()
-  await page.getByRole('dialog').getByRole('button', { name: 'Drain' }).click()
+  await press(page, 'Drain')
+  await press(page.getByRole('dialog'), 'Drain')
   await page.getByRole('alert').getByText('The server does not answer.').waitFor()
-  await page.getByRole('button', { name: 'Cancel' }).click()
+  await press(page, 'Cancel')
   await program.restart()
   await page.locator('header .state[data-state="connected"]').waitFor()
   const reader = await fetch(`${program.url}/events/orders/42`)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import axe from 'axe-core'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, Locator, Page } from 'playwright-core'
 import { expect, onTestFinished } from 'vitest'
 
 export const phone = { width: 375, height: 812 }
@@ -38,6 +38,12 @@ export interface PageOptions {
   readonly viewport?: { readonly width: number; readonly height: number }
   readonly colorScheme?: 'light' | 'dark'
   readonly mayFail?: RegExp
+}
+
+/** By the keyboard: a click waits for two frames to be painted, for which a busy machine may find no time. */
+export function press(page: Page | Locator, button: string | RegExp): Promise<void> {
+  const exact = typeof button === 'string'
+  return page.getByRole('button', { name: button, exact }).press('Enter')
 }
 
 export async function expectNoSidewaysScroll(page: Page): Promise<void> {

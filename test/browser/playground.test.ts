@@ -11,6 +11,7 @@ import {
   openPage,
   type PageOptions,
   phone,
+  press,
   seriousBarriers,
   weightOf,
 } from './page-check.ts'
@@ -194,10 +195,6 @@ async function openPlayground(options: PageOptions = {}): Promise<Page> {
   const page = await openPage(browser, server.url, options)
   await page.getByText('Both are connected').waitFor()
   return page
-}
-
-function press(page: Page, button: string): Promise<void> {
-  return page.getByRole('button', { name: button }).press('Enter')
 }
 
 async function countsOf(page: Page, lane: Lane): Promise<Record<string, number>> {

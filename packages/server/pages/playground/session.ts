@@ -25,7 +25,7 @@ export interface SessionView {
   readonly isSlow: boolean
   /** What the user has published and the Rejoin lane has got, newest first. */
   readonly own: readonly OwnEvent[]
-  /** The first id, then the last before each trouble: one to return with. */
+  /** The first id, then the one that Rejoin came back with last. */
   readonly cursor: string | null
 }
 
@@ -119,6 +119,7 @@ export function startSession(): Session {
     stream.onState(({ state, nextRetryAt, closeReason }) => {
       if (state === 'connected') {
         rejoin.connected()
+        if (wire.cursor) change({ cursor: wire.cursor })
         void publish()
       } else if (state !== 'closed') rejoin.away('connecting', nextRetryAt)
       else if (closeReason !== 'closed') rejoin.away(closeReason ?? 'closed')
@@ -175,7 +176,7 @@ export function startSession(): Session {
     const [plainCounts, rejoinCounts] = [plain.getSnapshot().counts, rejoin.getSnapshot().counts]
     const { replayed, announced } = rejoinCounts
     before = { plainMissing: plainCounts.missing, replayed, announced }
-    change({ trouble, story, cursor: rejoinStream?.cursor ?? null })
+    change({ trouble, story })
     const path = trouble.name === 'restart' ? `restart?tab=${tab}` : `cut?tab=${tab}&ms=${trouble.ms}`
     if (await post(`/playground/${path}`)) return
     before = undefined

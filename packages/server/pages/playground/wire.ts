@@ -3,6 +3,8 @@ import { createStore, type Store } from '../shared/store.ts'
 /** What really went over the wire: a `fetch` that writes down what it sends and what comes back. */
 export interface Wire extends Store<readonly WireLine[]> {
   readonly fetch: typeof fetch
+  /** The place that the last request named, if one has. */
+  readonly cursor: string | null
 }
 
 export interface WireLine {
@@ -15,6 +17,7 @@ export interface WireLine {
 export function createWire(): Wire {
   const store = createStore<readonly WireLine[]>([])
   let last = 0
+  let cursor: string | null = null
 
   function write(lines: readonly Omit<WireLine, 'key'>[]): void {
     const numbered = lines.map((line) => ({ ...line, key: ++last }))
@@ -23,6 +26,7 @@ export function createWire(): Wire {
 
   async function send(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
     const request = new Request(input, init)
+    cursor = request.headers.get('last-event-id') ?? cursor
     write(requestLines(request))
     try {
       const response = await fetch(request)
@@ -64,7 +68,12 @@ export function createWire(): Wire {
     )
   }
 
-  return { fetch: send, subscribe: store.subscribe, getSnapshot: store.getSnapshot }
+  return {
+    ...{ fetch: send, subscribe: store.subscribe, getSnapshot: store.getSnapshot },
+    get cursor() {
+      return cursor
+    },
+  }
 }
 
 // Those of a cut of half a minute, and some more.

@@ -1,4 +1,5 @@
 import type { Hub } from '@rejoin/hub'
+import type { SendBatch } from './batches.ts'
 import type { History } from './history.ts'
 import { type PublishedEvent, shaOf, writeData } from './receipts.ts'
 
@@ -119,18 +120,30 @@ export function throughHub(hub: Pick<Hub, 'publish'>): Send {
  * @param limitMs - how long to wait for an answer
  */
 export function throughHttp(origin: string, limitMs = 10_000): Send {
-  return async (channel, body, idempotencyKey) => {
-    try {
-      const url = new URL(`/publish/${encodeURIComponent(channel)}`, origin)
-      const headers = { 'Idempotency-Key': idempotencyKey }
-      const response = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(limitMs) })
-      const { id, error } = (await response.json()) as { id?: string; error?: { message: string } }
-      const { status } = response
-      if (status === 201 && id) return { kind: 'ok', id }
-      const isRefused = (status >= 400 && status < 500) || status === 503
-      return { kind: isRefused ? 'fail' : 'unknown', why: `status ${status}: ${error?.message}` }
-    } catch (error) {
-      return { kind: 'unknown', why: String(error) }
-    }
+  return async (channel, body, key) => {
+    const answer = await post(`${origin}/publish/${encodeURIComponent(channel)}`, { body, key, limitMs })
+    return 'kind' in answer ? answer : { kind: 'ok', id: answer.id }
+  }
+}
+
+/** The same for batches (§5.1). */
+export function batchThroughHttp(origin: string, limitMs = 10_000): SendBatch {
+  return async (events, key) => {
+    const answer = await post(`${origin}/publish`, { body: JSON.stringify(events), key, limitMs })
+    return 'kind' in answer ? answer : { kind: 'ok', ids: answer.events.map(({ id }) => id) }
+  }
+}
+
+async function post(url: string, { body, key, limitMs }: { body: string; key: string; limitMs: number }) {
+  try {
+    const headers = { 'Idempotency-Key': key }
+    const response = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(limitMs) })
+    const { status } = response
+    if (status === 201) return (await response.json()) as { id: string; events: { id: string }[] }
+    const { error } = (await response.json()) as { error?: { message: string } }
+    const kind = (status >= 400 && status < 500) || status === 503 ? ('fail' as const) : ('unknown' as const)
+    return { kind, why: `status ${status}: ${error?.message}` }
+  } catch (error) {
+    return { kind: 'unknown' as const, why: String(error) }
   }
 }

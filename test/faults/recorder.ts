@@ -2,6 +2,7 @@ import type { PublishedEvent, RecordedReader } from './receipts.ts'
 
 export { type ClientReaderOptions, openClientReader } from './client-reader.ts'
 export {
+  batchThroughHttp,
   openPublisher,
   type PublisherOptions,
   type RecordedPublisher,

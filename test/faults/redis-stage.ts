@@ -1,10 +1,11 @@
 import { createRandom } from '@rejoin/hub/testing'
+import { inBatches } from './batches.ts'
 import { type Crowd, type CrowdOptions, openCrowd } from './crowd.ts'
 import { type FaultProxy, openFaultProxy } from './fault-proxy.ts'
 import type { History } from './history.ts'
 import { type HubProcessOptions, type StartedHub, startHub } from './hub-process.ts'
 import { type LastingHub, openLastingHub } from './lasting-hub.ts'
-import { type Send, throughHttp } from './recorder.ts'
+import { batchThroughHttp, throughHttp } from './recorder.ts'
 import { type RedisServer, startRedis } from './redis-server.ts'
 import { createWallClock } from './wall-clock.ts'
 
@@ -47,20 +48,27 @@ export async function runOnRedis(options: RedisRunOptions): Promise<void> {
       doors.push({ proxy, leadsTo })
     }
     const originOf = (index: number) => `http://127.0.0.1:${(doors[index % count] as Door).proxy.port}`
-    const sends = doors.map((_, index) => throughHttp(originOf(index), 10_000))
     let sent = 0
     const spared = doors.map(() => 0)
     // In turn to all hubs, but not at once again to one that failed. What was refused while Redis is away may be there all
     // the same, so it is sent again.
-    const send: Send = async (...publish) => {
-      sent += 1
-      const inTurn = doors.map((_, index) => (sent + index) % count)
-      const chosen = inTurn.find((index) => (spared[index] as number) < performance.now()) ?? (inTurn[0] as number)
-      const outcome = await (sends[chosen] as Send)(...publish)
-      if (outcome.kind === 'ok') return outcome
-      spared[chosen] = performance.now() + sparedMs
-      return outcome.kind === 'fail' && outcome.why.startsWith('status 503') ? { ...outcome, kind: 'unknown' } : outcome
-    }
+    const inTurn =
+      <Given extends unknown[], Result extends Told>(
+        through: (origin: string) => (...given: Given) => Promise<Result>,
+      ) =>
+      async (...given: Given): Promise<Result> => {
+        sent += 1
+        const turns = doors.map((_, index) => (sent + index) % count)
+        const chosen = turns.find((index) => (spared[index] as number) < performance.now()) ?? (turns[0] as number)
+        const outcome = await through(originOf(chosen))(...given)
+        if (outcome.kind === 'ok') return outcome
+        spared[chosen] = performance.now() + sparedMs
+        return outcome.kind === 'fail' && outcome.why?.startsWith('status 503')
+          ? { ...outcome, kind: 'unknown' }
+          : outcome
+      }
+    const { collectMs = 0 } = options
+    const send = collectMs > 0 ? inBatches(inTurn(batchThroughHttp), collectMs) : inTurn(throughHttp)
     const crowd = openCrowd({ ...options, originOf, send, resends: 1000, resendAfterMs: 50 })
     const stage: RedisStage = {
       ...{ history, redis, hubs, lines, crowd, random },
@@ -92,6 +100,11 @@ export async function runOnRedis(options: RedisRunOptions): Promise<void> {
 
 const sparedMs = 1000
 
+interface Told {
+  readonly kind: 'ok' | 'fail' | 'unknown'
+  readonly why?: string
+}
+
 interface Door {
   readonly proxy: FaultProxy
   /** The proxy looks here for every new connection. */
@@ -105,6 +118,11 @@ export interface RedisRunOptions extends Omit<CrowdOptions, 'originOf' | 'send' 
   readonly hub: HubProcessOptions
   /** @defaultValue 2000 */
   readonly answerWithinMs?: number
+  /**
+   * For how long publishes are collected, to be sent as one batch, in ms; 0: each is sent by itself.
+   * @defaultValue 0
+   */
+  readonly collectMs?: number
   /** Of Redis, over those of an append-only file that has what was answered, whenever Redis is killed. */
   readonly settings?: Readonly<Record<string, string | number>>
   /**

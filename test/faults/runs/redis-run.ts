@@ -10,11 +10,11 @@ export async function longRedisRun<Inputs extends { hubs: number; readers: numbe
 ): Promise<void> {
   await longRun({
     name,
-    inputs: { channels: 10, ...inputs },
+    inputs: { channels: 10, collect: 0, ...inputs },
     async run(given, history, progress) {
-      const { hubs, readers, rate: eventsPerSecond, seed, channels } = given
+      const { hubs, readers, rate: eventsPerSecond, seed, channels, collect: collectMs } = given
       await runOnRedis({
-        ...{ name, history, seed, hubs, readers, eventsPerSecond, ...options },
+        ...{ name, history, seed, hubs, readers, eventsPerSecond, collectMs, ...options },
         channels: Array.from({ length: channels }, (_, index) => `orders/${index}`),
         channelsOf: (index) => [`orders/${index % channels}`, `orders/${(index + 3) % channels}`],
         window: { maxEvents: 100_000, maxAgeMs: 24 * 3_600_000, maxBytes: 256 * 1024 * 1024 },

@@ -149,9 +149,11 @@ export async function simulate(seed: number, options: SimulateOptions = {}): Pro
   publisher.stop()
   faults.heal()
 
-  // A hub that is behind may still tell its readers of a place that is lost.
+  // A hub that is behind may still tell its readers of a place that is lost, and who was revoked is yet to come back.
   const isCalm = () =>
-    nodes.every((node) => node.accepts && !node.view.behind) && readers.every((reader) => reader.caughtUp)
+    nodes.every((node) => node.accepts && !node.view.behind) &&
+    stage.revoked.size === 0 &&
+    readers.every((reader) => reader.caughtUp)
   const deadline = world.now + catchUpMs
   await world.advance(1_000)
   while (world.now < deadline && !isOver() && !isCalm()) await world.advance(500)

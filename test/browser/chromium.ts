@@ -20,18 +20,21 @@ export function launchChromium(): Promise<Browser> {
  */
 export async function launchPlainChromium(): Promise<PlainChromium> {
   const folder = mkdtempSync(join(tmpdir(), 'rejoin-chromium-'))
-  const args = [...quiet, '--remote-debugging-port=0', `--user-data-dir=${folder}`]
+  // Without a first tab: Playwright would wait for it, and does so for ever when it connects while the tab is being made.
+  const args = [...quiet, '--no-startup-window', '--remote-debugging-port=0', `--user-data-dir=${folder}`]
   const child = spawn(findChromium(), args, { stdio: ['ignore', 'ignore', 'pipe'] })
   const ended = once(child, 'close')
   // A test run that is broken off must not leave it behind.
   const kill = () => child.kill()
   process.once('exit', kill)
   const browser = await chromium.connectOverCDP(await endpointOf(child.stderr), { noDefaults: true })
+  const context = browser.contexts()[0] as BrowserContext
+  // One that stays: Chromium ends with its last tab.
+  await context.newPage()
   return {
-    context: browser.contexts()[0] as BrowserContext,
+    context,
     async close() {
-      const session = await browser.newBrowserCDPSession()
-      await session.send('Browser.close')
+      child.kill()
       await ended
       process.off('exit', kill)
       rmSync(folder, { recursive: true, maxRetries: 5 })

@@ -20,7 +20,7 @@ export function launchChromium(): Promise<Browser> {
  */
 export async function launchPlainChromium(): Promise<PlainChromium> {
   const folder = mkdtempSync(join(tmpdir(), 'rejoin-chromium-'))
-  // Without a first tab: Playwright would wait for it, and does so for ever when it connects while the tab is being made.
+  // Without a first tab: Playwright waits for those it finds when it connects, and has waited in vain for one half made.
   const args = [...quiet, '--no-startup-window', '--remote-debugging-port=0', `--user-data-dir=${folder}`]
   const child = spawn(findChromium(), args, { stdio: ['ignore', 'ignore', 'pipe'] })
   const ended = once(child, 'close')

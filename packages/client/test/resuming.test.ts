@@ -66,26 +66,14 @@ describe('resuming', () => {
   })
 
   test('an event that another kind of server sends again after a cut is delivered once', async () => {
-    const { stream, events } = start()
-    const first = await server.stream()
-    first.send(...message('e1'))
-    await events.until(1)
-    first.cut()
-    await retried(stream)
-
+    const { events } = await cutAfterOneEvent()
     const second = await server.stream()
     for (const id of ['e1', 'e2']) second.send(...message(id))
     expect(await events.until(2)).toEqual(['e1', 'e2'])
   })
 
   test('a server that greets with the last event, whether it is known or not, is alive and no hub', async () => {
-    const { stream, events } = start()
-    const first = await server.stream()
-    first.send(...message('e1'))
-    await events.until(1)
-    first.cut()
-    await retried(stream)
-
+    const { stream } = await cutAfterOneEvent()
     const again = new Promise((resolve) => stream.onDuplicate(resolve))
     const second = await server.stream()
     second.send(...message('e1'))
@@ -169,3 +157,14 @@ describe('resuming', () => {
     expect(gaps).toEqual([expect.objectContaining({ requested: 'e1', latest: 'e5' })])
   })
 })
+
+/** A stream of a server that does not greet, on its way back. */
+async function cutAfterOneEvent() {
+  const { stream, events } = start()
+  const first = await server.stream()
+  first.send(...message('e1'))
+  await events.until(1)
+  first.cut()
+  await retried(stream)
+  return { stream, events }
+}

@@ -25,5 +25,6 @@ async function answer(commands: Commands, { id, name, argument }: Call): Promise
 }
 
 function reply(message: Reply): void {
-  process.send!(message)
+  // A parent that has just left makes the write fail; `disconnect` follows and ends this process.
+  process.send!(message, undefined, undefined, () => {})
 }

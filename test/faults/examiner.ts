@@ -5,6 +5,7 @@ import { RejoinError } from '@rejoin/protocol'
 import { auditChannel, type KeptEvent } from './audit.ts'
 import { type Damage, type Examined, type ExaminerMessage, type Sample, sampleWindow } from './damage.ts'
 import { type ServedHub, serveHub } from './served-hub.ts'
+import { tellParent } from './tell-parent.ts'
 
 const [copy = '', sampleFile = '', job = ''] = process.argv.slice(2)
 const sample = JSON.parse(readFileSync(sampleFile, 'utf8')) as Sample
@@ -16,7 +17,7 @@ for (const [index, damage] of damages.entries()) {
 process.disconnect?.()
 
 function tell(message: ExaminerMessage): void {
-  process.send?.(message)
+  tellParent(message)
 }
 
 async function examineCopy(directory: string, damage: Damage): Promise<Examined> {

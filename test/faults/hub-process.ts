@@ -4,6 +4,7 @@ import { systemEnvironment } from '@rejoin/hub'
 import type { History } from './history.ts'
 import { type ServedHubOptions, serveHub } from './served-hub.ts'
 import { ServerDidNotStart, type ServerProcess, serverProcess } from './server-process.ts'
+import { tellParent } from './tell-parent.ts'
 
 /**
  * A hub in a process of its own, so that its memory is its own, readers do not slow it down, and it can be killed. Its
@@ -58,7 +59,7 @@ async function serveParent({ aheadMs = 0, ...options }: HubProcessOptions): Prom
     ...options,
     environment: { ...systemEnvironment, now: () => Date.now() + ahead },
   })
-  const tell = (message: ChildMessage) => process.send?.(message)
+  const tell = (message: ChildMessage) => tellParent(message)
   tell({ kind: 'listening', port })
   const timer = setInterval(() => tell({ kind: 'memory', rssBytes: process.memoryUsage.rss() }), 1000)
   // Also when the parent has died: nobody is left whom this could serve.

@@ -8,7 +8,7 @@ import { readJson, root } from './repository.ts'
  *
  * `core` is `@rejoin/client` without what it loads only when it is asked for; `all` is every entry and every part.
  */
-const limits = { core: 6 * 1024, all: 10 * 1024 }
+const limits = { core: 6.5 * 1024, all: 10 * 1024 }
 
 const folder = `${root}packages/client/`
 const { exports } = readJson<{ exports: Record<string, { default: string }> }>('packages/client/package.json')
@@ -39,6 +39,7 @@ describe('the client', () => {
         "client/address.js",
         "client/backoff.js",
         "client/block-reader.js",
+        "client/body.js",
         "client/clock.js",
         "client/connection.js",
         "client/event-source-transport.js",
@@ -49,6 +50,7 @@ describe('the client', () => {
         "client/iteration.js",
         "client/long-poll-transport.js",
         "client/persistence.js",
+        "client/poll-answer.js",
         "client/publisher/publisher.js",
         "client/receiver.js",
         "client/recent-ids.js",

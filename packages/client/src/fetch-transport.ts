@@ -1,7 +1,8 @@
 import { createBlockReader } from './block-reader.ts'
+import { readBody } from './body.ts'
 import { sendRequest } from './request.ts'
 import { readRetryAfter } from './retry-after.ts'
-import type { Block, Sink, Transport, TransportParts } from './transport.ts'
+import type { Block, Transport, TransportParts } from './transport.ts'
 
 /** Reads a stream through `fetch`, which shows what `EventSource` hides: status, headers, comments. */
 export function createTransport({ address, options, clock }: TransportParts): Transport {
@@ -16,31 +17,23 @@ export function createTransport({ address, options, clock }: TransportParts): Tr
       isStream: /^text\/event-stream\s*(;|$)/i.test(type),
       retryAfterMs: readRetryAfter(headers.get('retry-after'), clock.now()),
     })
-    if (body) await readBody(body, sink, signal)
-  }
-}
-
-async function readBody(body: ReadableStream<Uint8Array>, sink: Sink, signal: AbortSignal): Promise<void> {
-  const reader = body.getReader()
-  const decoder = new TextDecoder()
-  let blocks: Block[] = []
-  // Not told of our cursor: a block whose id repeats it would look like one that names none, and the first event after a
-  // reconnect is where a repetition is likeliest.
-  const read = createBlockReader(
-    (block) => blocks.push(block),
-    (ms) => sink.tell({ type: 'retry', ms }),
-  )
-
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done || signal.aborted) return
-    sink.tell({ type: 'bytes' })
-    const isBounded = read(decoder.decode(value, { stream: true }))
-    for (const block of blocks) {
-      const wait = sink.receive(block)
-      if (wait) await wait
-    }
-    blocks = []
-    if (!isBounded) sink.tell({ type: 'ended', reason: 'too-large', final: true })
+    if (!body) return
+    let blocks: Block[] = []
+    // Not told of our cursor: a block whose id repeats it would look like one that names none, and the first event after a
+    // reconnect is where a repetition is likeliest.
+    const read = createBlockReader(
+      (block) => blocks.push(block),
+      (ms) => sink.tell({ type: 'retry', ms }),
+    )
+    await readBody(body, signal, async (text) => {
+      sink.tell({ type: 'bytes' })
+      const isBounded = read(text)
+      for (const block of blocks) {
+        const wait = sink.receive(block)
+        if (wait) await wait
+      }
+      blocks = []
+      if (!isBounded) sink.tell({ type: 'ended', reason: 'too-large', final: true })
+    })
   }
 }

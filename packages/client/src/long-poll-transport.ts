@@ -1,7 +1,9 @@
 import type { Hello } from '@rejoin/protocol'
+import { readBody } from './body.ts'
+import { createAnswerReader, type Frame } from './poll-answer.ts'
 import { sendRequest } from './request.ts'
 import { readRetryAfter } from './retry-after.ts'
-import type { Block, Transport, TransportParts } from './transport.ts'
+import type { Transport, TransportParts } from './transport.ts'
 
 /**
  * Reads a stream in answers, for where a proxy holds streams back: asks what there is, then again and again what is new
@@ -13,14 +15,14 @@ export function createTransport({ address, options, clock }: TransportParts): Tr
     let lastId = ''
     // At first not at all: while the hub waits for news, nobody here would know whether it can be reached.
     let waitMs = 0
-    for (let isFirst = true; ; isFirst = false) {
+    let isFirst = true
+    for (;;) {
       const url = pollAddress(address)
       url.searchParams.set('waitMs', String(waitMs))
       const askedAt = clock.now()
       // In the query, so that neither a proxy takes the cursor away nor a browser asks for permission to send it.
       const asked = { ...request, cursor, cursorIn: 'query' as const, refresh: isFirst && request.refresh }
-      const response = await sendRequest(url, asked, options, signal, 'application/json')
-      const { status, headers } = response
+      const { status, headers, body } = await sendRequest(url, asked, options, signal, 'application/json')
       const type = headers.get('content-type') ?? ''
       // A head that was cut off, as in the transport of streams.
       if (status < 201 && 'application/jso'.startsWith(type)) return
@@ -29,32 +31,45 @@ export function createTransport({ address, options, clock }: TransportParts): Tr
         const retryAfterMs = readRetryAfter(headers.get('retry-after'), clock.now())
         sink.tell({ type: 'answered', status, isStream: isAnswer, retryAfterMs })
       }
-      if (signal.aborted) return
-      const answer = (await response.json()) as PollAnswer
-      sink.tell({ type: 'bytes' })
-      // For one that does not greet, and would otherwise be asked again and again without a wait.
-      if (isFirst) waitMs = longestWaitMs
+      const reader = createAnswerReader()
+      let isOver = false
+      const takeText = async (text: string) => {
+        sink.tell({ type: 'bytes' })
+        isOver = await take(reader.read(text))
+        return isOver
+      }
+      if (body) await readBody(body, signal, takeText)
+      if (isOver || signal.aborted) return
+      const answer = reader.finish()
       if (answer.retryMs > 0) sink.tell({ type: 'retry', ms: answer.retryMs })
+      if (await take(answer.events)) return
+      // Something on the way answers in the hub's place, or the hub is not ours: to ask at once would be to ask for ever.
+      const { cursor: reached = null } = answer
+      if (reached === cursor && clock.now() - askedAt < waitMs / 2 && !isFirst) return
+      cursor = reached
+      // For one that does not greet, and would otherwise be asked again and again without a wait.
+      waitMs ||= longestWaitMs
+      isFirst = false
+    }
 
-      for (const { id, type, data, channel } of answer.events) {
+    /** @returns whether this run of polls is over */
+    async function take(frames: readonly Frame[]): Promise<boolean> {
+      for (const { id, type, data, channel } of frames) {
         // Of something that is no hub, of which the same is to be expected.
-        if (typeof type !== 'string' || typeof data !== 'string') return
+        if (typeof type !== 'string' || typeof data !== 'string') return true
         lastId = id ?? lastId
         if (type === 'hello') {
           const { requested, heartbeatMs = 0 } = JSON.parse(data) as Partial<Hello>
           if (heartbeatMs > 0) waitMs = Math.min(heartbeatMs, longestWaitMs)
           // An answer to another question, from a cache perhaps. What can be done about it is for a new connection.
-          if (!isFirst && requested !== cursor) return
+          if (!isFirst && requested !== cursor) return true
           if (!isFirst) continue
         }
         const wait = sink.receive({ id: lastId, type, data, channel })
         if (wait) await wait
-        if (signal.aborted || type === 'close') return
+        if (signal.aborted || type === 'close') return true
       }
-      // Something on the way answers in the hub's place, or the hub is not ours: to ask at once would be to ask for ever.
-      const { cursor: reached = null } = answer
-      if (reached === cursor && clock.now() - askedAt < waitMs / 2 && !isFirst) return
-      cursor = reached
+      return false
     }
   }
 }
@@ -64,12 +79,6 @@ export function pollAddress(address: URL): URL {
   const url = new URL(address)
   url.pathname = url.pathname.replace(/\/(events|stream)(?=\/|$)/, '/poll')
   return url
-}
-
-interface PollAnswer {
-  readonly events: readonly (Omit<Block, 'id'> & { readonly id: string | null })[]
-  readonly cursor: string | null
-  readonly retryMs: number
 }
 
 /** Under the 30 s of common idle timeouts, and under the silence that the machine takes for a dead line. */

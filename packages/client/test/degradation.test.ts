@@ -86,6 +86,23 @@ test('an answer to a poll that is none of a hub is followed by another attempt, 
   }
 })
 
+test('a poll that is cut keeps what was whole in it: the next one goes on from there', async () => {
+  const { stream, events } = start({ from: 'e1', transports: ['long-poll'] })
+  const poll = await server.visit()
+  poll.answer(200, { 'content-type': 'application/json' })
+  const greeting = JSON.stringify({ resumed: true, requested: 'e1', heartbeatMs: 25_000, connection: 'c_1' })
+  const frames = [
+    { id: 'e1', type: 'hello', data: greeting },
+    { id: 'e2', type: 'message', data: '"e2"' },
+    { id: 'e3', type: 'message', data: '"e3"' },
+  ]
+  poll.write(JSON.stringify({ events: frames }).slice(0, -10))
+  expect(await events.until(1)).toEqual(['e2'])
+  poll.cut()
+  await retried(stream)
+  expect((await server.visit()).url.searchParams.get('lastEventId')).toBe('e2')
+})
+
 test('a stream that is told to reconnect again and again asks once, and leaves nothing open', async () => {
   const { made, closed, stream } = startNative()
   for (let time = 0; time < 50; time++) stream.reconnect()

@@ -79,6 +79,31 @@ describe('requests', () => {
     expect(clock.timers()).toEqual([])
   })
 
+  test.each(['fetch', 'long-poll'] as const)(
+    'of %s end with the stream also where a fetch of the user’s own does not pass the signal on',
+    async (transport) => {
+      const { stream } = start({
+        transports: [transport],
+        fetch: (input, { signal: _, ...init } = {}) => fetch(input, init),
+      })
+      const visit = await server.visit()
+      visit.answer(200, { 'content-type': transport === 'fetch' ? 'text/event-stream' : 'application/json' })
+      visit.write(transport === 'fetch' ? ': hi\n\n' : '{')
+      await stateOf(stream, 'connected')
+      stream.close()
+      await visit.gone
+    },
+  )
+
+  test('that such a fetch answers after the stream was closed are let go of', async () => {
+    const { stream } = start({ fetch: (input, { signal: _, ...init } = {}) => fetch(input, init) })
+    const visit = await server.visit()
+    stream.close()
+    visit.answer(200, { 'content-type': 'text/event-stream' })
+    visit.send(': hi')
+    await visit.gone
+  })
+
   test('are not made once the headers function has closed the stream', async () => {
     const second = deferred<AbortSignal>()
     const { stream } = start({

@@ -3,57 +3,90 @@ import { dirname } from 'node:path'
 import { RejoinError } from '@rejoin/protocol'
 
 /**
- * Refuses a file that is not LMDB's, or shorter than its own root says. LMDB maps the file into memory and trusts it: with
- * either of those, the process would end by a signal, without a word.
+ * Reads the root of a file, undefined when nothing was ever committed to it. Refuses a file that is not LMDB's: LMDB maps
+ * the file into memory and trusts it, so the process would end by a signal, without a word.
  */
-export async function checkFile(path: string): Promise<void> {
+export async function readRoot(path: string): Promise<Root | undefined> {
   const file = await open(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
     throw error
   })
-  if (!file) return
+  if (!file) return undefined
   try {
     const { size } = await file.stat()
-    // Nothing was ever committed to it.
-    if (size === 0) return
-    const first = await readRoot(file, 0)
-    const second = first && (await readRoot(file, first.pageSize))
-    if (!first || !second) {
-      refuse(path, 'is not a log of Rejoin, or its beginning is damaged')
+    if (size === 0) return undefined
+    const first = await readRootAt(file, 0)
+    const second = first && (await readRootAt(file, first.pageSize))
+    if (!first || !second || first.pageSize !== second.pageSize) {
+      refuseFile(path, 'is not a log of Rejoin, or its beginning is damaged')
     }
-    const newest = first.transaction > second.transaction ? first : second
-    if (size < newest.bytes) refuse(path, `has ${size} bytes and should have ${newest.bytes}: its end is missing`)
+    return first.transaction > second.transaction ? first : second
   } finally {
     await file.close()
   }
 }
 
-interface Root {
-  readonly pageSize: number
-  /** As many as everything it refers to takes. */
-  readonly bytes: number
-  /** The root with the higher number is the one that counts. */
+/** One of the two roots of the file. The root with the higher transaction is the one that counts. */
+export interface Root {
   readonly transaction: bigint
+  readonly pageSize: number
+  /**
+   * The newest page that was ever assigned. It may lie past the end of a healthy file: LMDB counts a page that one
+   * transaction assigned and let go again, and does not write it.
+   */
+  readonly lastPage: number
+  /** Lists the pages that are not in use. */
+  readonly free: Tree
+  /** Holds the keys and values. */
+  readonly main: Tree
 }
 
-// Of MDB_page and MDB_meta in the mdb.c that comes with lmdb 3: two pages at the start of the file, written in turn.
-const rootBytes = 168
-const magic = 0xbeef_c0de
-const version = 2
-
-async function readRoot(file: FileHandle, at: number): Promise<Root | undefined> {
-  const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(rootBytes), position: at })
-  if (bytesRead < rootBytes || buffer.readUInt32LE(24) !== magic || buffer.readUInt32LE(28) !== version)
-    return undefined
-  const pageSize = buffer.readUInt32LE(48)
-  const lastPage = Number(buffer.readBigUInt64LE(144))
-  if (pageSize < 512 || pageSize > 65_536 || lastPage < 1) return undefined
-  return { pageSize, bytes: (lastPage + 1) * pageSize, transaction: buffer.readBigUInt64LE(152) }
+/** A B+ tree of the file, as its root describes it. */
+export interface Tree {
+  /** Levels of pages, 0 of an empty tree. */
+  readonly depth: number
+  readonly branchPages: number
+  readonly leafPages: number
+  readonly overflowPages: number
+  readonly entries: number
+  /** The number of its uppermost page; says nothing of an empty tree. */
+  readonly page: number
 }
 
-function refuse(path: string, how: string): never {
+export function refuseFile(path: string, how: string): never {
   throw new RejoinError(
     `The file ${path} ${how}. Restore it, or choose another folder than ${dirname(path)}; readers will be told of the gap.`,
     { code: 'invalid-option' },
   )
+}
+
+// Of MDB_page, MDB_meta and MDB_db in the mdb.c that comes with lmdb 3: two pages at the start of the file, written in turn.
+const rootBytes = 168
+const magic = 0xbeef_c0de
+const version = 2
+
+async function readRootAt(file: FileHandle, at: number): Promise<Root | undefined> {
+  const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(rootBytes), position: at })
+  if (bytesRead < rootBytes || buffer.readUInt32LE(24) !== magic || buffer.readUInt32LE(28) !== version)
+    return undefined
+  const pageSize = buffer.readUInt32LE(48)
+  const lastPage = numberAt(buffer, 144)
+  if (pageSize < 512 || pageSize > 65_536 || lastPage < 1) return undefined
+  const transaction = buffer.readBigUInt64LE(152)
+  return { transaction, pageSize, lastPage, free: treeAt(buffer, 48), main: treeAt(buffer, 96) }
+}
+
+function treeAt(buffer: Buffer, at: number): Tree {
+  return {
+    depth: buffer.readUInt16LE(at + 6),
+    branchPages: numberAt(buffer, at + 8),
+    leafPages: numberAt(buffer, at + 16),
+    overflowPages: numberAt(buffer, at + 24),
+    entries: numberAt(buffer, at + 32),
+    page: numberAt(buffer, at + 40),
+  }
+}
+
+function numberAt(buffer: Buffer, at: number): number {
+  return Number(buffer.readBigUInt64LE(at))
 }

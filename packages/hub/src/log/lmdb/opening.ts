@@ -13,10 +13,12 @@ import {
 } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 import { idsOf } from '../ids-of.ts'
+import { readRoot, refuseFile } from './file.ts'
 import { formatVersion, openFormat, sealFormat } from './format.ts'
 import { afterChannels, channelKey, feedRange, formatKey, stateKey } from './keys.ts'
+import { checkPages } from './pages.ts'
 import { type LogState, openChannelState, openLogState, sealLogState } from './state.ts'
-import { openStore, type Store, syncFolder } from './store.ts'
+import { dataName, openStore, type Store, syncFolder } from './store.ts'
 import { takeWriterLock } from './writer-lock.ts'
 
 export interface OpenedLog {
@@ -69,12 +71,7 @@ export async function openLog(options: OpeningOptions): Promise<OpenedLog> {
 }
 
 async function restore(store: Store, { codec, environment }: OpeningOptions): Promise<Restored> {
-  if (!store.isWhole({ walked: checkedAtOpen, counted: countedAtOpen })) {
-    throw new RejoinError(
-      `The log in ${store.directory} is damaged, and a write would lose more of it. Restore it, or choose another folder.`,
-      { code: 'log-unavailable' },
-    )
-  }
+  await checkFile(store)
   const sealed = store.get(formatKey)
   if (!sealed) {
     for (const _entry of store.range(Buffer.from([0]), Buffer.from([255]))) refuseForeign(store.directory)
@@ -87,6 +84,18 @@ async function restore(store: Store, { codec, environment }: OpeningOptions): Pr
   await checkChannels(store, state)
   if (await isUnclean(store.directory)) return startBranch(store, { state, history }, codec, environment)
   return { state, history }
+}
+
+/** Refuses a file that LMDB would misread, or that the next write would damage further. */
+async function checkFile(store: Store): Promise<void> {
+  const path = join(store.directory, dataName)
+  const root = await readRoot(path)
+  if (!root) return
+  const verdict = checkPages(path, root, pagesAtOpen)
+  if (verdict.kind === 'damaged') refuseFile(path, `is damaged: ${verdict.how}. A write would lose more of it`)
+  if (verdict.kind === 'unfinished' && !store.isWhole({ walked: checkedAtOpen, counted: countedAtOpen })) {
+    refuseFile(path, 'is damaged: its keys are out of order. A write would lose more of it')
+  }
 }
 
 /**
@@ -109,6 +118,8 @@ async function checkChannels(store: Store, state: LogState): Promise<void> {
 }
 
 const checkedAtOpen = 200_000
+
+const pagesAtOpen = 100_000
 
 // A million channels with an event each are two million, and 0.25 s of a start that may take 2 s.
 const countedAtOpen = 5_000_000
@@ -184,7 +195,7 @@ async function markUnclean(directory: string, durability: 'disk' | 'os'): Promis
 }
 
 async function markClean(directory: string): Promise<void> {
-  const file = await open(join(directory, 'data.mdb'), 'r+')
+  const file = await open(join(directory, dataName), 'r+')
   await file.datasync().finally(() => file.close())
   await rm(join(directory, uncleanName), { force: true })
   await syncFolder(directory)

@@ -2,7 +2,7 @@ import { statfsSync } from 'node:fs'
 import { mkdir, open as openFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { RejoinError } from '@rejoin/protocol'
-import { checkFile } from './file.ts'
+import { readRoot } from './file.ts'
 import { createHandle, type Handle } from './handle.ts'
 
 /** The ordered keys and values of one file. Reads are of what was last committed, and give copies. */
@@ -44,13 +44,16 @@ export interface Changes {
   readonly removals: readonly Buffer[]
 }
 
+/** The file in the folder of a log. */
+export const dataName = 'data.mdb'
+
 export async function openStore(directory: string, durability: 'disk' | 'os'): Promise<Store> {
   const folder = resolve(directory)
   const { open } = await loadLmdb()
-  const path = join(folder, 'data.mdb')
+  const path = join(folder, dataName)
   const handle = await opened(folder, async () => {
     const made = await mkdir(folder, { recursive: true })
-    await checkFile(path)
+    await readRoot(path)
     // Without overlapping syncs a commit is: write the pages, fdatasync, write the root through to the disk, done. Its
     // promise then means what it says, and nothing has to be repaired after a power cut.
     const flushing = { overlappingSync: false, noSync: durability === 'os' }

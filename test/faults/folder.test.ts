@@ -1,0 +1,21 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { runReopen } from './reopen.ts'
+
+// Printed with every failure; set it to repeat a run.
+const seed = Number(process.env.REJOIN_FAULTS_SEED ?? 1)
+
+test('rejoin serve opens its folder again and again, however it was ended and whatever was let go of', async () => {
+  const outcome = await runReopen({ directory: folder(), seed, cycles: 6 })
+  expect(outcome.wrong, `seed ${seed}`).toEqual([])
+  expect(outcome.opened).toBe(7)
+  expect(outcome.invalidated).toBeGreaterThan(0)
+})
+
+function folder(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'rejoin-folder-'))
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  return join(directory, 'log')
+}

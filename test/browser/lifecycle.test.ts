@@ -1,6 +1,6 @@
-import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { launchPlainChromium, type PlainChromium } from './chromium.ts'
+import { freeze, hide } from './hidden-tab.ts'
 import { areIn, connectionsOf, each, hasty, recordsOf, until } from './readers.ts'
 import { openBusyStage, openStage } from './stage.ts'
 
@@ -78,21 +78,3 @@ test('Chromium’s own EventSource gets when it wakes what came while it was fro
   expect(await page.evaluate(() => natives[0]!.told)).toEqual(['open', 'asleep', 'awake', 'connecting', 'open', 'cut'])
   expect(site.requests.map(({ cursor }) => cursor === null)).toEqual([true, false])
 })
-
-/** Covers the page with another tab, as a user does. */
-async function hide(page: Page): Promise<void> {
-  const cover = await page.context().newPage()
-  onTestFinished(() => cover.close())
-  await until(page, () => document.visibilityState === 'hidden')
-}
-
-/** Freezes the page behind another tab, as Chromium does to save power. Returns what brings it back. */
-async function freeze(page: Page): Promise<() => Promise<void>> {
-  await hide(page)
-  const session = await page.context().newCDPSession(page)
-  await session.send('Page.setWebLifecycleState', { state: 'frozen' })
-  return async () => {
-    await session.send('Page.setWebLifecycleState', { state: 'active' })
-    await page.bringToFront()
-  }
-}

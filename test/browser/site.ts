@@ -18,7 +18,7 @@ export async function openSite(options: SiteOptions = {}): Promise<Site> {
     const { pathname } = new URL(request.url ?? '/', 'http://site')
     const file = fileOf(pathname)
     if (file) {
-      void sendFile(file, response)
+      void sendFile(file, response, pathname.startsWith('/resolved/'))
       return
     }
     requests.push(seen(request))
@@ -106,8 +106,12 @@ function seen({ method = '', url = '/', headers }: IncomingMessage): SeenRequest
   return { at: performance.now(), method, url, cursor: typeof cursor === 'string' ? cursor : null }
 }
 
+const client = new URL('../../packages/client/dist/', import.meta.url)
+
 const folders: Record<string, URL> = {
-  client: new URL('../../packages/client/dist/', import.meta.url),
+  client,
+  // The same for workers, which know no import map.
+  resolved: client,
   protocol: new URL('../../packages/protocol/dist/', import.meta.url),
   page: new URL('page/', import.meta.url),
 }
@@ -115,14 +119,15 @@ const folders: Record<string, URL> = {
 function fileOf(path: string): URL | undefined {
   if (path === '/') return new URL('index.html', folders.page)
   if (path === '/native') return new URL('native.html', folders.page)
-  const [, folder, file] = /^\/(client|protocol|page)\/((?:[a-z0-9-]+\/)*[a-z0-9-]+\.js)$/.exec(path) ?? []
+  const [, folder, file] = /^\/(client|resolved|protocol|page)\/((?:[a-z0-9-]+\/)*[a-z0-9-]+\.js)$/.exec(path) ?? []
   return folder && file ? new URL(file, folders[folder]) : undefined
 }
 
-async function sendFile(file: URL, response: ServerResponse): Promise<void> {
+async function sendFile(file: URL, response: ServerResponse, isResolved: boolean): Promise<void> {
   const type = file.pathname.endsWith('.html') ? 'text/html' : 'text/javascript'
-  response.writeHead(200, { 'Content-Type': `${type}; charset=utf-8`, 'Cache-Control': 'no-store' })
-  response.end(await readFile(file))
+  response.writeHead(200, { 'Content-Type': `${type}; charset=utf-8`, 'Cache-Control': 'no-cache' })
+  const text = await readFile(file, 'utf8')
+  response.end(isResolved ? text.replaceAll("'@rejoin/protocol'", "'/protocol/index.js'") : text)
 }
 
 function listen(server: Server, port: number): Promise<void> {

@@ -21,10 +21,12 @@ export function step(connection: Connection, input: Input, moment: Moment, gener
     // A handler closed the stream. It did get this event, so whoever stores the cursor now must find it counted.
     if (isCurrent && input.type === 'event') moveCursor(next, input.id)
   } else if (generation === undefined || (isCurrent && isOpen(before))) {
-    ;(reactions[input.type] as Reaction<Input>)(next, moment, input)
+    const isLate = input.type === 'timer' && isOpen(before) && moment.now - connection.timerAt > 2 * moment.tickMs
+    ;(reactions[isLate ? 'thaw' : input.type] as Reaction<Input>)(next, moment, input)
   }
+  const tickAt = isOpen(next) ? moment.now + moment.tickMs : never
   // One that is early is left alone: when it fires, it is set again. So a stream full of events sets none.
-  next.timerAt = Math.min(deadlineOf(next), next.state === before.state ? next.timerAt : never)
+  next.timerAt = Math.min(deadlineOf(next), tickAt, next.state === before.state ? next.timerAt : never)
   return { connection: next, effects: effectsOf(before, next) }
 }
 
@@ -404,7 +406,7 @@ export type Input =
   | { readonly type: 'wake' }
   /** The page was frozen and is no more. */
   | { readonly type: 'thaw' }
-  /** The page is hidden, and the user wants no connection then. */
+  /** The page is kept for the back button, or it is hidden and the user wants no connection then. */
   | { readonly type: 'hide' }
   | { readonly type: 'close' }
 
@@ -469,6 +471,11 @@ export interface Moment {
   readonly backoff?: Backoff | undefined
   /** How many transports there are. */
   readonly rungs: number
+  /**
+   * How often to look at the clock while there is a connection. A look that comes late by twice as much means that the
+   * machine was frozen or asleep. Infinite where a page tells of that.
+   */
+  readonly tickMs: number
   /** Whether there is somebody to ask for other credentials. */
   readonly canRefresh: boolean
 }

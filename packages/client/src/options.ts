@@ -54,7 +54,8 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
   transports?: readonly TransportName[]
   /**
    * Lets go of the connection while the page is hidden, and catches up when it is seen again. Saves connections where
-   * people keep many tabs; a hidden page then hears nothing.
+   * people keep many tabs; a hidden page then hears nothing. A page that the browser keeps for the back button lets go
+   * in any case.
    * @defaultValue false: a healthy stream is left alone
    */
   pauseWhenHidden?: boolean

@@ -11,7 +11,7 @@ export interface StreamState {
   readonly attempt: number
   /**
    * When the next attempt is made, in ms since 1970. `null` unless the state is `backoff`, and then while the page is
-   * hidden (`pauseWhenHidden`) or the store has not yet answered (`persist`).
+   * hidden (`pauseWhenHidden`) or kept for the back button, or the store has not yet answered (`persist`).
    */
   readonly nextRetryAt: number | null
   /** When the last event arrived, in ms since 1970; `null` before the first. */

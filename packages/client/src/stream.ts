@@ -45,6 +45,8 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     ...numbers,
     rungs: transports.length,
     canRefresh: [options.headers, options.token].some((given) => typeof given === 'function'),
+    // A worker, or Node, is not told that it was frozen or asleep: a tick that is late tells it.
+    tickMs: globalThis.document ? Infinity : 1000,
     random: () => clock.random(),
   }
 
@@ -93,7 +95,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     close: () => dispatch({ type: 'close' }),
   }
 
-  onWake((type) => (type !== 'hide' || pauseWhenHidden) && dispatch({ type }), life.signal)
+  onWake((type) => dispatch({ type }), pauseWhenHidden, life.signal)
   if (reports) {
     void import('./reconnect-reports.ts')
       .then((it) => it.reportReconnects(onState, address, reports, clock))

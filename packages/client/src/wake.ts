@@ -1,17 +1,32 @@
 /**
- * Calls back when the network, the page or the tab has come back (`wake`): whoever was waiting for a retry, or was asleep,
- * need not wait longer. A hidden tab does not hurry: of twenty that are open, one is looked at. Does nothing where these
- * events do not exist.
+ * Tells of what happens to the page: it is back, or the network is (`wake`), and who was waiting or asleep need not wait
+ * longer; nobody sees it (`hide`); it is no longer frozen, seen or not (`thaw`). Does nothing where these events do not
+ * exist.
  *
- * @param callback - also told when the tab is hidden (`hide`), and when it is no longer frozen, hidden or not (`thaw`)
+ * A page that the browser keeps for the back button is hidden for everybody: what it holds open there, the next page of
+ * the tab lacks (six connections to a host, with HTTP/1.1), and Chromium never reads on from it.
+ *
+ * @param pauseWhenHidden - whether `hide` is told of tabs, too. A hidden tab otherwise hears neither of the two: of twenty
+ * that are open, one is looked at, and the others need not hurry.
  * @param signal - ends it
  */
-export function onWake(callback: (what: 'wake' | 'hide' | 'thaw') => void, signal: AbortSignal): void {
-  const look = () => callback(isHidden() ? 'hide' : 'wake')
-  // Those of the document are caught on their way to it: the end of a freeze (`resume`) does not bubble.
-  const listeners = { online: look, pageshow: look, visibilitychange: look, resume: () => callback('thaw') }
+export function onWake(
+  tell: (what: 'wake' | 'hide' | 'thaw') => void,
+  pauseWhenHidden: boolean | undefined,
+  signal: AbortSignal,
+): void {
+  const look = () => (isHidden() ? pauseWhenHidden && tell('hide') : tell('wake'))
+  const listeners: Record<string, (event: PageTransitionEvent) => unknown> = {
+    online: look,
+    visibilitychange: look,
+    // Also in a hidden tab: nothing else would bring back what was let go of when the page was left.
+    pageshow: ({ persisted }) => (persisted && !pauseWhenHidden ? tell('wake') : look()),
+    pagehide: ({ persisted }) => persisted && tell('hide'),
+    resume: () => tell('thaw'),
+  }
   for (const type in listeners) {
-    globalThis.addEventListener?.(type, listeners[type as keyof typeof listeners], { signal, capture: true })
+    // Those of the document are caught on their way to it: the end of a freeze (`resume`) does not bubble.
+    globalThis.addEventListener?.(type, listeners[type] as EventListener, { signal, capture: true })
   }
 }
 

@@ -122,6 +122,50 @@ describe('a silent line', () => {
   })
 })
 
+describe('a machine that nobody tells of its sleep, such as a worker,', () => {
+  const sleeper = () => {
+    const it = machine({ tickMs: 1000 })
+    it.connected()
+    it.greet({ heartbeatMs: 25_000 })
+    return it
+  }
+
+  test('knows by a tick that is late that it was frozen, and does not trust the connection it had', () => {
+    const { is, at, setClock, fire } = sleeper()
+    at(10_000)
+    setClock(13_001)
+    fire()
+    expect(is()).toMatchObject({ state: 'connecting', generation: 2 })
+  })
+
+  test('leaves a healthy stream alone when its ticks are a little late, or the clock is put back', () => {
+    const { is, at, setClock, fire } = sleeper()
+    at(10_000)
+    setClock(12_900)
+    fire()
+    setClock(-3_600_000)
+    fire()
+    expect(is()).toMatchObject({ state: 'connected', generation: 1 })
+  })
+
+  test('knows it also on a server without heartbeats', () => {
+    const { is, at, setClock, fire, connected, tell } = machine({ tickMs: 1000 })
+    connected()
+    tell({ type: 'event', id: '1' })
+    at(3_600_000)
+    expect(is().generation).toBe(1)
+    setClock(3_610_000)
+    fire()
+    expect(is().generation).toBe(2)
+  })
+
+  test('does not tick while it waits', () => {
+    const { is, tell, timer } = sleeper()
+    tell({ type: 'ended' })
+    expect(timer()).toBe(is().nextRetryAt)
+  })
+})
+
 describe('being stale', () => {
   test('is told when one heartbeat is overdue, and is over with the next byte', () => {
     const { is, at, tell, connected, greet, effects } = machine()

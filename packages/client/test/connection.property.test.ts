@@ -55,8 +55,9 @@ test('no order of events opens two connections, keeps a timer after the end, lea
       fc.constantFrom('a', null),
       fc.array(happening, { maxLength: 60 }),
       fc.double({ min: 0, max: 0.999, noNaN: true }),
-      (cursor, happenings, luck) => {
-        const line = followed(cursor, luck)
+      fc.constantFrom(50, Infinity),
+      (cursor, happenings, luck, tickMs) => {
+        const line = followed(cursor, luck, tickMs)
         for (const one of [{ what: 'connect' as const }, ...happenings]) line.happens(one)
       },
     ),
@@ -65,7 +66,7 @@ test('no order of events opens two connections, keeps a timer after the end, lea
 })
 
 /** A machine whose every step is checked against what a user relies on. */
-function followed(cursor: string | null, luck: number) {
+function followed(cursor: string | null, luck: number, tickMs: number) {
   let is: Connection = newConnection(cursor, 'me')
   let now = 0
   let timerAt = Infinity
@@ -88,7 +89,7 @@ function followed(cursor: string | null, luck: number) {
 
   function take(input: Input, generation?: number): void {
     const before = is
-    const policy = { retryMs: 500, maxRetryMs: 30_000, maxRetries: 8, rungs: 2, canRefresh: true }
+    const policy = { retryMs: 500, maxRetryMs: 30_000, maxRetries: 8, rungs: 2, canRefresh: true, tickMs }
     const taken = step(before, input, { now, random: () => luck, ...policy }, generation)
     is = taken.connection
     for (const effect of taken.effects) carryOut(effect)

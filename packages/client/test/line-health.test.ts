@@ -70,6 +70,6 @@ describe('a line', () => {
     vi.stubGlobal('addEventListener', signals)
     start().stream.close()
     const options = signals.mock.calls.map(([, , given]) => given as AddEventListenerOptions)
-    expect(options.map(({ signal }) => signal?.aborted)).toEqual([true, true, true, true])
+    expect(options.map(({ signal }) => signal?.aborted)).toEqual([true, true, true, true, true])
   })
 })

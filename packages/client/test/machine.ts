@@ -1,7 +1,13 @@
 import { type Connection, type Effect, type Input, newConnection, type Report, step } from '../src/connection.ts'
 
 /** A started machine in virtual time that begins at 0, with its one timer kept and all its effects noted. */
-export function machine({ cursor = null as string | null, maxRetries = Infinity, rungs = 1, canRefresh = false } = {}) {
+export function machine({
+  cursor = null as string | null,
+  maxRetries = Infinity,
+  rungs = 1,
+  canRefresh = false,
+  tickMs = Infinity,
+} = {}) {
   let connection: Connection = newConnection(cursor, 'me')
   let now = 0
   let timerAt = Infinity
@@ -10,7 +16,7 @@ export function machine({ cursor = null as string | null, maxRetries = Infinity,
   const opens: Connection[] = []
 
   function input(given: Input, generation?: number): void {
-    const moment = { now, random: () => 0.5, retryMs: 500, maxRetryMs: 30_000, maxRetries, rungs, canRefresh }
+    const moment = { now, random: () => 0.5, retryMs: 500, maxRetryMs: 30_000, maxRetries, rungs, canRefresh, tickMs }
     const taken = step(connection, given, moment, generation)
     connection = taken.connection
     for (const effect of taken.effects) {

@@ -293,6 +293,43 @@ describe('a page', () => {
     await server.visit()
   })
 
+  test.each(['visible', 'hidden'])(
+    'that is kept for the back button lets go of its stream, and is live when it comes back, %s',
+    async (visibility) => {
+      const { window, document } = page()
+      const { stream, events } = start()
+      const first = await server.stream()
+      first.send(...message('e1'))
+      await events.until(1)
+      window.dispatchEvent(transition('pagehide', true))
+      await first.gone
+      expect(stream.state).toMatchObject({ state: 'backoff', nextRetryAt: null, stale: true })
+      expect(clock.timers()).toEqual([])
+      document.visibilityState = visibility
+      window.dispatchEvent(transition('pageshow', true))
+      expect((await server.visit()).headers['last-event-id']).toBe('e1')
+    },
+  )
+
+  test('that is kept for the back button and pauses while hidden stays away until it is seen', async () => {
+    const { window, document } = page()
+    const { stream } = start({ pauseWhenHidden: true })
+    await server.stream()
+    window.dispatchEvent(transition('pagehide', true))
+    document.visibilityState = 'hidden'
+    window.dispatchEvent(transition('pageshow', true))
+    expect(stream.state).toMatchObject({ state: 'backoff', nextRetryAt: null })
+  })
+
+  test('that is left for good, or stays because its user decided so, keeps its stream until it ends', async () => {
+    const { window } = page()
+    const { stream } = start()
+    await server.stream()
+    await stateOf(stream, 'connected')
+    window.dispatchEvent(transition('pagehide', false))
+    expect(stream.state.state).toBe('connected')
+  })
+
   test('that was frozen in the background does not trust the line it had', async () => {
     const { window } = page('hidden')
     const { stream } = start()
@@ -336,6 +373,10 @@ test('the module touches nothing of the platform before it is used, so that a se
   vi.unstubAllGlobals()
   expect(Object.keys(module)).toEqual(['connect'])
 })
+
+function transition(type: 'pagehide' | 'pageshow', persisted: boolean): Event {
+  return Object.assign(new Event(type), { persisted })
+}
 
 /** Sends each piece in a packet of its own. */
 async function apart(visit: Visit, ...pieces: (string | Uint8Array)[]): Promise<void> {

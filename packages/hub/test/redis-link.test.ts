@@ -6,7 +6,16 @@ import { createLink } from '../src/log/redis/link.ts'
 type Answer = (args: readonly string[]) => Promise<unknown>
 
 /** A link to a server that greets and answers as told. */
-function linkTo({ greet = async () => undefined, answer }: { greet?: () => Promise<unknown>; answer: Answer }) {
+function linkTo({
+  greet = async () => undefined,
+  answer,
+  leadsTo = () => 'one',
+}: {
+  greet?: () => Promise<unknown>
+  answer: Answer
+  /** Which process a new connection leads to. */
+  leadsTo?: () => string
+}) {
   const connections: { isOver: boolean }[] = []
   const link = createLink({
     connector: {
@@ -21,14 +30,16 @@ function linkTo({ greet = async () => undefined, answer }: { greet?: () => Promi
           state.isOver = true
           end()
         }
-        return { send: answer, destroy, over }
+        return { send: answer, sendTo: (_, args) => answer(args), destroy, over }
       },
     },
-    logKey: 'log',
+    keys: ['log'],
     answerWithinMs: 200,
-    greet: async (connection) => {
+    greet: async (connection, accept) => {
       await greet()
-      return { connection, script: { source: '', sha: 'sha' } }
+      const process = leadsTo()
+      accept(process)
+      return { connection, script: { source: '', sha: 'sha' }, process }
     },
     repairStep: 'repair',
   })
@@ -79,4 +90,35 @@ test('a repair that is done lets the step through', async () => {
     },
   })
   expect(await link.step('append')).toEqual(['done'])
+})
+
+test('all connections lead to one server: one that leads elsewhere is tried again, and in the end the others follow it', async () => {
+  let newest = 'old master'
+  const { link, connections } = linkTo({ answer: async () => ['done'], leadsTo: () => newest })
+  await link.step('head')
+  newest = 'new master'
+  expect(await link.open()).toMatchObject({ process: 'new master' })
+  expect(connections.map(({ isOver }) => isOver)).toEqual([true, true, true, false])
+  await link.step('head')
+  expect(connections).toHaveLength(5)
+  expect(connections.at(-1)?.isOver).toBe(false)
+})
+
+test('a connection that leads elsewhere once, as while names follow a failover, ends no other', async () => {
+  const led = ['master', 'elsewhere', 'master']
+  const { link, connections } = linkTo({ answer: async () => ['done'], leadsTo: () => led.shift() as string })
+  await link.step('head')
+  expect(await link.open()).toMatchObject({ process: 'master' })
+  expect(connections.map(({ isOver }) => isOver)).toEqual([false, true, false])
+})
+
+test('a command behind a step goes to the same server, and one that is refused is no failure of the step', async () => {
+  const answers: Record<string, () => unknown> = {
+    EVALSHA: () => ['done'],
+    CONFIG: () => ['appendonly', 'yes'],
+    SECRET: () => Promise.reject(new Error('NOPERM no')),
+  }
+  const { link } = linkTo({ answer: async ([command = '']) => answers[command]?.() })
+  expect(await link.stepThen(['CONFIG'], 'append')).toEqual([['done'], ['appendonly', 'yes']])
+  expect(await link.stepThen(['SECRET'], 'append')).toEqual([['done'], undefined])
 })

@@ -16,7 +16,7 @@ export interface LogSource {
  */
 export interface Log {
   readonly name: string
-  /** How safe an event is once `append` has resolved. */
+  /** How safe an event is once `append` has resolved. May change while the log is open, as when its server is set otherwise. */
   readonly durability: 'memory' | 'os' | 'disk' | 'replicated'
   /** What each channel holds for readers that come back. */
   readonly window: Readonly<Required<WindowOptions>>

@@ -4,6 +4,18 @@ import { RejoinError } from '@rejoin/protocol'
 export interface ServerFacts {
   /** Whether it writes what it is told to a file. */
   readonly aof: boolean
+  /** Whether it knows WAITAOF, as Redis does from 7.2 on. */
+  readonly waitAof: boolean
+  /** How many replicas are connected to it. */
+  readonly replicas: number
+}
+
+/** Which server answers: a process, and the history of writes that it stands in. */
+export interface ServerIdentity {
+  /** `run_id`: another one for every start of a process. */
+  readonly run: string
+  /** `master_replid`: another one once the process has copied its data from elsewhere, or taken over. */
+  readonly lineage: string
 }
 
 /** Refuses servers on which the promise would not hold, with what to do about it. */
@@ -14,6 +26,17 @@ export const checkServer = {
     const version = /^redis_version:(.*?)\r?$/m.exec(text)?.[1] ?? 'unknown'
     if (Number.parseInt(version, 10) >= 7) return text
     throw new RejoinError(`This Redis has version ${version}. The log needs 7.0 or later.`, { code: 'invalid-option' })
+  },
+
+  /** Without it, a server that was restarted or rolled back cannot be told from one that lost nothing. */
+  identity(info: string): ServerIdentity {
+    const [run, lineage] = [fieldOf(info, 'run_id'), fieldOf(info, 'master_replid')]
+    if (run !== '' && lineage !== '') return { run, lineage }
+    throw new RejoinError(
+      `This Redis does not say which process answers: INFO has no ${run === '' ? 'run_id' : 'master_replid'}. ` +
+        'A log on it could lose events without anybody noticing. Connect to Redis itself, without a proxy that hides it.',
+      { code: 'invalid-option' },
+    )
   },
 
   /** An evicted key would be an announced gap each, and the log's own state among them a new branch. */
@@ -29,6 +52,10 @@ export const checkServer = {
 
 export const noAofWarning =
   'Redis has appendonly no: a restart loses every event. Readers will be told, but set appendonly yes to keep them.'
+
+export function fieldOf(info: string, name: string): string {
+  return new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1] ?? ''
+}
 
 export function unavailable(reason: string, cause?: unknown): RejoinError {
   return new RejoinError(`Redis cannot be used now: ${reason.replace(/\.+$/, '')}. It is tried again; so can you.`, {

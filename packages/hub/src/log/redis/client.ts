@@ -1,4 +1,5 @@
 import { RejoinError } from '@rejoin/protocol'
+import { fieldOf } from './checks.ts'
 
 /**
  * The caller's client: of `ioredis` or of `redis`, a single one or that of a Cluster. It only shows how to connect. The log
@@ -23,6 +24,8 @@ export interface NodeRedisClient {
 export interface Connection {
   /** Rejects when the connection ends before the answer. */
   send(args: readonly string[]): Promise<unknown>
+  /** A command that names no key, to the process with this `run_id`; in a Cluster, there are several to send it to. */
+  sendTo(process: string, args: readonly string[]): Promise<unknown>
   /** Ends it now; what is under way rejects. */
   destroy(): void
   /** Resolves when it is over, whoever ended it. */
@@ -80,14 +83,31 @@ async function connectIoRedis(template: IoRedis): Promise<Connection> {
     throw failure ?? error
   }
   let isGivenUp = false
+  const send = ([command = '', ...args]: readonly string[]) => client.call(command, ...args)
   return {
     over,
-    send: ([command = '', ...args]) => client.call(command, ...args),
+    send,
+    sendTo: template.isCluster ? toProcessOf(client) : (_, args) => send(args),
     destroy() {
       // All whose answer is late give it up, and each time the client would listen for its end once more.
       if (!isGivenUp) client.disconnect()
       isGivenUp = true
     },
+  }
+}
+
+/** Without a key, the client of a Cluster asks any node; each of its nodes has a client of its own. */
+function toProcessOf(cluster: IoRedis): Connection['sendTo'] {
+  let found: { readonly process: string; readonly node: IoRedis } | undefined
+  return async (process, [command = '', ...args]) => {
+    if (found?.process !== process) {
+      found = undefined
+      for (const node of cluster.nodes('master')) {
+        if (fieldOf(String(await node.call('INFO', 'server')), 'run_id') === process) found = { process, node }
+      }
+    }
+    if (!found) throw new Error('the master that has the log is not among the nodes')
+    return found.node.call(command, ...args)
   }
 }
 
@@ -133,9 +153,13 @@ async function connectNodeRedis(template: NodeRedis, key: string): Promise<Conne
     close(client)
     throw error
   }
+  const send: Connection['send'] = isCluster
+    ? (args) => client.sendCommand(key, false, [...args])
+    : (args) => client.sendCommand([...args])
   return {
     over,
-    send: isCluster ? (args) => client.sendCommand(key, false, [...args]) : (args) => client.sendCommand([...args]),
+    send,
+    sendTo: (_, args) => send(args),
     destroy() {
       close(client)
       end()
@@ -156,6 +180,7 @@ interface IoRedis {
   connect(): Promise<unknown>
   disconnect(): void
   call(command: string, ...args: string[]): Promise<unknown>
+  nodes(role: 'master'): IoRedis[]
   on(event: string, listener: (error: unknown) => void): unknown
   once(event: string, listener: () => void): unknown
 }

@@ -1,16 +1,18 @@
 import { createEpoch, type IdCodec, isAfter, type Position, RejoinError } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 import { parseBranches } from './branches.ts'
-import { checkServer, type ServerFacts, unavailable } from './checks.ts'
+import { checkServer, type ServerFacts, type ServerIdentity, unavailable } from './checks.ts'
 import type { Connection } from './client.ts'
 import { parsePlace, placeText } from './entry.ts'
-import { formatVersion, probe, type Script, type ScriptSettings, scriptFor } from './script/script.ts'
+import { formatVersion, keysOf, probe, type Script, type ScriptSettings, scriptFor } from './script/script.ts'
 import type { KnownState } from './state.ts'
 
 /** A connection whose server is known, with the script that only this server process knows. */
 export interface Greeted {
   readonly connection: Connection
   readonly script: Script
+  /** Its `run_id`. */
+  readonly process: string
 }
 
 export interface GreetingOptions {
@@ -30,33 +32,36 @@ export interface GreetingOptions {
  * Looks at the log over a new connection, or again over one that has shown that something is different, and opens a branch
  * when it cannot be proved that the log still holds all it acknowledged.
  *
- * The proof is that the same process answers which answered before: what Redis keeps in memory is lost in no other way. A
- * process that was started again, or a replica that took over, has another `run_id`.
+ * The proof is that the same process answers which answered before, and that it has not copied its data from elsewhere since:
+ * what Redis keeps in memory is lost in no other way. A process that was started again, or a replica that took over, has
+ * another `run_id`; one that was made a replica for a while, and a master again, another `master_replid`.
  */
-export function createGreeting(options: GreetingOptions): (connection: Connection) => Promise<Greeted> {
+export function createGreeting(options: GreetingOptions): Greet {
   const { settings, ids, state, environment, now, onServer } = options
-  const logKey = `${settings.prefix}log`
+  const keys = keysOf(settings.prefix)
   const scripts = new Map<string, Script>()
 
-  async function greet(connection: Connection): Promise<Greeted> {
-    const run = fieldOf(checkServer.version(await ask(connection, probe, [])), 'run_id')
-    const isNew = !scripts.has(run)
-    const script = scripts.get(run) ?? scriptFor(settings, run, createEpoch(Math.random))
-    scripts.set(run, script)
+  async function greet(connection: Connection, accept: (process: string) => void): Promise<Greeted> {
+    const server = checkServer.identity(checkServer.version(await ask(connection, probe, [])))
+    accept(server.run)
+    const name = `${server.run} ${server.lineage}`
+    const isNew = !scripts.has(name)
+    const script = scripts.get(name) ?? scriptFor(settings, server, createEpoch(Math.random))
+    scripts.set(name, script)
     const step = (...args: string[]) => ask(connection, script.source, args) as Promise<string[]>
 
     for (let round = 0; round < rounds; round += 1) {
       // As of now: by the time of the answer, this hub may have seen more over another connection.
       const { seen } = state
       const hello = readHello(await step('hello'))
-      if (hello.run !== run) {
+      if (!isSameServer(hello, server)) {
         // The text has reached another process than the one it names. It must not be used any more.
-        scripts.delete(run)
+        scripts.delete(name)
         throw unavailable('another server answers than a moment ago')
       }
       if (hello.role !== 'master') throw unavailable(`it is a ${hello.role}, which takes no events`)
       checkServer.policy(hello.policy)
-      if (isNew && round === 0) onServer({ aof: hello.aof })
+      if (isNew && round === 0) onServer(hello)
       let lines = await bringUp(step, hello, seen)
       // Somebody removed the branches. What this log held before cannot be told apart any more; from here on it can.
       if (lines.length === 0) lines = await openBranch(step, hello.epoch, hello.top)
@@ -68,7 +73,7 @@ export function createGreeting(options: GreetingOptions): (connection: Connectio
       } else {
         state.adopt(stored)
       }
-      return { connection, script }
+      return { connection, script, process: server.run }
     }
     throw unavailable('its log is removed again and again')
   }
@@ -78,8 +83,10 @@ export function createGreeting(options: GreetingOptions): (connection: Connectio
       return step('create', now(), newEpoch(), ids, state.seen ? placeText(state.seen) : '')
     }
     checkFormat(hello)
+    if (hello.top === '') throw unavailable(noFeed(settings.prefix))
     const last = parsePlace(hello.last)
-    const isProved = hello.logRun === hello.run && hello.top === hello.last && !(seen && isAfter(seen, last))
+    const isStored = isSameServer(hello, { run: hello.logRun, lineage: hello.logLineage })
+    const isProved = isStored && hello.top === hello.last && !(seen && isAfter(seen, last))
     return isProved ? step('history') : openBranch(step, hello.epoch, hello.top)
   }
 
@@ -110,23 +117,27 @@ export function createGreeting(options: GreetingOptions): (connection: Connectio
 
   // EVAL and not SCRIPT LOAD: with a key, a Cluster sends it where the log is.
   function ask(connection: Connection, source: string, args: readonly string[]): Promise<unknown> {
-    return connection.send(['EVAL', source, '1', logKey, ...args])
+    return connection.send(['EVAL', source, String(keys.length), ...keys, ...args])
   }
 
   return greet
 }
+
+/**
+ * @param accept - told which process answers before anything is written; throws when it is not to be used
+ */
+export type Greet = (connection: Connection, accept: (process: string) => void) => Promise<Greeted>
 
 type Step = (...args: string[]) => Promise<string[]>
 
 // Each further one means that somebody emptied Redis between two commands.
 const rounds = 3
 
-interface Hello {
-  readonly run: string
+interface Hello extends ServerIdentity, ServerFacts {
   readonly policy: string
-  readonly aof: boolean
   readonly role: string
   readonly logRun: string
+  readonly logLineage: string
   readonly last: string
   readonly epoch: string
   readonly version: string
@@ -138,22 +149,34 @@ interface Hello {
 function readHello(reply: readonly string[]): Hello {
   const [
     run = '',
-    ,
+    lineage = '',
     policy = '',
     aof = '',
     role = '',
+    replicas = '',
+    waitAof = '',
     logRun = '',
+    logLineage = '',
     last = '',
     epoch = '',
     version = '',
     ids = '',
     top = '',
   ] = reply
-  return { run, policy, aof: aof === '1', role, logRun, last, epoch, version, ids, top }
+  const facts = { aof: aof === '1', waitAof: waitAof === '1', replicas: Number(replicas) }
+  return { run, lineage, policy, ...facts, role, logRun, logLineage, last, epoch, version, ids, top }
 }
 
-export function fieldOf(info: string, name: string): string {
-  return new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1] ?? ''
+function isSameServer(a: ServerIdentity, b: ServerIdentity): boolean {
+  return a.run === b.run && a.lineage === b.lineage
+}
+
+/** A branch opened beside half of a log would be overwritten by the other half. */
+function noFeed(prefix: string): string {
+  return (
+    `the log under ${prefix} has no feed. While its keys are moved to another server, that passes. ` +
+    `If the feed was deleted, DEL ${prefix}log begins a new log, and all readers are told`
+  )
 }
 
 function refuse(message: string): never {

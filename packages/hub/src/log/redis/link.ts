@@ -1,7 +1,7 @@
 import { RejoinError } from '@rejoin/protocol'
 import { unavailable } from './checks.ts'
 import type { Connection, Connector } from './client.ts'
-import type { Greeted } from './greeting.ts'
+import type { Greet, Greeted } from './greeting.ts'
 
 /** The connection over which a hub asks. It comes back by itself, and nothing waits longer than it may. */
 export interface Link {
@@ -11,12 +11,17 @@ export interface Link {
    * been done.
    */
   step(...args: string[]): Promise<Reply>
-  /** A connection of its own, greeted. */
+  /**
+   * A step, and right behind it a command without keys, to the same server over the same connection. Its answer is undefined
+   * where the server refuses the command.
+   */
+  stepThen(command: readonly string[], ...args: string[]): Promise<readonly [Reply, unknown]>
+  /** A connection of its own, greeted. It leads to the same server as the others. */
   open(): Promise<Greeted>
+  /** One step over a connection of its own, as it comes: nothing is tried again. */
+  stepOver(greeted: Greeted, ...args: string[]): Promise<unknown>
   /** Looks at the log anew, over the given connection. */
   greetAgain(greeted: Greeted): Promise<Greeted>
-  /** The command itself, without a step, over the current connection. */
-  send(...args: string[]): Promise<unknown>
   close(): void
 }
 
@@ -24,14 +29,20 @@ export type Reply = readonly (string | Reply)[]
 
 export interface LinkOptions {
   readonly connector: Connector
-  readonly logKey: string
+  /** Named by every call. */
+  readonly keys: readonly string[]
   readonly answerWithinMs: number
-  greet(connection: Connection): Promise<Greeted>
+  readonly greet: Greet
   /** Mends what was removed by hand. */
   readonly repairStep: string
 }
 
-export function createLink({ connector, logKey, answerWithinMs, greet, repairStep }: LinkOptions): Link {
+export function createLink({ connector, keys, answerWithinMs, greet, repairStep }: LinkOptions): Link {
+  const callOf = ({ script }: Greeted, args: readonly string[]) => [
+    ...['EVALSHA', script.sha, String(keys.length), ...keys],
+    ...args,
+  ]
+  const inUse = new Set<Greeted>()
   let current: Promise<Greeted> | undefined
   let failures = 0
   let wasGreeted = false
@@ -63,20 +74,52 @@ export function createLink({ connector, logKey, answerWithinMs, greet, repairSte
   async function open(): Promise<Greeted> {
     if (closed) throw closedError()
     let connection: Connection | undefined
+    let isGivenUp = false
     try {
       return await within(answerWithinMs, async () => {
-        connection = await connector.connect()
-        const greeted = await greet(connection)
-        wasGreeted = true
-        return greeted
+        for (let tries = 1; ; tries += 1) {
+          connection = await connector.connect()
+          try {
+            return use(await greet(connection, (process) => agree(process, tries >= believedAfter)))
+          } catch (error) {
+            if (!(error instanceof Elsewhere)) throw error
+          }
+          connection.destroy()
+          await pause(backoff(tries))
+          if (isGivenUp) throw new Elsewhere()
+        }
       })
     } catch (error) {
+      isGivenUp = true
       connection?.destroy()
       throw refused(error)
     }
   }
 
-  async function step(...args: string[]): Promise<Reply> {
+  /**
+   * All connections of a hub lead to one server. After a failover the old master may live on: with one connection to each of
+   * them, every publish would seem lost to the other one. New connections find the new master, so a connection that leads
+   * elsewhere time and again is believed, and those to the other server are ended.
+   */
+  function agree(process: string, isBelieved: boolean): void {
+    const others = [...inUse].filter((greeted) => greeted.process !== process)
+    if (others.length > 0 && !isBelieved) throw new Elsewhere()
+    for (const { connection } of others) connection.destroy()
+  }
+
+  function use(greeted: Greeted): Greeted {
+    wasGreeted = true
+    inUse.add(greeted)
+    void greeted.connection.over.then(() => inUse.delete(greeted))
+    return greeted
+  }
+
+  const step = async (...args: string[]) => (await stepThen(undefined, ...args))[0]
+
+  async function stepThen(
+    command: readonly string[] | undefined,
+    ...args: string[]
+  ): Promise<readonly [Reply, unknown]> {
     const deadline = performance.now() + answerWithinMs
     for (let attempt = 1; ; attempt += 1) {
       if (closed) throw closedError()
@@ -86,9 +129,14 @@ export function createLink({ connector, logKey, answerWithinMs, greet, repairSte
       })
       const mayTryAgain = attempt < attempts && performance.now() < deadline
       let reply: Reply
+      let answer: unknown
       try {
-        const sent = greeted.connection.send(['EVALSHA', greeted.script.sha, '1', logKey, ...args])
+        const sent = greeted.connection.send(callOf(greeted, args))
+        // Where it is refused, nothing is known; and whether the connection is well, the step tells.
+        const behind = command && limited(greeted.connection.sendTo(greeted.process, command), deadline)
+        const answered = behind?.catch(() => undefined)
         reply = (await limited(sent, deadline)) as Reply
+        answer = await answered
       } catch (error) {
         const reason = reasonOf(error)
         // Also when the script itself fails: something was changed by hand that it did not expect.
@@ -105,7 +153,7 @@ export function createLink({ connector, logKey, answerWithinMs, greet, repairSte
         throw asUnavailable(error)
       }
       const [why] = reply
-      if (typeof why !== 'string' || !why.startsWith('!')) return reply
+      if (typeof why !== 'string' || !why.startsWith('!')) return [reply, answer]
       if (!mayTryAgain) throw unavailable(`its log is not in order (${why.slice(1)})`)
       if (why === '!damaged') await repair(greeted, deadline)
       else await renew(taken, greeted)
@@ -126,8 +174,11 @@ export function createLink({ connector, logKey, answerWithinMs, greet, repairSte
   }
 
   async function greetAgain(greeted: Greeted): Promise<Greeted> {
+    inUse.delete(greeted)
     try {
-      return await within(answerWithinMs, () => greet(greeted.connection))
+      // Over a connection that was good so far: that of a Cluster finds a new master by itself.
+      const again = await within(answerWithinMs, () => greet(greeted.connection, (process) => agree(process, true)))
+      return use(again)
     } catch (error) {
       throw refused(error)
     }
@@ -142,9 +193,9 @@ export function createLink({ connector, logKey, answerWithinMs, greet, repairSte
     return isMistake && wasGreeted ? unavailable(error.message, error) : asUnavailable(error)
   }
 
-  async function repair({ connection, script }: Greeted, deadline: number): Promise<void> {
+  async function repair(greeted: Greeted, deadline: number): Promise<void> {
     try {
-      await limited(connection.send(['EVALSHA', script.sha, '1', logKey, repairStep]), deadline)
+      await limited(greeted.connection.send(callOf(greeted, [repairStep])), deadline)
     } catch (error) {
       throw asUnavailable(error)
     }
@@ -152,12 +203,10 @@ export function createLink({ connector, logKey, answerWithinMs, greet, repairSte
 
   return {
     step,
+    stepThen,
     open,
+    stepOver: (greeted, ...args) => greeted.connection.send(callOf(greeted, args)),
     greetAgain,
-    async send(...args) {
-      const { connection } = await ready()
-      return within(answerWithinMs, () => connection.send(args))
-    },
     close() {
       closed = true
       void current?.then(
@@ -168,11 +217,21 @@ export function createLink({ connector, logKey, answerWithinMs, greet, repairSte
   }
 }
 
+// So often in a row a new connection leads to another server before it is believed: names take a moment to follow a failover.
+const believedAfter = 3
+
+/** A new connection leads to another server than those there are. */
+class Elsewhere extends Error {
+  constructor() {
+    super('its connections lead to different servers')
+  }
+}
+
 // A step that is told to look again, or meets a server that is going, is tried this often in all.
 const attempts = 5
 
 /** What the server refuses for reasons of its own, over a connection that is well. */
-const refusals = new Set(['OOM', 'MISCONF', 'NOPERM', 'WRONGTYPE', 'ERR', 'BUSY', 'NOREPLICAS', 'NOSCRIPT'])
+const refusals = new Set(['OOM', 'MISCONF', 'NOPERM', 'WRONGTYPE', 'ERR', 'BUSY', 'NOREPLICAS', 'NOSCRIPT', 'TRYAGAIN'])
 
 function reasonOf(error: unknown): string {
   return /^[A-Z]+(?= )/.exec((error as Error)?.message ?? '')?.[0] ?? ''

@@ -30,8 +30,8 @@ import { type Answers, createAppends } from './appends.ts'
 import { parseBranches } from './branches.ts'
 import { noAofWarning, type ServerFacts } from './checks.ts'
 import { connectorOf, type RedisClient } from './client.ts'
-import { durabilityOf } from './durability.ts'
 import { bodyOf, parsePlace, placeText } from './entry.ts'
+import { createFlushing, type Flushed, type Flushing, flushingCommand } from './flushing.ts'
 import { createGreeting } from './greeting.ts'
 import { createLastOnes } from './last-ones.ts'
 import { closedError, createLink, type Link, type Reply } from './link.ts'
@@ -40,7 +40,7 @@ import { appendedAs, digestOf } from './outcome.ts'
 import { readPage } from './read.ts'
 import { type Ask, registryPage } from './registry.ts'
 import { retainedOf } from './retained.ts'
-import type { ScriptSettings } from './script/script.ts'
+import { keysOf, type ScriptSettings } from './script/script.ts'
 import { createKnownState, type KnownState } from './state.ts'
 import { startSweep } from './sweep.ts'
 import { followFeed } from './tail.ts'
@@ -83,22 +83,23 @@ export function redisLog(client: RedisClient, options: RedisLogOptions = {}): Lo
       }
       const state = createKnownState()
       const now = () => (clock === 'hub' ? String(Math.max(0, Math.floor(environment.now()))) : '')
+      const warn = options.onWarning ?? ((message: string) => process.emitWarning(message))
       const onServer = ({ aof }: ServerFacts) => {
-        if (!aof) (options.onWarning ?? process.emitWarning)(noAofWarning)
+        if (!aof) warn(noAofWarning)
       }
       const greet = createGreeting({ settings, ids: idsOf(codec), codec, state, environment, now, onServer })
-      const logKey = `${settings.prefix}log`
       const link = createLink({
-        ...{ connector, logKey, greet },
+        ...{ connector, greet, keys: keysOf(settings.prefix) },
         answerWithinMs: checked.answerWithinMs,
         repairStep: 'repair',
       })
       try {
-        const head = await link.step('head', '')
+        const flushing = createFlushing(warn)
+        const [head, flushed] = await link.stepThen(flushingCommand, 'head', '')
         state.see(parsePlace(head[0] as string))
-        const durability = await durabilityOf(link)
+        flushing.learn(flushed)
         const sweep = (ask: Ask) => startSweep(ask, environment, windows.shortestAgeMs)
-        return new RedisLog({ link, state, settings, windows, formats, durability, now, sweep })
+        return new RedisLog({ link, state, settings, windows, formats, flushing, now, sweep })
       } catch (error) {
         link.close()
         throw error
@@ -113,14 +114,13 @@ interface Parts {
   readonly settings: ScriptSettings
   readonly windows: Windows
   readonly formats: IdFormats
-  readonly durability: 'memory' | 'os' | 'disk'
+  readonly flushing: Flushing
   now(): string
   sweep(ask: Ask): Cancel
 }
 
 class RedisLog implements Log {
   readonly name = 'redis'
-  readonly durability: 'memory' | 'os' | 'disk'
   readonly window: Required<WindowOptions>
   readonly formats: IdFormats
 
@@ -128,6 +128,7 @@ class RedisLog implements Log {
   readonly #state: KnownState
   readonly #settings: ScriptSettings
   readonly #windows: Windows
+  readonly #flushing: Flushing
   readonly #now: () => string
   readonly #stopSweep: Cancel
   readonly #tails = new Set<Tail>()
@@ -141,16 +142,20 @@ class RedisLog implements Log {
   #heardAt = performance.now()
   #closed = false
 
-  constructor({ link, state, settings, windows, formats, durability, now, sweep }: Parts) {
+  constructor({ link, state, settings, windows, formats, flushing, now, sweep }: Parts) {
     this.#link = link
     this.#state = state
     this.#settings = settings
     this.#windows = windows
     this.#now = now
-    this.durability = durability
+    this.#flushing = flushing
     this.window = settings.window
     this.formats = formats
     this.#stopSweep = sweep(this.#ask)
+  }
+
+  get durability(): Flushed {
+    return this.#flushing.durability
   }
 
   get history(): History {
@@ -179,7 +184,7 @@ class RedisLog implements Log {
   }
 
   async #send(number: string, args: readonly string[]): Promise<Answers> {
-    const [epoch, at, outcomes] = (await this.#ask('append', number, ...args)) as [string, string, string]
+    const [epoch, at, outcomes] = (await this.#write('append', number, ...args)) as [string, string, string]
     if (epoch !== this.#state.epoch) await this.#refresh()
     return { at: Number(at), outcomes: outcomes.split('\n') }
   }
@@ -261,7 +266,7 @@ class RedisLog implements Log {
 
   async probe(): Promise<void> {
     this.#assertOpen()
-    await this.#ask('probe')
+    await this.#write('probe')
   }
 
   async head(): Promise<Position> {
@@ -284,6 +289,13 @@ class RedisLog implements Log {
 
   readonly #ask = (step: string, ...args: string[]): Promise<Reply> =>
     this.#link.step(step, this.#seen, this.#now(), ...args)
+
+  /** A step whose answer is worth what Redis does with what it is told. */
+  async #write(step: string, ...args: string[]): Promise<Reply> {
+    const [reply, flushed] = await this.#link.stepThen(flushingCommand, step, this.#seen, this.#now(), ...args)
+    this.#flushing.learn(flushed)
+    return reply
+  }
 
   get #seen(): string {
     return this.#state.seen ? placeText(this.#state.seen) : ''

@@ -96,11 +96,9 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
 
   /** Nothing has come. That is well when the log has nothing; it also says whether it is still the same log. */
   async function lookForMissing(): Promise<void> {
-    const { connection, script } = greeted as Greeted
+    const { connection } = greeted as Greeted
     const seen = placeText(state.seen ?? cursor)
-    const head = await within(graceMs, () =>
-      connection.send(['EVALSHA', script.sha, '1', `${prefix}log`, 'head', seen]),
-    )
+    const head = await within(graceMs, () => link.stepOver(greeted as Greeted, 'look', seen))
     const [last = ''] = head as string[]
     if (last.startsWith('!')) {
       greeted = await link.greetAgain(greeted as Greeted)

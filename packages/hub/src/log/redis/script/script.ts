@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { IdFormats } from '@rejoin/protocol'
 import { retainLimits, type WindowOptions } from '../../contract.ts'
+import type { ServerIdentity } from '../checks.ts'
 import { append } from './append.ts'
 import { common } from './common.ts'
 import { read } from './read.ts'
@@ -33,24 +34,33 @@ export const formatVersion = 3
 export const slots = 1024
 
 /**
- * The script of one hub on one server process. Its settings and the `run_id` of that process stand in its text, so its
+ * The script of one hub on one server process. Its settings and the identity of that process stand in its text, so its
  * name is known to that process alone: a command that a client library sends again to another one, say a replica that was
  * promoted, is answered NOSCRIPT, and cannot append to a log that has lost its newest events.
  *
  * @param nonce - new whenever a text may have reached another process than the one it names
  */
-export function scriptFor(settings: ScriptSettings, run: string, nonce: string): Script {
-  const source = [`-- ${nonce}`, constants(settings, run), common, append, read, upkeep, dispatch].join('\n')
+export function scriptFor(settings: ScriptSettings, server: ServerIdentity, nonce: string): Script {
+  const source = [`-- ${nonce}`, constants(settings, server), common, append, read, upkeep, dispatch].join('\n')
   return { source, sha: createHash('sha1').update(source).digest('hex') }
 }
 
 /** Tells which process answers on a connection. */
-export const probe = "return redis.call('INFO', 'server')"
+export const probe = "return redis.call('INFO', 'server', 'replication')"
 
-function constants(settings: ScriptSettings, run: string) {
+/**
+ * The keys without which nothing can be decided. Every call names them, so that a Redis Cluster that is moving them from one
+ * node to another refuses the call (TRYAGAIN) instead of running it beside half of a log.
+ */
+export function keysOf(prefix: string): readonly string[] {
+  return ['log', 'feed', 'channels', 'names'].map((name) => prefix + name)
+}
+
+function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
   const { prefix, writer, range, window, windows, feed, idempotency, forgetAfterMs } = settings
   const values: Record<string, string | number | boolean> = {
     run,
+    lineage,
     prefix,
     logKey: `${prefix}log`,
     feedKey: `${prefix}feed`,

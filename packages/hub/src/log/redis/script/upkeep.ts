@@ -5,7 +5,7 @@ export const upkeep = String.raw`
 steps.hello = function()
   local info = redis.call('INFO', 'server', 'memory', 'persistence', 'replication')
   local function of(name) return string.match(info, '\n' .. name .. ':([^\r\n]*)') or '' end
-  local found = redis.call('HMGET', logKey, 'run', 'last', 'epoch', 'version', 'ids')
+  local found = redis.call('HMGET', logKey, 'run', 'lineage', 'last', 'epoch', 'version', 'ids')
   local top = ''
   if redis.call('EXISTS', feedKey) == 1 then
     local stream = redis.call('XINFO', 'STREAM', feedKey)
@@ -13,8 +13,19 @@ steps.hello = function()
       if stream[index] == 'last-generated-id' then top = stream[index + 1] end
     end
   end
-  return { of('run_id'), of('redis_version'), of('maxmemory_policy'), of('aof_enabled'), of('role'),
-    found[1] or '', found[2] or '', found[3] or '', found[4] or '', found[5] or '', top }
+  local known = redis.pcall('COMMAND', 'INFO', 'WAITAOF')
+  return { of('run_id'), of('master_replid'), of('maxmemory_policy'), of('aof_enabled'), of('role'),
+    of('connected_slaves'), not known.err and known[1] and '1' or '0',
+    found[1] or '', found[2] or '', found[3] or '', found[4] or '', found[5] or '', found[6] or '', top }
+end
+
+-- Like head, for who asks every few seconds. A server that copied its data from another one in the meantime is the same
+-- process, and what it holds is that of the other one.
+-- ARGV: look, seen
+steps.look = function()
+  local info = redis.call('INFO', 'replication')
+  if string.match(info, '\nmaster_replid:([^\r\n]*)') ~= lineage then return { '!run' } end
+  return steps.head()
 end
 
 local function branches()
@@ -44,7 +55,7 @@ steps.create = function()
   local now, floor = clock(ARGV[2]), ARGV[5]
   local first = '0-0'
   if hybrid or floor ~= '' then first = beginning(floor ~= '' and floor or '0-0', now) end
-  redis.call('HSET', logKey, 'version', formatVersion, 'ids', ARGV[4], 'run', run, 'last', first, 'epoch', ARGV[3], 'mean', 300,
+  redis.call('HSET', logKey, 'version', formatVersion, 'ids', ARGV[4], 'run', run, 'lineage', lineage, 'last', first, 'epoch', ARGV[3], 'mean', 300,
     'forgotten', '0-0', 'channels', 0, 'tidied', 0)
   -- An empty stream that knows its newest place, so that one that was removed can be told from one that has nothing.
   redis.call('XGROUP', 'CREATE', feedKey, 'none', '$', 'MKSTREAM')
@@ -66,7 +77,7 @@ steps.branch = function()
   redis.call('XADD', feedKey, first, 'e', value)
   local number = redis.call('LLEN', branchesKey)
   redis.call('RPUSH', branchesKey, ARGV[4] .. ' ' .. number .. ' ' .. first .. ' ' .. fork)
-  redis.call('HSET', logKey, 'run', run, 'last', first, 'epoch', ARGV[4])
+  redis.call('HSET', logKey, 'run', run, 'lineage', lineage, 'last', first, 'epoch', ARGV[4])
   return branches()
 end
 

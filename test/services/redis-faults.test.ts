@@ -232,6 +232,27 @@ test.each([
   expect(hub.events()).toHaveLength(4)
 })
 
+test.each([
+  ['of a channel', '{rejoin}:r:a/1', ['a/1'], ['a/2']],
+  ['of a channel, for readers of a pattern', '{rejoin}:r:a/1', ['a/*'], ['a/2']],
+  ['of which channels retain some', '{rejoin}:keyed', ['a/*'], ['a/1']],
+])('retained values that were removed by hand, %s, are not told as none (§4.6)', async (_, key, lacking, whole) => {
+  const server = await redis()
+  const { log } = await openRedisLog(server.port)
+  const retained = async (names: readonly string[]) => (await log.retained(names))?.map(({ data }) => data)
+  const publish = (channel: string, data: string, more = {}) =>
+    log.append([{ channel, type: 'message', data, key: 'k', ...more }], { token: `${channel} ${data}` })
+  await publish('a/1', '1')
+  await publish('a/2', '2')
+  expect(await retained(['a/*'])).toEqual(['1', '2'])
+  await operate(server.port, 'DEL', key)
+  expect([await retained(lacking), (await retained(whole))?.length]).toEqual([undefined, 1])
+  await log.invalidate('a/1')
+  expect(await retained(['a/1'])).toEqual([])
+  await publish('a/2', 'gone', { forget: true })
+  expect(await retained(['a/2'])).toEqual([])
+})
+
 test('an event removed from the middle of a channel is a gap there, not before', async () => {
   const server = await redis()
   const hub = await openRedisLog(server.port)

@@ -81,7 +81,8 @@ export interface Log {
 
   /**
    * The newest event of each key of these channels and patterns, in position order. At most `retainLimits` in all, so that
-   * they can be sent in one piece; undefined when there are more.
+   * they can be sent in one piece; undefined when there are more, or when some are known to be lost: an incomplete list would
+   * pass for the whole state.
    */
   retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined>
 

@@ -3,7 +3,7 @@ import type { LogEvent } from '../contract.ts'
 import { parseEvents } from './entry.ts'
 import type { Link } from './link.ts'
 
-/** The newest value of each key of these channels, oldest first; undefined when they are too many to be read at once. */
+/** The newest value of each key of these channels, oldest first; undefined when they are too many to be read at once, or some were removed. */
 export async function retainedOf(
   step: Link['step'],
   seen: string,
@@ -11,6 +11,6 @@ export async function retainedOf(
 ): Promise<readonly LogEvent[] | undefined> {
   const asked = names.map((name) => (isPattern(name) ? `*${prefixOf(name)}` : name))
   const [found, flat] = await step('retained', seen, ...asked)
-  if (found === 'many') return undefined
+  if (found === 'unknown') return undefined
   return parseEvents(flat as string[]).sort((a, b) => (isAfter(a.position, b.position) ? 1 : -1))
 }

@@ -37,6 +37,12 @@ local function overRetaining(entries, channels)
   end
 end
 
+-- How many channels retain something is counted beside their names: names that were removed by hand are missed then. A log of
+-- an earlier version has no count.
+local function countKeyed(change)
+  if change ~= 0 and redis.call('HEXISTS', logKey, 'keyed') == 1 then redis.call('HINCRBY', logKey, 'keyed', change) end
+end
+
 local function retain(channel, it, entry, id, value)
   local key = retainedOf(channel)
   local held = redis.call('HGET', key, entry.key)
@@ -44,10 +50,10 @@ local function retain(channel, it, entry, id, value)
   if entry.kind == keyed then
     redis.call('HSET', key, entry.key, entry.cost .. ' ' .. id .. ' ' .. value)
     it.retained = it.retained + entry.cost
-    redis.call('ZADD', keyedKey, 0, channel)
+    countKeyed(redis.call('ZADD', keyedKey, 0, channel))
   else
     redis.call('HDEL', key, entry.key)
-    if redis.call('EXISTS', key) == 0 then redis.call('ZREM', keyedKey, channel) end
+    if redis.call('EXISTS', key) == 0 then countKeyed(-redis.call('ZREM', keyedKey, channel)) end
   end
 end
 
@@ -245,7 +251,7 @@ steps.invalidate = function()
   local previous = it.newest
   local id = feed(log, it, now, ARGV[5])
   redis.call('DEL', streamOf(channel), retainedOf(channel))
-  redis.call('ZREM', keyedKey, channel)
+  countKeyed(-redis.call('ZREM', keyedKey, channel))
   it.newest, it.trimmed, it.void = id, id, id
   it.base, it.count, it.emptySince, it.retained = it.total, 0, now, 0
   saveChannel(log, channel, it)

@@ -146,30 +146,36 @@ steps.registry = function()
   return answer
 end
 
+-- Gives 'unknown' when there is too much, or when values are missing that nobody has replaced: no list at all is better than
+-- one that looks whole.
 -- ARGV: retained, seen, names of channels, and prefixes behind a star...
 steps.retained = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end
   local found, size = {}, 0
   local function add(channel)
+    local expected = openChannel(log, channel).retained
     for _, held in ipairs(redis.call('HVALS', retainedOf(channel))) do
       local cost, id, value = string.match(held, '^(%d+) (%S+) (.*)$')
       found[#found + 1] = id
       found[#found + 1] = value
       size = size + tonumber(cost)
+      expected = expected - tonumber(cost)
       if #found > 2 * retainKeys or size > retainBytes then return false end
     end
-    return true
+    return expected == 0
   end
+  local keyed = redis.call('HGET', logKey, 'keyed')
   for index = 3, #ARGV do
     local name = ARGV[index]
     local channels = { name }
     if string.sub(name, 1, 1) == '*' then
+      if keyed and tonumber(keyed) ~= redis.call('ZCARD', keyedKey) then return { 'unknown' } end
       local prefix = string.sub(name, 2)
       channels = redis.call('ZRANGEBYLEX', keyedKey, '[' .. prefix, '[' .. prefix .. '\255', 'LIMIT', 0, retainKeys + 1)
     end
     for _, channel in ipairs(channels) do
-      if not add(channel) then return { 'many' } end
+      if not add(channel) then return { 'unknown' } end
     end
   end
   return { 'found', found }

@@ -56,7 +56,7 @@ steps.create = function()
   local first = '0-0'
   if hybrid or floor ~= '' then first = beginning(floor ~= '' and floor or '0-0', now) end
   redis.call('HSET', logKey, 'version', formatVersion, 'ids', ARGV[4], 'run', run, 'lineage', lineage, 'last', first, 'epoch', ARGV[3], 'mean', 300,
-    'forgotten', '0-0', 'channels', 0, 'tidied', 0)
+    'forgotten', '0-0', 'channels', 0, 'tidied', 0, 'keyed', 0)
   -- An empty stream that knows its newest place, so that one that was removed can be told from one that has nothing.
   redis.call('XGROUP', 'CREATE', feedKey, 'none', '$', 'MKSTREAM')
   redis.call('XGROUP', 'DESTROY', feedKey, 'none')

@@ -1,4 +1,4 @@
-import type { RequestListener } from 'node:http'
+import type { RequestListener, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { createHub, type Grant, type Hub, type HubOptions } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
@@ -15,16 +15,28 @@ export interface Setup {
   readonly compressed: boolean
   /** Says what the bearer of a token may do; undefined for a hub that does not ask. */
   readonly authorize?: (token: string | undefined) => Grant | null | Promise<Grant | null>
+  /** Called by middleware that stands right before the hub, where the framework has Node's own response. */
+  readonly before?: (response: ServerResponse) => void
+  /** Told what the framework's own error handler is given, which then answers with 503. */
+  readonly onError?: (error: unknown) => void
 }
 
 /** An application of one framework, with all of the hub in it. */
 export type Serve = (hub: Hub, setup: Setup) => RequestListener | Promise<RequestListener>
 
+/** In what frameworks differ. */
+export interface Traits {
+  /** Whether it has an error handler that an application can set. */
+  readonly hasErrorHandler: boolean
+  /** What its own server calls on every response, and does not survive when it throws. */
+  readonly unguarded?: readonly string[]
+}
+
 /**
  * What every adapter has to do, on a real server. Whatever the framework in between, a reader gets the same stream, and the
  * hub hears of what happens to it.
  */
-export function adapterContract(serve: Serve): void {
+export function adapterContract(serve: Serve, { hasErrorHandler, unguarded = [] }: Traits): void {
   async function start(setup: Partial<Setup> = {}, options: Partial<HubOptions> = {}): Promise<TestServer> {
     const hub = await createHub({ log: memoryLog(), ...options })
     return serveListener(hub, await serve(hub, { prefix: '', compressed: false, ...setup }))
@@ -294,8 +306,209 @@ export function adapterContract(serve: Serve): void {
       expect([answer.status, await answer.text()]).toEqual([500, expect.not.stringContaining('database')])
       expect((await failed).cause).toMatchObject({ message: 'database down' })
     })
+
+    test.runIf(hasErrorHandler)("that the program fails to judge reaches the framework's error handler", async () => {
+      class Teapot extends Error {
+        readonly status = 418
+      }
+      const seen: unknown[] = []
+      const { hub, url } = await start({
+        authorize(token) {
+          throw token === 'teapot' ? new Teapot('I am a teapot') : new Error('database down')
+        },
+        onError: (error) => void seen.push(error),
+      })
+      const told: unknown[] = []
+      hub.on('error', ({ cause }) => void told.push(cause))
+      for (const path of ['/events/a', '/poll/a']) expect((await fetch(url(path))).status).toBe(503)
+      expect((await fetch(url('/events/a'), { headers: { Authorization: 'Bearer teapot' } })).status).toBe(503)
+      // What says its status was made to be shown. Anything else is not shown to strangers by a handler that shows messages.
+      const hidden = { code: 'internal', message: expect.not.stringContaining('database'), cause: told[0] }
+      expect(seen).toMatchObject([hidden, { ...hidden, cause: told[1] }, { message: 'I am a teapot' }])
+      expect(told).toMatchObject([{ message: 'database down' }, { message: 'database down' }, seen[2]])
+    })
+
+    test.each([
+      ['seconds', Math.floor(Date.now() / 1000), /multiply it by 1000/],
+      ['not a number', Number.NaN, /NaN .*leave it out/],
+      ['a text', '2030-01-01' as unknown as number, /"2030-01-01" .*Date\.now\(\)/],
+    ])(
+      'whose rights expire at %s is answered with 500, and the program is told how to write it',
+      async (_, expiresAt, advice) => {
+        const { hub, url } = await start({ authorize: () => ({ subject: 'ada', subscribe: ['*'], expiresAt }) })
+        const failed = new Promise<{ cause: unknown }>((resolve) => void hub.on('error', resolve))
+        expect((await fetch(url('/events/a'))).status).toBe(500)
+        expect((await failed).cause).toMatchObject({ code: 'internal', message: expect.stringMatching(advice) })
+      },
+    )
+
+    test('that only asks for the head of a stream needs the right to it (§7.2)', async () => {
+      const authorize = (token: string | undefined) => (token ? { subject: token, subscribe: ['orders/*'] } : null)
+      const { hub, url } = await start({ authorize })
+      const head = async (path: string, headers = {}) => {
+        const { status, headers: got } = await fetch(url(path), { method: 'HEAD', headers })
+        return [status, got.get('cache-control')]
+      }
+      const Authorization = 'Bearer ada'
+      expect(await head('/events/orders/1')).toEqual([401, 'no-store'])
+      expect(await head('/events/news', { Authorization })).toEqual([403, 'no-store'])
+      expect(await head('/events/orders/1', { Authorization })).toEqual([200, 'private, no-store, no-transform'])
+      expect([...hub.connections()]).toEqual([])
+    })
+
+    test.each(['r%2F..%2Fq', 'r%2f%2e%2e%2fq', '%2E%2E%2Fq', 'r%2F.%2Fq'])(
+      'for the channel %s, which is none, is refused by every adapter (§5.2)',
+      async (channel) => {
+        const { url } = await start()
+        expect((await fetch(url(`/events/${channel}`))).status).toBe(400)
+        expect((await fetch(url(`/publish/${channel}`), { method: 'POST', body: '1' })).status).toBe(400)
+      },
+    )
+  })
+
+  describe('a bad day', () => {
+    test('of requests that are reset as soon as they are sent costs nobody else anything', async () => {
+      const { hub, port, open } = await start({}, { limits: { maxPerIp: 50, maxOpensPer10s: 100_000 } })
+      const paths = ['/events/x', '/poll/x?replay=1', '/events/x?reject=status']
+      for (let n = 0; n < 300; n += 1) {
+        await new Promise<void>((closed) => {
+          const socket = connect(port, '127.0.0.1')
+          socket.on('error', () => socket.destroy())
+          socket.once('connect', () => {
+            socket.write(`GET ${paths[n % paths.length]} HTTP/1.1\r\nHost: x\r\n\r\n`, () => socket.resetAndDestroy())
+          })
+          socket.once('close', () => closed())
+        })
+      }
+      const stream = await open('/events/a')
+      await stream.waitFor((events) => events[0]?.type === 'hello')
+      await publish(hub, 'a', 1)
+      await stream.waitFor((events) => events.length === 2)
+    })
+
+    test.each(['/events/a', '/poll/a', '/events/a//b'])(
+      'of middleware that has answered a request for %s and passes it on all the same',
+      async (path) => {
+        let answers = true
+        const { hub, url, open } = await start({
+          before(response) {
+            if (answers) response.writeHead(401).end('no')
+          },
+        })
+        const { status } = await fetch(url(path))
+        // Frameworks without Node's own response cannot make this mistake.
+        if (status !== 401) return
+        answers = false
+        const stream = await open('/events/a')
+        await stream.waitFor((events) => events[0]?.type === 'hello')
+        expect([...hub.connections()]).toHaveLength(1)
+      },
+    )
+
+    test('of a timeout that answers while rights are looked up', async () => {
+      const asked = new Signal<() => void>()
+      const grant: Grant = { subject: null, subscribe: ['*'] }
+      let answered: ServerResponse | undefined
+      const { hub, url, open } = await start({
+        authorize: (token) =>
+          token === 'slow' ? new Promise<Grant>((resolve) => asked.tell(() => resolve(grant))) : grant,
+        before(response) {
+          answered ??= response
+        },
+      })
+      const waiting = fetch(url('/events/slow'), { headers: { Authorization: 'Bearer slow' } })
+      const answer = await asked.told
+      answered?.writeHead(503).end('too late')
+      answer()
+      expect((await waiting).status).toBe(answered ? 503 : 200)
+      const stream = await open('/events/a')
+      await stream.waitFor((events) => events[0]?.type === 'hello')
+      expect([...hub.connections()].map(({ channels }) => channels)).toEqual(answered ? [['a']] : [['slow'], ['a']])
+    })
+
+    test.each(['subscribe', 'poll', 'publish', 'publishBatch', 'end', 'hasNothingFor', 'refuse'] as const)(
+      'in which hub.%s throws costs that request alone, and the program is told',
+      async (method) => {
+        let armed = true
+        const hub = await createHub({ log: memoryLog() })
+        const seam = new Error(`hub.${method}`)
+        const told: unknown[] = []
+        hub.on('error', ({ cause }) => void told.push(cause))
+        const sabotaged: Hub = Object.create(hub, {
+          [method]: {
+            value(...args: never[]) {
+              if (armed) throw seam
+              return (hub[method] as (...args: never[]) => unknown)(...args)
+            },
+          },
+        })
+        const listener = await serve(sabotaged, { prefix: '', compressed: false, onError: () => undefined })
+        const { url } = await serveListener(hub, listener)
+        const requests: [path: string, init?: RequestInit][] = [
+          ['/events/a?reject=status'],
+          ['/poll/a'],
+          ['/publish/a', { method: 'POST', body: '1' }],
+          ['/publish', { method: 'POST', body: '[{"channel":"a","data":2}]' }],
+          ['/end/b', { method: 'POST' }],
+        ]
+        const ask = async ([path, init]: [string, RequestInit?]) => {
+          const abort = new AbortController()
+          const status = await fetch(url(path), { ...init, signal: abort.signal }).then(
+            async ({ status, body }) => {
+              const first = await body
+                ?.getReader()
+                .read()
+                .then(
+                  () => status,
+                  () => 0,
+                )
+              return first ?? status
+            },
+            () => 0,
+          )
+          abort.abort()
+          return status
+        }
+        const statuses = []
+        for (const request of requests) statuses.push(await ask(request))
+        expect(statuses.some((status) => status === 500 || status === 503 || status === 0)).toBe(true)
+        expect(new Set(told)).toEqual(new Set([seam]))
+        armed = false
+        for (const request of requests) expect([200, 201]).toContain(await ask(request))
+      },
+    )
+
+    test.each(seamsOfResponse.filter((method) => !unguarded.includes(method)))(
+      'in which response.%s throws costs that response alone',
+      async (method) => {
+        const { hub, url, open } = await start({
+          before(response) {
+            if (!response.req.url?.includes('bad')) return
+            response[method] = () => {
+              throw new Error(`response.${method}`)
+            }
+          },
+        })
+        const post = { method: 'POST', body: '1' }
+        for (const [path, init] of [['/events/a'], ['/events/a//b'], ['/poll/a'], ['/publish/b', post]] as const) {
+          const abort = new AbortController()
+          const bad = fetch(url(`${path}?bad`), { ...init, signal: abort.signal }).catch(() => undefined)
+          // Refused, cut, or left hanging by the framework: what counts is what becomes of the others.
+          expect((await fetch(url('/publish/b'), post)).status).toBe(201)
+          abort.abort()
+          await bad
+        }
+        const stream = await open('/events/a?replay=1')
+        await publish(hub, 'a', 1)
+        await stream.waitFor((events) => events.at(-1)?.data === '1')
+        await hub.close()
+        await stream.ended
+      },
+    )
   })
 }
+
+const seamsOfResponse = ['setHeader', 'getHeader', 'writeHead', 'flushHeaders', 'write', 'end', 'on', 'once'] as const
 
 /** The token of an Authorization header. */
 export function bearer(header: string | null | undefined): string | undefined {

@@ -3,7 +3,7 @@ import { createHub, createSubscription, type Hub } from '@rejoin/hub'
 import { expressHandler, subscribe } from '@rejoin/hub/express'
 import { memoryLog } from '@rejoin/hub/memory'
 import compression from 'compression'
-import express5, { type Express, type Request } from 'express'
+import express5, { type Express, type NextFunction, type Request, type Response } from 'express'
 import { describe, expect, test } from 'vitest'
 import { adapterContract, bearer, type Setup } from './adapter-contract.ts'
 import { serveListener, type TestServer } from './http-server.ts'
@@ -19,17 +19,33 @@ describe.each<[name: string, express: Framework, wildcard: string]>([
   ['Express 5', express5, '*channel'],
   ['Express 4', express4, '*'],
 ])('%s', (_name, express, wildcard) => {
-  adapterContract((hub, { prefix, compressed, authorize }: Setup) => {
-    const app = express()
-    if (compressed) app.use(compression({ threshold: 0 }))
-    const handler = expressHandler(hub, {
-      ...(authorize ? { authorize: ({ headers }) => authorize(bearer(headers.authorization)) } : {}),
-    })
-    if (prefix === '') return app.use(handler)
-    const router = express.Router()
-    router.use(handler)
-    return app.use(prefix, router)
-  })
+  adapterContract(
+    (hub, { prefix, compressed, authorize, before, onError }: Setup) => {
+      const app = express()
+      if (compressed) app.use(compression({ threshold: 0 }))
+      if (before) {
+        app.use((_request, response, next) => {
+          before(response)
+          next()
+        })
+      }
+      const handler = expressHandler(hub, {
+        ...(authorize ? { authorize: ({ headers }) => authorize(bearer(headers.authorization)) } : {}),
+      })
+      const router = express.Router()
+      router.use(handler)
+      if (prefix === '') app.use(handler)
+      else app.use(prefix, router)
+      if (onError) {
+        app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
+          onError(error)
+          response.status(503).end()
+        })
+      }
+      return app
+    },
+    { hasErrorHandler: true },
+  )
 
   subscribeContract((hub, { wildcardAt, fixedAt, channels }) => {
     const app = express()

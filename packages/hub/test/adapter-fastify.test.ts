@@ -16,15 +16,25 @@ async function listenerOf(app: FastifyInstance): Promise<RequestListener> {
 }
 
 describe('Fastify', () => {
-  adapterContract(async (hub, { prefix, compressed, authorize }) => {
-    const app = fastify()
-    if (compressed) await app.register(compress, { threshold: 0 })
-    const options = authorize
-      ? { authorize: ({ raw }: FastifyRequest) => authorize(bearer(raw.headers.authorization)) }
-      : {}
-    await app.register(fastifyPlugin(hub, options), { prefix })
-    return listenerOf(app)
-  })
+  adapterContract(
+    async (hub, { prefix, compressed, authorize, before, onError }) => {
+      const app = fastify()
+      if (compressed) await app.register(compress, { threshold: 0 })
+      if (before) app.addHook('preHandler', async (_request, reply) => before(reply.raw))
+      if (onError) {
+        app.setErrorHandler((error, _request, reply) => {
+          onError(error)
+          return reply.code(503).send()
+        })
+      }
+      const options = authorize
+        ? { authorize: ({ raw }: FastifyRequest) => authorize(bearer(raw.headers.authorization)) }
+        : {}
+      await app.register(fastifyPlugin(hub, options), { prefix })
+      return listenerOf(app)
+    },
+    { hasErrorHandler: true, unguarded: ['writeHead'] },
+  )
 
   subscribeContract((hub, { wildcardAt, fixedAt, channels }) => {
     const app = fastify()
@@ -53,6 +63,20 @@ describe('Fastify', () => {
     await app.register(fastifyPlugin(hub))
     const { open } = await serveListener(hub, await listenerOf(app))
     expect((await open('/events/a')).headers['access-control-allow-origin']).toBe('*')
+  })
+
+  test('sends what hooks add in onSend, as cookies are, with streams and refusals', async () => {
+    const hub = await createHub({ log: memoryLog() })
+    const app = fastify()
+    app.addHook('onSend', async (_request, reply) => {
+      reply.header('Set-Cookie', ['a=1', 'b=2'])
+    })
+    await app.register(fastifyPlugin(hub))
+    app.get('/mine/*', subscribe(hub))
+    const { open } = await serveListener(hub, await listenerOf(app))
+    for (const path of ['/events/a', '/mine/a', '/events/a//b']) {
+      expect((await open(path)).headers['set-cookie']).toEqual(['a=1', 'b=2'])
+    }
   })
 
   test('a hook that refuses a request keeps it from the hub', async () => {

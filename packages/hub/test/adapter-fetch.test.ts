@@ -8,13 +8,16 @@ import { parse } from './recorder.ts'
 import { subscribeContract } from './subscribe-contract.ts'
 
 describe('Request and Response', () => {
-  adapterContract((hub, { prefix, authorize }) => {
-    const handler = fetchHandler(hub, {
-      basePath: prefix,
-      ...(authorize ? { authorize: ({ headers }) => authorize(bearer(headers.get('Authorization'))) } : {}),
-    })
-    return getRequestListener((request) => handler(request))
-  })
+  adapterContract(
+    (hub, { prefix, authorize }) => {
+      const handler = fetchHandler(hub, {
+        basePath: prefix,
+        ...(authorize ? { authorize: ({ headers }) => authorize(bearer(headers.get('Authorization'))) } : {}),
+      })
+      return getRequestListener((request) => handler(request))
+    },
+    { hasErrorHandler: false },
+  )
 
   subscribeContract((hub, { wildcardAt, channels }) => {
     // As Next.js calls the handler of app/live/[...channel]/route.ts, with the segments as they were matched.
@@ -41,13 +44,13 @@ describe('Request and Response', () => {
   test('what the reader has not taken waits in the hub, within the budget, and is counted', async () => {
     const { hub, handler } = await openHub({ sinkBudgetBytes: 10_000 })
     const response = await handler(new Request('http://x/events/a'))
-    const reader = response.body?.getReader() as ReadableStreamDefaultReader<Uint8Array>
+    const { reader, greeting } = await startReading(response)
     const numbers = Array.from({ length: 500 }, (_, n) => n)
     for (const n of numbers) {
       await hub.publish('a', { data: n })
       await new Promise(setImmediate)
     }
-    let text = ''
+    let text = greeting
     let taken = 0
     for (; data(text).length < 500; taken += 1) text += new TextDecoder().decode((await reader.read()).value)
     expect(data(text)).toEqual(numbers.map(String))
@@ -60,21 +63,39 @@ describe('Request and Response', () => {
     const { hub, handler } = await openHub()
     const reasons: string[] = []
     hub.on('close', ({ reason }) => void reasons.push(reason))
-    const cancelled = await handler(new Request('http://x/events/a'))
-    await cancelled.body?.cancel()
+    const cancelled = await startReading(await handler(new Request('http://x/events/a')))
+    await cancelled.reader.cancel()
     expect(reasons).toEqual(['disconnected'])
     const abort = new AbortController()
-    const aborted = await handler(new Request('http://x/events/a', { signal: abort.signal }))
+    const request = new Request('http://x/events/a', { signal: abort.signal })
+    const aborted = await startReading(await handler(request))
     abort.abort()
     expect(reasons).toEqual(['disconnected', 'disconnected'])
-    expect(await aborted.text()).toBe('')
+    expect(await aborted.reader.read()).toMatchObject({ done: true })
+  })
+
+  test('a response that nobody reads is nobody, and takes no room from those who come', async () => {
+    const hub = await createHub({ log: memoryLog(), limits: { maxConnections: 1 } })
+    const handler = fetchHandler(hub)
+    for (let n = 0; n < 10; n += 1) await handler(new Request('http://x/events/a'))
+    expect([...hub.connections()]).toEqual([])
+    const { greeting } = await startReading(await handler(new Request('http://x/events/a')))
+    expect(greeting).toContain('event: hello')
+  })
+
+  test('a response that is read only after its request was aborted is empty', async () => {
+    const { hub, handler } = await openHub()
+    const abort = new AbortController()
+    const response = await handler(new Request('http://x/events/a', { signal: abort.signal }))
+    abort.abort()
+    expect([await response.text(), [...hub.connections()]]).toEqual(['', []])
   })
 
   test('the platform says who asks, by whatever else it calls the handler with', async () => {
     const hub = await createHub({ log: memoryLog() })
     const handler = fetchHandler(hub, { ip: (_request: Request, info: { address: string }) => info.address })
     const connected = new Promise((resolve) => void hub.on('connect', resolve))
-    await handler(new Request('http://x/events/a'), { address: '192.0.2.7' })
+    await startReading(await handler(new Request('http://x/events/a'), { address: '192.0.2.7' }))
     expect(await connected).toMatchObject({ ip: '192.0.2.7' })
   })
 
@@ -87,7 +108,8 @@ describe('Request and Response', () => {
     for (const trustProxy of [true, false]) {
       const { hub, handler } = await openHub({ trustProxy })
       const connected = new Promise((resolve) => void hub.on('connect', resolve))
-      await handler(new Request('http://x/events/a', { headers: { 'X-Forwarded-For': '10.0.0.1, 192.0.2.7' } }))
+      const headers = { 'X-Forwarded-For': '10.0.0.1, 192.0.2.7' }
+      await startReading(await handler(new Request('http://x/events/a', { headers })))
       expect(await connected).toMatchObject({ ip: trustProxy ? '192.0.2.7' : null })
     }
   })
@@ -95,11 +117,19 @@ describe('Request and Response', () => {
   test('a hub that has no room sends the reader away in band', async () => {
     const hub = await createHub({ log: memoryLog(), limits: { maxConnections: 1 } })
     const handler = fetchHandler(hub)
-    await handler(new Request('http://x/events/a'))
+    await startReading(await handler(new Request('http://x/events/a')))
     const response = await handler(new Request('http://x/events/a'))
     expect(await response.text()).toMatch(/event: close\ndata: \{"reason":"overloaded"\}\n\n$/)
   })
 })
+
+/** As a platform does that sends a response: the reader is connected with the first read. */
+async function startReading(
+  response: Response,
+): Promise<{ reader: ReadableStreamDefaultReader<Uint8Array>; greeting: string }> {
+  const reader = response.body?.getReader() as ReadableStreamDefaultReader<Uint8Array>
+  return { reader, greeting: new TextDecoder().decode((await reader.read()).value) }
+}
 
 function data(text: string): string[] {
   return parse(text)

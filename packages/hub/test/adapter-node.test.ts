@@ -3,10 +3,17 @@ import { describe } from 'vitest'
 import { adapterContract, bearer } from './adapter-contract.ts'
 
 describe("Node's own HTTP server", () => {
-  adapterContract((hub, { prefix, authorize }) =>
-    nodeHandler(hub, {
-      basePath: prefix,
-      ...(authorize ? { authorize: ({ headers }) => authorize(bearer(headers.authorization)) } : {}),
-    }),
+  adapterContract(
+    (hub, { prefix, authorize, before }) => {
+      const handler = nodeHandler(hub, {
+        basePath: prefix,
+        ...(authorize ? { authorize: ({ headers }) => authorize(bearer(headers.authorization)) } : {}),
+      })
+      return (request, response) => {
+        before?.(response)
+        handler(request, response)
+      }
+    },
+    { hasErrorHandler: false },
   )
 })

@@ -23,16 +23,25 @@ export function jsonTextAnswer(status: number, text: string, headers: Record<str
 
 /** The answer to a request that failed with `error` (§5.7). What is not ours to explain is a 500 without details. */
 export function refusal(error: unknown): Answer {
-  if (!(error instanceof RejoinError)) {
-    return jsonAnswer(500, {
-      error: { code: 'internal', message: 'The hub failed to answer. Its operator can see why.' },
-    })
+  if (!(error instanceof RejoinError) || error.code === 'internal') {
+    return jsonAnswer(500, { error: { code: 'internal', message: failedToAnswer } })
   }
   const status = statusOf[error.code] ?? 400
   // RFC 9110, section 15.5.2: a 401 says by what means one can become known.
   const headers: Record<string, string> = status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {}
   if (error.code === 'log-unavailable') headers['Retry-After'] = '1'
   return jsonAnswer(status, { error: { code: error.code, message: error.message } }, headers)
+}
+
+/**
+ * A failure of the program's own code as a framework's error handler is to see it. What has a status is meant to be
+ * answered with it, as the errors of `http-errors`, Fastify and Hono are. Anything else is the `cause` of an error that
+ * says nothing: the handlers that frameworks come with show the message to whoever asked, and some the stack.
+ */
+export function shownError(error: unknown): unknown {
+  const { status, statusCode } = (error ?? {}) as { status?: unknown; statusCode?: unknown }
+  if (typeof status === 'number' || typeof statusCode === 'number') return error
+  return new RejoinError(failedToAnswer, { code: 'internal', cause: error })
 }
 
 /** The same words whether the channel exists or not: nobody learns which do. */
@@ -64,6 +73,8 @@ export function tooFast(waitMs: number): Answer {
 
 /** For a reader that has everything of channels that have ended (§4.10). An `EventSource` does not come back after it. */
 export const nothingMore: Answer = { status: 204, headers: { 'Cache-Control': 'no-store' }, body: '' }
+
+const failedToAnswer = 'The hub failed to answer. Its operator can see why.'
 
 const statusOf: Partial<Record<ErrorCode, number>> = {
   'channel-ended': 409,

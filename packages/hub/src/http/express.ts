@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Hub } from '../hub/hub.ts'
 import { askedChannels } from './asked-channels.ts'
 import { createNodeExchange } from './node-exchange.ts'
-import { nodeHead } from './node-head.ts'
+import { nodeAddress, nodeHead } from './node-head.ts'
 import type { AdapterOptions, SubscribeOptions } from './options.ts'
 import { nothingHere, type RequestHead, route, routeStream } from './route.ts'
 
@@ -17,7 +17,7 @@ export interface ExpressRequest extends IncomingMessage {
 export type ExpressHandler<Request extends ExpressRequest> = (
   request: Request,
   response: ServerResponse,
-  next?: () => void,
+  next?: (error?: unknown) => void,
 ) => void
 
 /**
@@ -29,9 +29,9 @@ export function subscribe<Request extends ExpressRequest = ExpressRequest>(
   options: SubscribeOptions<[request: Request]> = {},
 ): ExpressHandler<Request> {
   const exchange = createNodeExchange(hub, options)
-  return (request, response) => {
+  return (request, response, next) => {
     const plan = routeStream(hub, headOf(request, options), askedChannels(options, request.params, request))
-    exchange(plan, request, response)
+    exchange(plan, request, response, next)
   }
 }
 
@@ -47,7 +47,7 @@ export function expressHandler<Request extends ExpressRequest = ExpressRequest>(
   return (request, response, next) => {
     const plan = route(hub, headOf(request, options))
     if (!plan && next) next()
-    else exchange(plan ?? nothingHere, request, response)
+    else exchange(plan ?? nothingHere, request, response, next)
   }
 }
 
@@ -55,17 +55,15 @@ function headOf<Request extends ExpressRequest>(
   request: Request,
   { authorize }: AdapterOptions<[request: Request]>,
 ): RequestHead {
-  const head = nodeHead(request)
   return {
-    ...head,
-    ip: request.ip ?? null,
-    trusted: isTrusted(request, head.ip),
+    ...nodeHead(request),
+    peer: () => ({ ip: request.ip, trusted: isTrusted(request, nodeAddress(request)) }),
     authorize: authorize && (() => authorize(request)),
   }
 }
 
 /** Express compiles its setting `trust proxy` into a function of an address and its distance. */
-function isTrusted({ app }: ExpressRequest, peer: string | null): boolean {
-  const trust = app.get('trust proxy fn') as ((address: string | null, distance: number) => boolean) | undefined
+function isTrusted({ app }: ExpressRequest, peer: string | undefined): boolean {
+  const trust = app.get('trust proxy fn') as ((address: string | undefined, distance: number) => boolean) | undefined
   return trust?.(peer, 0) ?? false
 }

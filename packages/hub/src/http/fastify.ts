@@ -1,4 +1,6 @@
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import { RejoinError } from '@rejoin/protocol'
 import type { Hub } from '../hub/hub.ts'
 import { askedChannels } from './asked-channels.ts'
 import { createNodeExchange, type NodeExchange } from './node-exchange.ts'
@@ -11,18 +13,21 @@ export interface FastifyRequest {
   readonly raw: IncomingMessage
   readonly params: unknown
   /** By the application's `trustProxy`, and so is `ips`, which is left out without it. */
-  readonly ip: string
+  readonly ip?: string | undefined
   readonly ips?: readonly string[] | undefined
 }
 
 /** What is used of a reply of Fastify. */
 export interface FastifyReply {
   readonly raw: ServerResponse
-  hijack(): unknown
+  code(status: number): unknown
+  headers(values: Readonly<Record<string, string>>): unknown
   getHeaders(): Record<string, OutgoingHttpHeader | undefined>
+  send(payload: unknown): unknown
+  hijack(): unknown
 }
 
-export type FastifyHandler<Request extends FastifyRequest> = (request: Request, reply: FastifyReply) => void
+export type FastifyHandler<Request extends FastifyRequest> = (request: Request, reply: FastifyReply) => Promise<unknown>
 
 /** What is used of an instance of Fastify. */
 export interface FastifyInstance<Request extends FastifyRequest> {
@@ -46,7 +51,7 @@ export function subscribe<Request extends FastifyRequest = FastifyRequest>(
   const exchange = createNodeExchange(hub, options)
   return (request, reply) => {
     const channels = askedChannels(options, request.params, request)
-    answerWith(exchange, routeStream(hub, headOf(request, options), channels), request, reply)
+    return answerWith(exchange, routeStream(hub, headOf(request, options), channels), request, reply)
   }
 }
 
@@ -65,19 +70,64 @@ export function fastifyPlugin<Request extends FastifyRequest = FastifyRequest>(
     for (const path of doors.flatMap((door) => [`/${door}`, `/${door}/*`])) {
       instance.all(path, (request, reply) => {
         const plan = route(hub, { ...headOf(request, options), basePath: instance.prefix })
-        answerWith(exchange, plan ?? nothingHere, request, reply)
+        return answerWith(exchange, plan ?? nothingHere, request, reply)
       })
     }
   }
 }
 
-/** Past Fastify, which would collect a stream before it sent it; with the headers that its hooks have set, as CORS does. */
-function answerWith(exchange: NodeExchange, plan: Plan | Promise<Plan>, request: FastifyRequest, reply: FastifyReply) {
+/**
+ * What fails is thrown, for the application's error handler. Answers and streams are sent by Fastify, so that its `onSend`
+ * hooks have a say in their headers: they are where cookies are added.
+ */
+async function answerWith(
+  exchange: NodeExchange,
+  planned: Plan | Promise<Plan>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const plan = await planned
+  if (plan.kind === 'failure') throw plan.error
+  if (plan.kind === 'answer') {
+    reply.code(plan.answer.status)
+    reply.headers(plan.answer.headers)
+    return reply.send(plan.answer.body)
+  }
+  if (plan.kind === 'stream') {
+    reply.headers(plan.headers)
+    return reply.send(new LateStream(() => exchange(plan, request.raw, reply.raw)))
+  }
+  // Their answers are not known yet, and are sent past Fastify when they are, with the headers that hooks have set by now.
   reply.hijack()
   for (const [name, value] of Object.entries(reply.getHeaders())) {
     if (value !== undefined) reply.raw.setHeader(name, value)
   }
   exchange(plan, request.raw, reply.raw)
+  return reply
+}
+
+/**
+ * To Fastify a stream that it may send. In the moment in which it would, its hooks are through and the headers set, and the
+ * hub takes the response itself: piped through this, each write would be copied and framed for every reader.
+ */
+class LateStream extends Readable {
+  readonly #begin: () => void
+
+  constructor(begin: () => void) {
+    super()
+    this.#begin = begin
+  }
+
+  override pipe<Destination extends NodeJS.WritableStream>(destination: Destination): Destination {
+    this.#begin()
+    return destination
+  }
+
+  override _read(): void {
+    const message =
+      'A hook of Fastify wants to read a stream of the hub, to compress it for one. Leave text/event-stream out of it.'
+    this.destroy(new RejoinError(message, { code: 'invalid-option' }))
+  }
 }
 
 function headOf<Request extends FastifyRequest>(
@@ -86,9 +136,8 @@ function headOf<Request extends FastifyRequest>(
 ): RequestHead {
   return {
     ...nodeHead(request.raw),
-    ip: request.ip,
     // More than the peer's own address is there only if Fastify believed what the peer said.
-    trusted: (request.ips?.length ?? 0) > 1,
+    peer: () => ({ ip: request.ip, trusted: (request.ips?.length ?? 0) > 1 }),
     authorize: authorize && (() => authorize(request)),
   }
 }

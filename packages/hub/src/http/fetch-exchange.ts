@@ -1,34 +1,63 @@
-import type { Hub } from '../hub/hub.ts'
+import type { Hub, SubscribeRequest } from '../hub/hub.ts'
+import { onAbort } from '../hub/on-abort.ts'
 import { createPullSink } from '../hub/pull-sink.ts'
 import type { Session } from '../hub/session.ts'
 import { type Answer, refusal, tooLarge } from './answer.ts'
 import { defaultBudgetBytes } from './options.ts'
 import type { Plan } from './route.ts'
 
-/** Carries out what was planned for a request, as a response of the fetch standard. Never rejects. */
-export type FetchExchange = (plan: Plan | Promise<Plan>, request: Request) => Promise<Response>
+/**
+ * Carries out what was planned for a request, as a response of the fetch standard. Never rejects: whatever goes wrong is told
+ * to the hub's observers and costs this response alone.
+ * @param direct - a shorter way for the bytes of a stream, if this platform has one.
+ */
+export type FetchExchange = (plan: Plan | Promise<Plan>, request: Request, direct?: DirectWay) => Promise<Response>
+
+/**
+ * Called when the first byte of a stream is asked for. Connects the reader past the `Response` and returns what ends that, or
+ * undefined where there is no such way. `onGone` is called when the reader has gone, or its stream has ended.
+ */
+export type DirectWay = (subscribe: SubscribeRequest, onGone: () => void) => (() => void) | undefined
 
 /** For every adapter whose framework or platform answers a `Request` with a `Response`. */
 export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: number }): FetchExchange {
   const budgetBytes = options.sinkBudgetBytes ?? defaultBudgetBytes
 
-  return async (planned, request) => {
-    const plan = await planned
-    if (plan.kind === 'stream') return new Response(bodyOf(plan, request.signal), { headers: plan.headers })
-    if (plan.kind === 'answer') return responseOf(plan.answer)
+  return async (planned, request, direct) => {
+    try {
+      return await carryOut(await planned, request, direct)
+    } catch (error) {
+      hub.failed(error)
+      return responseOf(refusal(error))
+    }
+  }
+
+  async function carryOut(plan: Plan, request: Request, direct: DirectWay | undefined): Promise<Response> {
+    if (plan.kind === 'stream') return new Response(bodyOf(plan, request.signal, direct), { headers: plan.headers })
     if (plan.kind === 'poll') return responseOf(await plan.answer(request.signal))
-    return responseOf(await receive(plan, request))
+    if (plan.kind === 'body') return responseOf(await receive(plan, request))
+    return responseOf(plan.answer)
   }
 
   /**
+   * The reader is connected when the platform asks for the first bytes. A `Response` that nobody reads, because a timeout or
+   * other middleware has answered instead, would otherwise be a session that nobody ever ends.
+   *
    * The stream's own queue stays empty: what waits, waits in the sink, where it is counted, and is handed out when the
    * platform asks for more, which it does when the connection has taken what it got.
    */
-  function bodyOf({ subscribe }: Plan & { kind: 'stream' }, signal: AbortSignal): ReadableStream<Uint8Array> {
+  function bodyOf(
+    { subscribe }: Plan & { kind: 'stream' },
+    signal: AbortSignal,
+    direct: DirectWay | undefined,
+  ): ReadableStream<Uint8Array> {
     let session: Session | undefined
+    let leaveDirect: (() => void) | undefined
+    let stopListening: () => void = () => undefined
     let body: ReadableStreamDefaultController<Uint8Array>
+    let begun = false
     let asked = false
-    let cancelled = false
+    let over = false
     const sink = createPullSink<Uint8Array>({
       budgetBytes,
       itemsOf: ({ plain }) => [plain],
@@ -41,15 +70,38 @@ export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: numbe
         asked = false
         body.enqueue(bytes)
       },
-      end() {
-        signal.removeEventListener('abort', leave)
-        if (!cancelled) body.close()
-      },
+      end: close,
       fail: (error: unknown) => body.error(error),
     }
 
+    function begin(): void {
+      begun = true
+      // Whoever left while their rights were looked up would be a session that nobody ever ends.
+      if (signal.aborted) {
+        sink.end()
+        return
+      }
+      try {
+        leaveDirect = direct?.(subscribe, close)
+        if (leaveDirect) return
+        // Some platforms tell of a reader that has gone by the one, some by the other.
+        stopListening = onAbort(signal, leave)
+        session = hub.subscribe(subscribe, sink)
+      } catch (error) {
+        hub.failed(error)
+        throw error
+      }
+    }
+
+    function close(): void {
+      stopListening()
+      if (!over) body.close()
+      over = true
+    }
+
     function leave(): void {
-      signal.removeEventListener('abort', leave)
+      stopListening()
+      leaveDirect?.()
       session?.disconnected()
       sink.stop()
     }
@@ -58,19 +110,15 @@ export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: numbe
       {
         start(controller) {
           body = controller
-          // Whoever left while their rights were looked up would be a session that nobody ever ends.
-          if (signal.aborted) return sink.end()
-          // Some platforms tell of a reader that has gone by the one, some by the other.
-          signal.addEventListener('abort', leave)
-          session = hub.subscribe(subscribe, sink)
         },
         pull() {
-          if (asked) return
+          if (!begun) begin()
+          if (asked || leaveDirect) return
           asked = true
           sink.ask(taker)
         },
         cancel() {
-          cancelled = true
+          over = true
           leave()
         },
       },

@@ -67,7 +67,7 @@ function headOf<Rest extends readonly unknown[]>(
   const head = fetchHead(call[0])
   return {
     ...head,
-    ...peerOf({ ...head, ip: ip?.(...call) ?? null }, trustProxy),
+    peer: () => peerOf(head, ip?.(...call), trustProxy),
     authorize: authorize && (() => authorize(...call)),
   }
 }

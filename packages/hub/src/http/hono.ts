@@ -3,8 +3,15 @@ import type { Hub } from '../hub/hub.ts'
 import { askedChannels } from './asked-channels.ts'
 import { createFetchExchange } from './fetch-exchange.ts'
 import { fetchHead } from './fetch-head.ts'
-import { createNodeExchange } from './node-exchange.ts'
-import type { AdapterOptions, BasePathOptions, ProxyOptions, SubscribeOptions } from './options.ts'
+import { streamTo } from './node-exchange.ts'
+import { nodeAddress } from './node-head.ts'
+import {
+  type AdapterOptions,
+  type BasePathOptions,
+  defaultBudgetBytes,
+  type ProxyOptions,
+  type SubscribeOptions,
+} from './options.ts'
 import { peerOf } from './peer.ts'
 import { type Plan, type RequestHead, route, routeStream } from './route.ts'
 
@@ -56,22 +63,36 @@ export function honoHandler<Context extends HonoContext = HonoContext>(
 }
 
 /**
- * On Node, streams go to its response directly, as with every adapter there: through a `Response` each write would be a
- * dozen promises. All else is fetch.
+ * On Node, the bytes of a stream go to its response directly, as with every adapter there: through a `Response` each write
+ * would be a dozen promises. The `Response` still is what Hono, its middleware and its server handle and send the head of.
  */
-function createHonoExchange(hub: Hub, options: { sinkBudgetBytes?: number }) {
-  const onFetch = createFetchExchange(hub, options)
-  const onNode = createNodeExchange(hub, options)
+function createHonoExchange(hub: Hub, { sinkBudgetBytes = defaultBudgetBytes }: { sinkBudgetBytes?: number }) {
+  const exchange = createFetchExchange(hub, { sinkBudgetBytes })
 
-  return async (planned: Promise<Plan>, { req, res, env }: HonoContext): Promise<Response> => {
+  return async (planned: Promise<Plan>, context: HonoContext): Promise<Response> => {
+    const { req, env } = context
     const plan = await planned
+    // Once it was looked at, Hono adds what middleware has set by `c.header` to the response that it is given.
+    void context.res
+    // For the application's `onError`.
+    if (plan.kind === 'failure') throw plan.error
     const node = nodeOf(env)
-    if (plan.kind !== 'stream' || !node) return onFetch(plan, req.raw)
-    // What middleware has set by now, as CORS does.
-    for (const [name, value] of res.headers) node.outgoing.setHeader(name, value)
-    onNode(plan, node.incoming, node.outgoing)
-    return alreadySent()
+    if (plan.kind !== 'stream' || !node) return exchange(plan, req.raw)
+    const { incoming, outgoing } = node
+    const response = await exchange(plan, req.raw, (subscribe, onGone) => {
+      if (!isSentAsItIs(outgoing)) return undefined
+      streamTo(hub, subscribe, incoming, outgoing, sinkBudgetBytes, onGone)
+      return () => outgoing.end()
+    })
+    // Without it, `@hono/node-server` reads ahead before it sends the head, to find out how long the body is.
+    if (incoming.httpVersion === '1.1') response.headers.set('Transfer-Encoding', 'chunked')
+    return response
   }
+}
+
+/** Whether the head is out, and what follows is ours: nothing that stands in between reads the body to change it. */
+function isSentAsItIs(outgoing: ServerResponse): boolean {
+  return outgoing.headersSent && !outgoing.writableEnded && outgoing.getHeader('content-encoding') === undefined
 }
 
 function nodeOf(env: unknown): { incoming: IncomingMessage; outgoing: ServerResponse } | undefined {
@@ -79,20 +100,14 @@ function nodeOf(env: unknown): { incoming: IncomingMessage; outgoing: ServerResp
   return incoming && outgoing ? { incoming, outgoing } : undefined
 }
 
-/** Tells `@hono/node-server` to leave the response alone. */
-function alreadySent(): Response {
-  const response = new Response(null, { headers: { 'x-hono-already-sent': 'true' } })
-  // That server puts a light `Response` of its own in the place of the standard one, and sends such a one as it is, without
-  // a look at this header. Asked for its body, it turns into a real one.
-  void response.body
-  return response
-}
-
 function headOf<Context extends HonoContext>(
   context: Context,
   { authorize, trustProxy }: HonoSubscribeOptions<Context>,
 ): RequestHead {
   const head = fetchHead(context.req.raw)
-  const ip = nodeOf(context.env)?.incoming.socket?.remoteAddress ?? null
-  return { ...head, ...peerOf({ ...head, ip }, trustProxy), authorize: authorize && (() => authorize(context)) }
+  const peer = () => {
+    const node = nodeOf(context.env)
+    return peerOf(head, node && nodeAddress(node.incoming), trustProxy)
+  }
+  return { ...head, peer, authorize: authorize && (() => authorize(context)) }
 }

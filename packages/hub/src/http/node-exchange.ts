@@ -1,45 +1,94 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { RejoinError } from '@rejoin/protocol'
-import type { Hub } from '../hub/hub.ts'
+import type { Hub, SubscribeRequest } from '../hub/hub.ts'
 import { type Answer, refusal, tooLarge } from './answer.ts'
 import { http2StreamOf } from './http2-stream.ts'
 import { defaultBudgetBytes } from './options.ts'
 import { createResponseSink } from './response-sink.ts'
 import type { Plan } from './route.ts'
 
-/** Carries out what was planned for a request, on Node's own request and response. */
-export type NodeExchange = (plan: Plan | Promise<Plan>, request: IncomingMessage, response: ServerResponse) => void
+/**
+ * Carries out what was planned for a request, on Node's own request and response. Never throws: whatever goes wrong is told
+ * to the hub's observers and costs this response alone. A failure of the program goes to `next`, where there is one.
+ */
+export type NodeExchange = (
+  plan: Plan | Promise<Plan>,
+  request: IncomingMessage,
+  response: ServerResponse,
+  next?: (error: unknown) => void,
+) => void
 
 /** For every adapter whose framework runs on Node's HTTP server. A response of HTTP/2 is one by its compatible half. */
 export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): NodeExchange {
   const { sinkBudgetBytes: budgetBytes = defaultBudgetBytes, maxBodyBytes = Number.POSITIVE_INFINITY } = options
-  return (plan, request, response) => {
-    // A reader that vanishes while it is written to is an everyday thing: 'close' follows and tells the session.
-    response.on('error', () => response.destroy())
-    void Promise.resolve(plan).then((what) => carryOut(what, request, response))
+
+  return (planned, request, response, next) => {
+    void carryOut(planned, request, response, next).catch((error) => {
+      hub.failed(error)
+      giveUp(response, error)
+    })
   }
 
-  function carryOut(plan: Plan, request: IncomingMessage, response: ServerResponse): void {
-    // Whoever left while their rights were looked up would be a session that nobody ever ends.
-    if (hasGone(response)) return
-    if (plan.kind === 'answer') send(response, plan.answer)
-    else if (plan.kind === 'stream') stream(plan, request, response)
-    else if (plan.kind === 'poll') void poll(plan, request, response)
-    else void receive(plan, request, maxBodyBytes).then((answer) => send(response, answer))
+  async function carryOut(
+    planned: Plan | Promise<Plan>,
+    request: IncomingMessage,
+    response: ServerResponse,
+    next: ((error: unknown) => void) | undefined,
+  ): Promise<void> {
+    // A reader that vanishes while it is written to is an everyday thing: 'close' follows and tells the session.
+    response.on('error', () => response.destroy())
+    const plan = await planned
+    if (!isFree(response)) return
+    if (plan.kind === 'stream') return stream(plan, request, response)
+    if (plan.kind === 'failure' && next) return next(plan.error)
+    const answer = await answerOf(plan, request, response)
+    if (isFree(response)) send(response, answer)
+  }
+
+  /**
+   * Whether there is somebody to answer. Whoever left while their rights were looked up would be a session that nobody ever
+   * ends, and what another part of the program has answered is not ours to touch.
+   */
+  function isFree(response: ServerResponse): boolean {
+    if (response.headersSent) hub.failed(answeredBefore())
+    return !response.headersSent && !hasGone(response)
+  }
+
+  function answerOf(
+    plan: Exclude<Plan, { kind: 'stream' }>,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Answer | Promise<Answer> {
+    if (plan.kind === 'poll') return poll(plan, request, response)
+    if (plan.kind === 'body') return receive(plan, request, maxBodyBytes)
+    return plan.answer
   }
 
   function stream(plan: Plan & { kind: 'stream' }, request: IncomingMessage, response: ServerResponse): void {
     response.writeHead(200, plan.headers)
     response.flushHeaders()
-    const sink = createResponseSink(request, response, budgetBytes)
-    const session = hub.subscribe(plan.subscribe, sink)
-    const stopListening = sink.onDrain(() => session.drained())
-    onceGone(request, response, () => {
-      stopListening()
-      session.disconnected()
-    })
+    streamTo(hub, plan.subscribe, request, response, budgetBytes)
   }
+}
+
+/** Connects a reader to a response whose headers are sent. `onGone` is called when it has left, or its stream has ended. */
+export function streamTo(
+  hub: Hub,
+  subscribe: SubscribeRequest,
+  request: IncomingMessage,
+  response: ServerResponse,
+  budgetBytes: number,
+  onGone?: () => void,
+): void {
+  const sink = createResponseSink(request, response, budgetBytes)
+  const session = hub.subscribe(subscribe, sink)
+  const stopListening = sink.onDrain(() => session.drained())
+  onceGone(request, response, () => {
+    stopListening()
+    session.disconnected()
+    onGone?.()
+  })
 }
 
 export interface NodeExchangeOptions {
@@ -47,15 +96,33 @@ export interface NodeExchangeOptions {
   readonly maxBodyBytes?: number
 }
 
+/** Says that it failed, if that can still be said. */
+function giveUp(response: ServerResponse, error: unknown): void {
+  try {
+    if (response.headersSent) response.destroy()
+    else send(response, refusal(error))
+  } catch {
+    // What made the answer fail, such as middleware that wraps the response, makes this one fail too.
+    response.destroy()
+  }
+}
+
+function answeredBefore(): RejoinError {
+  return new RejoinError(
+    'This request was answered before the hub could answer it. Middleware that answers has to return, and not to call ' +
+      'next(); a timeout has to be longer than authorize takes.',
+    { code: 'internal' },
+  )
+}
+
 function hasGone(response: ServerResponse): boolean {
   return response.destroyed || response.closed || http2StreamOf(response)?.destroyed === true
 }
 
-async function poll(plan: Plan & { kind: 'poll' }, request: IncomingMessage, response: ServerResponse): Promise<void> {
+function poll(plan: Plan & { kind: 'poll' }, request: IncomingMessage, response: ServerResponse): Promise<Answer> {
   const gone = new AbortController()
   onceGone(request, response, () => gone.abort())
-  const answer = await plan.answer(gone.signal)
-  if (!gone.signal.aborted) send(response, answer)
+  return plan.answer(gone.signal)
 }
 
 /** Calls `cleanUp` once when the reader has gone. */

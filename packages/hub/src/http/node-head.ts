@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { RequestHead } from './route.ts'
 
 /** What Node's own request tells of itself. */
-export function nodeHead(request: IncomingMessage): Pick<RequestHead, 'method' | 'url' | 'header' | 'ip'> {
+export function nodeHead(request: IncomingMessage): Pick<RequestHead, 'method' | 'url' | 'header'> {
   return {
     method: request.method ?? 'GET',
     url: request.url ?? '/',
@@ -10,7 +10,10 @@ export function nodeHead(request: IncomingMessage): Pick<RequestHead, 'method' |
       const value = request.headers[name]
       return Array.isArray(value) ? value.join(', ') : value
     },
-    // One of HTTP/2 that is over already has no socket any more.
-    ip: request.socket?.remoteAddress ?? null,
   }
+}
+
+/** The address that the connection has. A request of HTTP/2 that is over already has no socket any more. */
+export function nodeAddress(request: IncomingMessage): string | undefined {
+  return request.socket?.remoteAddress
 }

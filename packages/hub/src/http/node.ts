@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Hub } from '../hub/hub.ts'
 import { createNodeExchange } from './node-exchange.ts'
-import { nodeHead } from './node-head.ts'
+import { nodeAddress, nodeHead } from './node-head.ts'
 import type { AdapterOptions, BasePathOptions, BodyOptions, ProxyOptions } from './options.ts'
 import { peerOf } from './peer.ts'
 import { nothingHere, route } from './route.ts'
@@ -13,10 +13,13 @@ export type NodeHandlerOptions = AdapterOptions<[request: IncomingMessage]> &
   BodyOptions
 
 export interface NodeHandler {
-  (request: IncomingMessage, response: ServerResponse, next?: () => void): void
+  (request: IncomingMessage, response: ServerResponse, next?: Next): void
   /** HTTP/2, by Node's compatible API. `authorize` is given that request, which has the same method, url and headers. */
-  (request: Http2ServerRequest, response: Http2ServerResponse, next?: () => void): void
+  (request: Http2ServerRequest, response: Http2ServerResponse, next?: Next): void
 }
+
+/** As connect and Express call it: with nothing for the next handler, with an error for those that handle errors. */
+type Next = (error?: unknown) => void
 
 /**
  * Serves a hub on Node's own HTTP server: `createServer(nodeHandler(hub))`. Paths that are not the hub's go to `next`, or
@@ -26,14 +29,13 @@ export function nodeHandler(hub: Hub, options: NodeHandlerOptions = {}): NodeHan
   const { authorize, basePath = '', trustProxy } = options
   const exchange = createNodeExchange(hub, options)
 
-  function handle(request: IncomingMessage, response: ServerResponse, next?: () => void): void {
-    const head = nodeHead(request)
-    const { method, url, header } = head
-    const { ip, trusted } = peerOf(head, trustProxy)
+  function handle(request: IncomingMessage, response: ServerResponse, next?: Next): void {
+    const { method, url, header } = nodeHead(request)
+    const peer = () => peerOf({ header }, nodeAddress(request), trustProxy)
     const asked = authorize && (() => authorize(request))
-    const plan = route(hub, { method, url, header, ip, trusted, basePath, authorize: asked })
+    const plan = route(hub, { method, url, header, peer, basePath, authorize: asked })
     if (!plan && next) next()
-    else exchange(plan ?? nothingHere, request, response)
+    else exchange(plan ?? nothingHere, request, response, next)
   }
 
   return handle as NodeHandler

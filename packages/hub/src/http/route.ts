@@ -1,8 +1,8 @@
 import { RejoinError } from '@rejoin/protocol'
-import { type Grant, mayPublish, maySubscribe } from '../hub/grant.ts'
+import { checkedGrant, type Grant, mayPublish, maySubscribe } from '../hub/grant.ts'
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
 import type { ReaderFacts } from '../hub/observation.ts'
-import { type Answer, forbidden, jsonAnswer, nothingMore, refusal, tooFast, turnedAway } from './answer.ts'
+import { type Answer, forbidden, jsonAnswer, nothingMore, refusal, shownError, tooFast, turnedAway } from './answer.ts'
 import { answerPoll } from './poll.ts'
 import { maxBodyBytes, publishBody } from './publish.ts'
 import { type Channels, readSubscription, streamHeaders } from './subscribe.ts'
@@ -17,12 +17,20 @@ export interface RequestHead {
   readonly basePath?: string
   /** Value of the header with this lower-case name. */
   header(name: string): string | undefined
-  /** The peer's address, null when unknown. */
-  readonly ip: string | null
-  /** Whether the peer is a proxy of ours, whose forwarded headers may be believed. */
-  readonly trusted: boolean
+  /**
+   * Who is at the other end. Asked while the plan is made, because it runs code of the framework and of the program: what
+   * it throws is then explained like any other failure of a plan.
+   */
+  peer(): Peer
   /** Asks the program for the requester's rights; undefined where everybody may do everything. */
   readonly authorize: (() => Grant | null | Promise<Grant | null>) | undefined
+}
+
+export interface Peer {
+  /** Its address. Nothing, or an empty text, when unknown: a connection that was reset has none any more. */
+  readonly ip: string | null | undefined
+  /** Whether it is a proxy of ours, whose forwarded headers may be believed. */
+  readonly trusted: boolean
 }
 
 /**
@@ -31,6 +39,8 @@ export interface RequestHead {
  */
 export type Plan =
   | { readonly kind: 'answer'; readonly answer: Answer }
+  /** The program's own code failed: for the framework's error handler, or to be answered where there is none. */
+  | { readonly kind: 'failure'; readonly error: unknown; readonly answer: Answer }
   | {
       readonly kind: 'stream'
       readonly headers: Readonly<Record<string, string>>
@@ -76,30 +86,44 @@ export function routeStream(
   return explained(hub, plan())
 }
 
-/** With an answer in place of a failure. */
+/** With an answer in place of a rejection. */
 function explained(hub: Hub, plan: Promise<Plan>): Promise<Plan> {
-  return plan.catch((error) => {
-    if (!(error instanceof RejoinError) || error.code === 'unreachable') hub.failed(error)
-    return answerWith(refusal(error))
+  return plan.catch((error): Plan => {
+    const answer = explain(hub)(error)
+    return isOurs(error) ? answerWith(answer) : { kind: 'failure', error: shownError(error), answer }
   })
 }
 
+/** Makes an answer of what went wrong, and tells the program of everything that is not the requester's doing. */
+function explain(hub: Hub): (error: unknown) => Answer {
+  return (error) => {
+    if (!isOurs(error) || error.code === 'unreachable') hub.failed(error)
+    return refusal(error)
+  }
+}
+
+/** Whether it is a refusal that says all there is to say. */
+function isOurs(error: unknown): error is RejoinError {
+  return error instanceof RejoinError && error.code !== 'internal'
+}
+
 async function planStream(hub: Hub, channels: Channels, target: Target, request: RequestHead): Promise<Plan> {
-  if (request.method === 'HEAD') return answerWith({ status: 200, headers: streamHeaders(false), body: '' })
-  if (request.method !== 'GET') return wrongMethod('GET')
+  if (request.method !== 'GET' && request.method !== 'HEAD') return wrongMethod('GET')
   const subscribe = await readRequest(hub, channels, target, request)
   const { reader, subscription, rights } = subscribe
   const away = target.query.get('reject') === 'status' ? hub.refuse(reader, subscription) : undefined
   if (away) return answerWith(turnedAway(away))
   if (await hub.hasNothingFor(subscribe)) return answerWith(nothingMore)
-  return { kind: 'stream', headers: streamHeaders(rights !== undefined), subscribe }
+  const headers = streamHeaders(rights !== undefined)
+  if (request.method === 'HEAD') return answerWith({ status: 200, headers, body: '' })
+  return { kind: 'stream', headers, subscribe }
 }
 
 async function planPoll(hub: Hub, channel: string, target: Target, request: RequestHead): Promise<Plan> {
   if (request.method !== 'GET') return wrongMethod('GET')
   const subscribe = await readRequest(hub, channel, target, request)
   if (await hub.hasNothingFor(subscribe)) return answerWith(nothingMore)
-  return { kind: 'poll', answer: (signal) => answerPoll(hub, subscribe, target, signal) }
+  return { kind: 'poll', answer: (signal) => answerPoll(hub, subscribe, target, signal).catch(explain(hub)) }
 }
 
 /** What a reader asks for, if it may. */
@@ -109,12 +133,14 @@ async function readRequest(
   target: Target,
   request: RequestHead,
 ): Promise<SubscribeRequest & { reader: ReaderFacts }> {
-  const asked = readSubscription(channels, target, request)
+  const { ip, trusted } = request.peer()
+  const asked = readSubscription(channels, target, request, trusted)
   const asOf = hub.revocations
   const grant = await grantOf(request)
   if (grant && !maySubscribe(grant, asked.subscription)) throw forbidden()
-  const reader = { ip: request.ip, userAgent: request.header('user-agent') ?? null, subject: grant?.subject ?? null }
-  const renew = async () => (await request.authorize?.()) ?? null
+  const userAgent = request.header('user-agent') ?? null
+  const reader = { ip: ip || null, userAgent, subject: grant?.subject ?? null }
+  const renew = () => renewedGrant(hub, request)
   return { ...asked, reader, ...(grant ? { rights: { grant, renew, asOf } } : {}) }
 }
 
@@ -127,7 +153,7 @@ async function planPublish(hub: Hub, channel: string, target: Target, request: R
     ...(grant?.subject ? { subject: grant.subject } : {}),
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   }
-  const accept = (body: Uint8Array) => publishBody(hub, channel, target, body, grant, options).catch(refusal)
+  const accept = (body: Uint8Array) => publishBody(hub, channel, target, body, grant, options).catch(explain(hub))
   return { kind: 'body', maxBytes: maxBodyBytes, accept }
 }
 
@@ -143,8 +169,18 @@ async function planEnd(hub: Hub, channel: string, request: RequestHead): Promise
 async function grantOf({ authorize }: RequestHead): Promise<Grant | undefined> {
   if (!authorize) return undefined
   const grant = await authorize()
-  if (grant) return grant
+  if (grant) return checkedGrant(grant)
   throw new RejoinError('This hub wants to know who you are. Send a valid token.', { code: 'unauthorized' })
+}
+
+/** The same for a reader that is here already. Null, which ends its stream, also when the program fails to say. */
+async function renewedGrant(hub: Hub, request: RequestHead): Promise<Grant | null> {
+  try {
+    return (await grantOf(request)) ?? null
+  } catch (error) {
+    if (!isOurs(error)) hub.failed(error)
+    return null
+  }
 }
 
 function answerWith(answer: Answer): Plan {

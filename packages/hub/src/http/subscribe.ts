@@ -26,13 +26,14 @@ export function readSubscription(
   named: Channels,
   { query }: Target,
   request: RequestHead,
+  trusted: boolean,
 ): Pick<SubscribeRequest, 'subscription' | 'start' | 'client' | 'heartbeat'> {
   const subscription = createSubscription(channelsOf(named, query), query.getAll('type'), readShape(query.get('show')))
   const id = query.get('clientId')
   const attempt = Number(query.get('attempt'))
   return {
     subscription,
-    start: readStart(query, request, subscription.channels),
+    start: readStart(readCursor(query, request, trusted), query, subscription.channels),
     ...(id && id.length <= 128 && Number.isSafeInteger(attempt) ? { client: { id, attempt } } : {}),
     ...(query.get('heartbeat') === 'event' ? { heartbeat: 'event' as const } : {}),
   }
@@ -47,8 +48,7 @@ function channelsOf(named: Channels, query: URLSearchParams): readonly string[] 
   return named === '' ? query.getAll('channel') : [named, ...query.getAll('channel')]
 }
 
-function readStart(query: URLSearchParams, request: RequestHead, channels: readonly string[]): Start {
-  const cursor = readCursor(query, request)
+function readStart(cursor: string | null, query: URLSearchParams, channels: readonly string[]): Start {
   if (cursor === 'earliest') return { from: 'earliest' }
   if (cursor !== null) {
     const added = query.getAll('added').filter((channel) => channels.includes(channel))
@@ -58,7 +58,7 @@ function readStart(query: URLSearchParams, request: RequestHead, channels: reado
   return events !== null && /^[0-9]{1,9}$/.test(events) ? { from: 'last', events: Number(events) } : { from: 'now' }
 }
 
-function readCursor(query: URLSearchParams, { header, trusted }: RequestHead): string | null {
+function readCursor(query: URLSearchParams, { header }: RequestHead, trusted: boolean): string | null {
   const inHeader = header('last-event-id') || (trusted && header('x-forwarded-last-event-id'))
   if (inHeader) return inHeader
   for (const name of ['lastEventId', 'lastEventID', 'cursor']) {

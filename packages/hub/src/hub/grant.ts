@@ -1,4 +1,4 @@
-import { covers } from '@rejoin/protocol'
+import { covers, RejoinError } from '@rejoin/protocol'
 import type { Subscription } from './subscription.ts'
 
 /** What one requester may do, as the program's `authorize` says. */
@@ -16,6 +16,21 @@ export interface Grant {
   readonly expiresAt?: number
   /** It publishes too fast: how many milliseconds it is to wait, as it is told with 429. Left out: not at all. */
   readonly waitMs?: number
+}
+
+// 1973 in milliseconds, and the year 5138 in seconds: between them no date is the one and means the other.
+const earliestExpiry = 1e11
+
+/** Refuses what would end a stream at once although its rights are good, and says how to write it. */
+export function checkedGrant(grant: Grant): Grant {
+  const { expiresAt } = grant as { expiresAt?: unknown }
+  if (expiresAt === undefined || (typeof expiresAt === 'number' && expiresAt >= earliestExpiry)) return grant
+  const seconds = typeof expiresAt === 'number' && expiresAt > 0
+  throw new RejoinError(
+    `authorize gave ${typeof expiresAt === 'string' ? JSON.stringify(expiresAt) : String(expiresAt)} as expiresAt, ` +
+      `which is no time in milliseconds since 1970. ${seconds ? 'It looks like seconds, as the exp of a JWT: multiply it by 1000.' : 'Give a number such as Date.now() + 60_000, or leave it out.'}`,
+    { code: 'internal' },
+  )
 }
 
 /** All-or-nothing: a stream that silently left out one channel would look like a quiet one. */

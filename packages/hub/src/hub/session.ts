@@ -462,14 +462,18 @@ class ReaderSession implements Session, Stalled {
     try {
       if (this.#sink.write(bytes)) return !this.full
     } catch (cause) {
-      // A sink that throws costs its own reader, and nobody else whose turn it is.
-      this.#finish('failed', cause)
-      this.#sink.destroy()
+      this.#failSink(cause)
       return true
     }
     this.full = true
     this.#context.stalls.watch(this)
     return false
+  }
+
+  /** A sink that throws costs its own reader, and nobody else whose turn it is. */
+  #failSink(cause: unknown): void {
+    this.#finish('failed', cause)
+    this.#sink.destroy()
   }
 
   #finish(reason: string, cause?: unknown): void {
@@ -498,7 +502,12 @@ class ReaderSession implements Session, Stalled {
     this.push(shareBytes([Buffer.from(encodeClose({ reason }, { retryMs }))]))
     // The farewell itself may have ended it.
     if (this.#hasEnded()) return
-    this.#sink.end()
+    try {
+      this.#sink.end()
+    } catch (failure) {
+      this.#failSink(failure)
+      return
+    }
     this.#finish(reason, cause)
     if (this.#sink.pending > 0) this.#context.stalls.watch(this)
   }

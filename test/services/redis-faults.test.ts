@@ -1,7 +1,7 @@
 import { systemEnvironment } from '@rejoin/hub'
 import { redisLog } from '@rejoin/hub/redis'
 import { createRandom } from '@rejoin/hub/testing'
-import { isAfter, isLost, origin, sequence, snowflake } from '@rejoin/protocol'
+import { isAfter, origin, sequence, snowflake, survivorOf } from '@rejoin/protocol'
 import { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
 import { type FaultProxy, openFaultProxy } from '../faults/fault-proxy.ts'
@@ -120,13 +120,14 @@ test.each([
     onTestFinished(() => behind.close())
     const [seen] = (await ahead.publish('a', ...Array.from({ length: 10 }, String))).slice(-1)
     await ahead.reached(seen!)
+    const { epoch } = ahead.log.history.at(-1)!
     stoppedAt = seen!.ms + stepMs
     await operate(server.port, 'FLUSHALL')
     const texts = Array.from({ length: 50 }, (_, count) => `later ${count}`)
     const entries = texts.map((data) => ({ channel: 'a', type: 'message', data }))
     const { places } = await behind.append(entries, { token: 'later' })
     await ahead.reached(places.at(-1)!.position)
-    expect(isLost(ahead.log.history, seen!)).toBe(true)
+    expect(survivorOf(ahead.log.history, epoch, seen!)).toBeUndefined()
     expect(isAfter(places[0]!.position, seen!)).toBe(true)
     expect(
       ahead

@@ -20,7 +20,7 @@ const audience = 'hub/src/hub/audience.ts'
 const hotWindow = 'hub/src/hub/hot-window.ts'
 const blocks = 'hub/src/hub/blocks.ts'
 const live = 'hub/src/hub/live.ts'
-const joinInThisStep = '    if (!live.join(this, this.#cursor)) return false\n'
+const joinInThisStep = '    if (!live.join(this, this.#cursor, this.#branch)) return false\n'
 
 export const mutants: readonly Mutant[] = [
   {
@@ -30,10 +30,10 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: session,
-        find: `      if (this.mode === 'replaying') this.#deliverReplay(replay)
+        find: `      if (this.mode === 'replaying' && isOnBranch()) this.#deliverReplay(replay)
 `,
-        replace: `      if (this.mode === 'replaying') this.#deliverReplay(replay)
-      if (this.mode === 'replaying' && !this.full && live.join(this, live.head)) {
+        replace: `      if (this.mode === 'replaying' && isOnBranch()) this.#deliverReplay(replay)
+      if (this.mode === 'replaying' && !this.full && live.join(this, live.head, live.branch)) {
         this.mode = 'live'
         this.#busy = false
         return
@@ -61,9 +61,10 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: 'protocol/src/cursor.ts',
-        find: `  if (!survived(log.history, id)) return gap('epoch')
+        find: `  if (!survivor) return gap('epoch')
+  if (!isSame(survivor, id.position)) return { ...gap('epoch'), survivor }
   return isAfter(id.position, log.head) ? gap('ahead') : { ok: true, position: id.position }`,
-        replace: `  if (!survived(log.history, id)) return { ok: true, position: id.position }
+        replace: `  if (!survivor) return { ok: true, position: id.position }
   return { ok: true, position: id.position }`,
       },
     ],
@@ -75,8 +76,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: 'hub/src/hub/snapshot.ts',
-        find: 'resolve({ position, state })',
-        replace: 'resolve({ position: head(), state })',
+        find: 'resolve({ position, branch, state })',
+        replace: 'resolve({ position: live.head, branch: live.branch, state })',
       },
     ],
   },
@@ -88,7 +89,7 @@ export const mutants: readonly Mutant[] = [
       {
         file: session,
         find: joinInThisStep,
-        replace: `    this.#context.environment.endOfTurn(() => this.mode === 'live' && live.join(this, live.head))
+        replace: `    this.#context.environment.endOfTurn(() => this.mode === 'live' && live.join(this, live.head, live.branch))
 `,
       },
     ],
@@ -121,7 +122,7 @@ export const mutants: readonly Mutant[] = [
         find: joinInThisStep,
         replace: `    void this.#context.log
       .windows(this.subscription.channels)
-      .then(() => this.mode === 'live' && live.join(this, live.head))
+      .then(() => this.mode === 'live' && live.join(this, live.head, live.branch))
 `,
       },
     ],
@@ -158,7 +159,7 @@ export const mutants: readonly Mutant[] = [
       {
         file: session,
         find: 'this.#hello({ resumed: false })',
-        replace: 'this.#hello({ resumed: false, id: idOf(live.head) })',
+        replace: 'this.#hello({ resumed: false, id: this.#context.idOf(live.head) })',
       },
     ],
   },
@@ -233,8 +234,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: live,
-        find: '      if (!isSame(batch.after, head)) lostPlace(batch.after)\n',
-        replace: '      if (batch.events.length === 0) lostPlace(batch.after)\n',
+        find: '      if (!isSame(batch.after, head) || on.epoch !== branch.epoch) lostPlace(batch.after, on)\n',
+        replace: '      if (batch.events.length === 0) lostPlace(batch.after, on)\n',
       },
     ],
   },
@@ -245,8 +246,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: session,
-        find: 'return isLost(history, position) && !isLost(history, this.#context.live.head)',
-        replace: 'return isLost(history, position) && isLost(history, this.#context.live.head) && false',
+        find: '    if (!survivor) return false\n',
+        replace: '    if (!survivor) return true\n',
       },
     ],
   },
@@ -398,8 +399,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: 'hub/src/hub/poll.ts',
-        find: 'await live.reached(await log.head())',
-        replace: 'if (false) await log.head()',
+        find: '      await context.reachHead()\n',
+        replace: '      if (false) await context.reachHead()\n',
       },
     ],
   },

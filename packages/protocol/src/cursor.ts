@@ -1,9 +1,9 @@
 import type { DecodedId, IdCodec } from './codecs/codec.ts'
 import { RejoinError } from './errors.ts'
 import type { GapReason } from './gap-reason.ts'
-import { branchAt, type History } from './history.ts'
+import { type Branch, branchAt, type History, survivorFrom } from './history.ts'
 import type { IdFormats } from './id-format.ts'
-import { comparePositions, isAfter, type Position } from './position.ts'
+import { isAfter, isSame, type Position } from './position.ts'
 
 /** What it takes to turn places of a log into ids and back. */
 export interface IdContext {
@@ -13,7 +13,15 @@ export interface IdContext {
 
 export type CursorVerdict =
   | { readonly ok: true; readonly position: Position }
-  | { readonly ok: false; readonly reason: GapReason }
+  | {
+      readonly ok: false
+      readonly reason: GapReason
+      /**
+       * With `epoch`: where the reader can read on all the same. The log knows which channels lost something between here and
+       * the cursor, and says so of them with the read.
+       */
+      readonly survivor?: Position
+    }
 
 /**
  * Judges what a reader came back with (§3.2), all but `expired`: that is decided with the read of what follows the
@@ -27,7 +35,9 @@ export function judgeCursor(cursor: unknown, log: IdContext & { readonly head: P
   if (typeof cursor !== 'string') return gap('unknown-id')
   const id = log.formats.decode(cursor)
   if (typeof id === 'string') return gap(id)
-  if (!survived(log.history, id)) return gap('epoch')
+  const survivor = survivorOfId(log.history, id)
+  if (!survivor) return gap('epoch')
+  if (!isSame(survivor, id.position)) return { ...gap('epoch'), survivor }
   return isAfter(id.position, log.head) ? gap('ahead') : { ok: true, position: id.position }
 }
 
@@ -36,8 +46,7 @@ export function judgeCursor(cursor: unknown, log: IdContext & { readonly head: P
  * another log's.
  */
 export function renderId(position: Position, { formats, history }: IdContext): string {
-  const newest = history.at(-1)
-  const branch = newest && comparePositions(position, newest.first) >= 0 ? newest : branchAt(history, position)
+  const branch = branchAt(history, position)
   if (!branch) {
     throw new RejoinError(
       `Position ${position.ms}, ${position.seq} is before the first of this log. Render positions of the log itself only.`,
@@ -47,17 +56,15 @@ export function renderId(position: Position, { formats, history }: IdContext): s
   return formats.encode(position, branch)
 }
 
-function survived(history: History, { position, mark, codec }: DecodedId & { readonly codec: IdCodec }): boolean {
-  for (let at = history.length - 1; at >= 0; at--) {
-    const branch = history[at]!
-    // A mark can come back: a snowflake tag after 1,024 branches. The one meant is the newest that was open by then.
-    if (!isAfter(branch.first, position) && codec.mark(branch) === mark) return true
-    // Every fork on the way to it counts, not only the next: a second loss can reach back behind the first.
-    if (branch.fork === undefined || isAfter(position, branch.fork)) return false
-  }
-  return false
+function survivorOfId(history: History, { position, mark, codec }: MarkedId): Position | undefined {
+  // A mark can come back: a snowflake tag after 1,024 branches. The one meant is the newest that was open by then.
+  const isMeant = (branch: Branch) => !isAfter(branch.first, position) && codec.mark(branch) === mark
+  const index = history.findLastIndex(isMeant)
+  return index === -1 ? undefined : survivorFrom(history, index, position)
 }
 
-function gap(reason: GapReason): CursorVerdict {
-  return { ok: false, reason }
+type MarkedId = DecodedId & { readonly codec: IdCodec }
+
+function gap(reason: GapReason) {
+  return { ok: false, reason } as const
 }

@@ -11,6 +11,11 @@ export interface Branch {
   readonly first: Position
   /** The head that survived of what came before. What lay past it is lost; only the first branch has none. */
   readonly fork?: Position
+  /**
+   * How far past the fork the loss is on record: every channel that lost an event between the two is trimmed through the
+   * first position of this branch, or of a later one. Absent when nobody saw what was lost.
+   */
+  readonly reported?: Position
 }
 
 /** The branches of one log, oldest first. Plain data: a log stores it as JSON and takes it back as it is. */
@@ -42,12 +47,37 @@ export interface NewBranch {
 
 /** The branch a position lies on: the last whose first position is not after it. None before the first branch. */
 export function branchAt(history: History, position: Position): Branch | undefined {
+  const newest = history.at(-1)
+  if (newest && comparePositions(newest.first, position) <= 0) return newest
   return history.findLast((branch) => comparePositions(branch.first, position) <= 0)
 }
 
-/** Whether a rollback has taken this place away: it lies past a fork and before the branch that opened there. */
-export function isLost(history: History, position: Position): boolean {
-  return history.some(({ fork, first }) => fork !== undefined && isAfter(position, fork) && isAfter(first, position))
+/**
+ * Where a reader that stood at `position` on the branch `epoch` stands in this history; undefined when the log has lost that
+ * position, or never had it. Decided by ancestry: two servers that both took themselves for the master give out positions of
+ * the same time, so their order proves nothing.
+ *
+ * A position past a fork whose loss is on record becomes the fork: what follows it is read on the branch of today, and the
+ * channels that lost something say so themselves.
+ */
+export function survivorOf(history: History, epoch: Epoch, position: Position): Position | undefined {
+  let at = history.length - 1
+  while (at >= 0 && history[at]?.epoch !== epoch) at -= 1
+  return at < 0 ? undefined : survivorFrom(history, at, position)
+}
+
+/** The same for a position on the branch with this index. */
+export function survivorFrom(history: History, index: number, position: Position): Position | undefined {
+  let survivor = position
+  for (let at = index + 1; at < history.length; at += 1) {
+    const { fork, reported } = history[at] as Branch
+    // Every fork on the way counts, not only the next: a second loss can reach back behind the first.
+    if (fork === undefined) return undefined
+    if (!isAfter(survivor, fork)) continue
+    if (reported === undefined || isAfter(survivor, reported)) return undefined
+    survivor = fork
+  }
+  return survivor
 }
 
 function refuse(reason: string): never {

@@ -85,8 +85,13 @@ export function createBlocks({ log, maxBytes, encode }: BlocksOptions): Blocks {
     const key = `${after.ms}.${after.seq} ${name}`
     let reading = inFlight.get(key)
     if (!reading) {
-      reading = queue.take(() => load(name, after, through)).finally(() => inFlight.delete(key))
-      inFlight.set(key, reading)
+      const mine = queue.take(() => load(name, after, through))
+      inFlight.set(key, mine)
+      const done = () => {
+        if (inFlight.get(key) === mine) inFlight.delete(key)
+      }
+      mine.then(done, done)
+      reading = mine
     }
     return reading
   }
@@ -145,6 +150,8 @@ export function createBlocks({ log, maxBytes, encode }: BlocksOptions): Blocks {
       invalidations += 1
       borders.clear()
       held.clear()
+      // What is being read may be of a branch that is no more. Nobody who comes from now on takes it for theirs.
+      inFlight.clear()
       order = []
       bytes = 0
     },

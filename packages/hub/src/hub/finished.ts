@@ -19,6 +19,8 @@ export async function isFinishedFor(
   try {
     const opening = await findOpening(context, subscription, start)
     if (!opening.ok) return false
+    // The tail may have yet to bring the branch that the log is on.
+    if (opening.branch.epoch !== live.branch.epoch && isAfter(opening.branch.first, live.branch.first)) return false
     for await (const _something of framesAfter(context, subscription, opening.position)) return false
     // The log may have lost the end meanwhile.
     return ends.of(channels) === end

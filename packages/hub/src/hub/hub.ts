@@ -1,4 +1,6 @@
 import {
+  type Branch,
+  branchAt,
   type CloseReason,
   checkChannel,
   checkName,
@@ -176,6 +178,8 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const totals = { events: 0, deliveries: 0, bytes: 0 }
   const log = await options.log.open(environment)
   const idOf = (position: Position) => renderId(position, log)
+  const idOn = (position: Position, branch: Branch) => log.formats.encode(position, branch)
+  const branchOf = (position: Position) => branchAt(log.history, position) ?? (log.history[0] as Branch)
   const observers = createObservers()
   const sessions = new Set<Session>()
   const byConnection = new Map<string, Session>()
@@ -189,11 +193,18 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const start = await log.head()
   const live = createLive({
     start,
+    startBranch: branchOf(start),
     hotBytes: hotBytes / 2,
     environment,
     totals,
-    encode: (events, isHeard) => framesOf(events, isHeard, idOf),
-    encodeCheckpoint: (position) => shareBytes([Buffer.from(encodeCheckpoint({ id: idOf(position) }))]),
+    branchOf,
+    isLater: (branch, other) => {
+      const epochs = log.history.map(({ epoch }) => epoch)
+      return epochs.indexOf(branch.epoch) > epochs.indexOf(other.epoch)
+    },
+    // Rendered on the branch the batch came on, also those that are encoded when somebody asks for them.
+    encode: (events, branch, isHeard) => framesOf(events, isHeard, (position) => idOn(position, branch)),
+    encodeCheckpoint: (position, branch) => shareBytes([Buffer.from(encodeCheckpoint({ id: idOn(position, branch) }))]),
     onInvalidation: blocks.invalidate,
     onEnd: ends.add,
     onLostPlace() {
@@ -215,9 +226,10 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     },
   })
   /** What was put into the log has come to the readers here, as far as the log tells anything now. */
-  const heard = (position: Position) => (contact.isLost ? Promise.resolve() : live.heard(position))
+  const heard = (position: Position) => (contact.isLost ? Promise.resolve() : live.heard(position, branchOf(position)))
   const publishing = createPublishing({
     ...{ log, live, environment, observers, retain, idOf, heard, whenDown: options.whenDown },
+    reached: (position) => live.reached(position, branchOf(position)),
   })
   let draining = false
   let closed = false
@@ -226,15 +238,16 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     log,
     live,
     blocks,
+    branchOf,
     now: environment.now,
     maxReplayEvents: settings.maxReplayEvents,
     maxReplayAgeMs: settings.maxReplayAgeMs,
   }
   const context = {
-    ...{ log, live, blocks, stalls, retry, environment, observers, heartbeatMs, idOf, ends, totals },
+    ...{ log, live, blocks, stalls, retry, environment, observers, heartbeatMs, idOf, idOn, branchOf, ends, totals },
     retained: (names: readonly string[]) => retainedEvents(log, retain, names, idOf),
     catchUp: createCatchUpQueue(environment),
-    snapshots: createSnapshots(options, environment, () => live.head),
+    snapshots: createSnapshots(options, environment, live),
     findOpening: (subscription: Subscription, from: Start) => findOpening(opening, subscription, from),
     presence,
     onEnd(session: Session) {
@@ -243,7 +256,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     },
   }
   const polls = createPolls({
-    ...{ environment, live, log, observers, admission, nameConnection },
+    ...{ environment, observers, admission, nameConnection, reachHead, mark: live.mark },
     knock({ reader = anonymous, subscription }) {
       admission.knock(reader, environment.now())
       const reason = refusal(reader, subscription)
@@ -257,6 +270,12 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       return session
     },
   })
+
+  /** Resolves when what the log holds now has come to the readers here. */
+  async function reachHead(): Promise<void> {
+    const head = await log.head()
+    await live.reached(head, branchOf(head))
+  }
 
   /** 40 bits, because with 24 two of ten thousand readers would share a name as often as not. */
   function nameConnection(): string {
@@ -349,8 +368,9 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     async end(channel) {
       if (closed) throw new RejoinError('The hub is closed.', { code: 'closed' })
       const { position } = await log.end(checkChannel(channel))
+      const id = idOf(position)
       await heard(position)
-      return { id: idOf(position) }
+      return { id }
     },
     hasNothingFor: ({ subscription, start: from }) => isFinishedFor({ ...opening, ends }, subscription, from),
     readers: (channel) => readership.of(checkChannel(channel)),
@@ -383,7 +403,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     },
     async probe() {
       await log.probe()
-      await live.reached(await log.head())
+      await reachHead()
     },
     revoke: presence.revoke,
     get revocations() {

@@ -1,4 +1,4 @@
-import { isAfter, isPattern, isSame, type Position } from '@rejoin/protocol'
+import { type Branch, isAfter, isPattern, isSame, type Position } from '@rejoin/protocol'
 import type { Environment } from '../environment.ts'
 import type { LogEvent, TailBatch } from '../log/contract.ts'
 import { type Audiences, createAudiences, type LiveReader } from './audience.ts'
@@ -9,8 +9,8 @@ import type { Totals } from './totals.ts'
 
 /** A reader on the live side, and how it is sent back to reading from the log. */
 export interface Follower extends LiveReader {
-  /** The reader has everything up to `position` and is live no more. */
-  leaveLive(position: Position): void
+  /** The reader has everything up to `position` on `branch` and is live no more. */
+  leaveLive(position: Position, branch: Branch): void
 }
 
 /**
@@ -20,6 +20,8 @@ export interface Follower extends LiveReader {
 export interface Live {
   /** The newest position the tail has handed over. */
   readonly head: Position
+  /** The branch that the head lies on. Positions of two branches can overlap in time: the head alone is no proof of anything. */
+  readonly branch: Branch
   readonly hot: HotWindow
   apply(batch: TailBatch): void
   /**
@@ -28,15 +30,18 @@ export interface Live {
    *
    * Returns false, and does nothing, when called from inside a delivery; try again at the end of the turn.
    */
-  join(follower: Follower, cursor: Position): boolean
+  join(follower: Follower, cursor: Position, branch: Branch): boolean
   leave(follower: Follower): void
-  /** Resolves once `head` is at or past `position`, the hub is closed, or nobody waits any more, which the signal says. */
-  reached(position: Position, signal?: AbortSignal): Promise<void>
+  /**
+   * Resolves once the live side has come to `position` on `branch`, or to a later branch; or the hub is closed, or nobody
+   * waits any more, which the signal says.
+   */
+  reached(position: Position, branch: Branch, signal?: AbortSignal): Promise<void>
   /**
    * The same for whoever has put something there, and waits only so that the readers here have it when that is answered.
    * Resolves as well when the log falls silent: it has taken it, and may not tell for as long as it is away.
    */
-  heard(position: Position): Promise<void>
+  heard(position: Position, branch: Branch): Promise<void>
   /** The log has fallen silent. */
   fallSilent(): void
   /** Lets go of whoever waits for a head that will not come any more. */
@@ -54,11 +59,16 @@ export interface Live {
 
 export interface LiveOptions {
   readonly start: Position
+  readonly startBranch: Branch
   readonly hotBytes: number
   readonly environment: Environment
   /** All of them; only those whose channel is heard are sure to be sent. */
-  encode(events: readonly LogEvent[], isHeard: (channel: string) => boolean): Frame[]
-  encodeCheckpoint(position: Position): SharedBytes
+  encode(events: readonly LogEvent[], branch: Branch, isHeard: (channel: string) => boolean): Frame[]
+  encodeCheckpoint(position: Position, branch: Branch): SharedBytes
+  /** The branch of a batch that does not name it. */
+  branchOf(position: Position): Branch
+  /** Whether one branch opened later than the other, as far as the log tells. */
+  isLater(branch: Branch, other: Branch): boolean
   onInvalidation(channel: string): void
   /** A channel takes nothing more. */
   onEnd(channel: string, position: Position): void
@@ -69,14 +79,18 @@ export interface LiveOptions {
 
 export function createLive(options: LiveOptions): Live {
   const { start, environment, encode, encodeCheckpoint, onInvalidation, onEnd, onLostPlace, totals } = options
+  const { branchOf, isLater } = options
   const audiences: Audiences<Follower> = createAudiences(totals)
   const hot = createHotWindow(start, options.hotBytes)
   let head = start
+  let branch = options.startBranch
   let turn: Frame[] = []
   let delivering = false
   let closed = false
-  /** The nearest position first. */
+  /** For positions of this branch, the nearest first. */
   let waiting: Waiter[] = []
+  /** For positions of branches that the tail has yet to bring. */
+  let waitingForBranch: Waiter[] = []
   /** Events since the hub opened, to tell how far behind a quiet reader's id is. */
   let count = 0
 
@@ -91,39 +105,45 @@ export function createLive(options: LiveOptions): Live {
 
   function leaveFull(reader: Follower): void {
     audiences.remove(reader)
-    reader.leaveLive(head)
+    reader.leaveLive(head, branch)
   }
 
   /** Moves the head to a place that live readers cannot follow to, and sends these back to the log from where they are. */
-  function jump(position: Position, readers: () => Follower[]): void {
+  function jump(position: Position, on: Branch, readers: () => Follower[]): void {
     flush()
     const before = head
+    const branchBefore = branch
     head = position
+    branch = on
     for (const reader of readers()) {
       audiences.remove(reader)
-      reader.leaveLive(before)
+      reader.leaveLive(before, branchBefore)
     }
   }
 
   /** The tail could not continue where it stood. The log knows what its readers missed. */
-  function lostPlace(position: Position): void {
+  function lostPlace(position: Position, on: Branch): void {
     hot.restart(position)
     onLostPlace()
-    jump(position, audiences.readers)
+    jump(position, on, audiences.readers)
+    const all = [...waiting, ...waitingForBranch]
+    waiting = []
+    waitingForBranch = []
+    for (const waiter of all) wait(waiter)
   }
 
   /** Its readers go back to the log, which tells them. */
   function invalidate({ channel, position }: LogEvent): void {
     hot.invalidate(channel, position)
     onInvalidation(channel)
-    jump(position, () => audiences.readersOf(channel))
+    jump(position, branch, () => audiences.readersOf(channel))
   }
 
   /** Its readers may be done; each sees for itself, once it has everything up to here. Those of patterns never are. */
   function end({ channel, position }: LogEvent): void {
     onEnd(channel, position)
     const mayBeDone = ({ subscription }: Follower) => !subscription.channels.some(isPattern)
-    jump(position, () => audiences.readersOf(channel).filter(mayBeDone))
+    jump(position, branch, () => audiences.readersOf(channel).filter(mayBeDone))
   }
 
   function add(frame: Frame, kind: LogEvent['kind']): void {
@@ -143,6 +163,16 @@ export function createLive(options: LiveOptions): Live {
   }
 
   function wait(waiter: Waiter): void {
+    if (waiter.branch.epoch !== branch.epoch) {
+      // A position of an earlier branch is behind us, or lost; whoever waits for it looks again.
+      if (isLater(waiter.branch, branch)) waitingForBranch.push(waiter)
+      else waiter.resolve()
+      return
+    }
+    if (isThere(waiter.position, waiter.branch)) {
+      waiter.resolve()
+      return
+    }
     // Almost always behind all others: publishes wait in the order of their places.
     let index = waiting.length
     while (index > 0 && isAfter(waiting[index - 1]!.position, waiter.position)) index -= 1
@@ -150,15 +180,24 @@ export function createLive(options: LiveOptions): Live {
     else waiting.splice(index, 0, waiter)
   }
 
+  function isThere(position: Position, on: Branch): boolean {
+    return closed || (on.epoch === branch.epoch && !isAfter(position, head))
+  }
+
   return {
     get head() {
       return head
     },
+    get branch() {
+      return branch
+    },
     hot,
     apply(batch) {
-      if (!isSame(batch.after, head)) lostPlace(batch.after)
+      const on = batch.branch ?? branchOf(batch.after)
+      if (!isSame(batch.after, head) || on.epoch !== branch.epoch) lostPlace(batch.after, on)
       const frames = encode(
         batch.events.filter(({ kind }) => kind === 'event' || kind === 'live'),
+        branch,
         audiences.isHeard,
       )
       let added = 0
@@ -169,8 +208,8 @@ export function createLive(options: LiveOptions): Live {
       }
       if (waiting.length > 0) wakeWaiting()
     },
-    join(follower, cursor) {
-      if (delivering || !isSame(cursor, head)) return false
+    join(follower, cursor, on) {
+      if (delivering || !isSame(cursor, head) || on.epoch !== branch.epoch) return false
       // What waits in this turn is in the hot window already, and this reader has it from there.
       flush()
       audiences.add(follower, { now: environment.now(), count })
@@ -179,34 +218,37 @@ export function createLive(options: LiveOptions): Live {
     leave(follower) {
       audiences.remove(follower)
     },
-    reached(position, signal) {
-      if (closed || !isAfter(position, head)) return Promise.resolve()
+    reached(position, on, signal) {
+      if (isThere(position, on)) return Promise.resolve()
       return new Promise((resolve) => {
-        const waiter = { position, resolve, isStored: false }
+        const waiter = { position, branch: on, resolve, isStored: false }
         wait(waiter)
         signal?.addEventListener('abort', () => {
           waiting = waiting.filter((other) => other !== waiter)
+          waitingForBranch = waitingForBranch.filter((other) => other !== waiter)
           resolve()
         })
       })
     },
-    heard(position) {
-      if (closed || !isAfter(position, head)) return Promise.resolve()
-      return new Promise((resolve) => wait({ position, resolve, isStored: true }))
+    heard(position, on) {
+      if (isThere(position, on)) return Promise.resolve()
+      return new Promise((resolve) => wait({ position, branch: on, resolve, isStored: true }))
     },
     fallSilent() {
-      for (const { isStored, resolve } of waiting) if (isStored) resolve()
+      for (const { isStored, resolve } of [...waiting, ...waitingForBranch]) if (isStored) resolve()
       waiting = waiting.filter(({ isStored }) => !isStored)
+      waitingForBranch = waitingForBranch.filter(({ isStored }) => !isStored)
     },
     close() {
       closed = true
-      for (const waiter of waiting) waiter.resolve()
+      for (const waiter of [...waiting, ...waitingForBranch]) waiter.resolve()
       waiting = []
+      waitingForBranch = []
     },
     checkpoint() {
       flush()
       delivering = true
-      audiences.checkpoint({ now: environment.now(), count }, () => encodeCheckpoint(head), leaveFull)
+      audiences.checkpoint({ now: environment.now(), count }, () => encodeCheckpoint(head, branch), leaveFull)
       delivering = false
     },
     say(frames) {
@@ -221,13 +263,14 @@ export function createLive(options: LiveOptions): Live {
       flush()
       // Only of a reader that is still here is it true that it has everything up to the head.
       if (!audiences.has(follower)) return
-      if (!follower.push(encodeCheckpoint(head))) leaveFull(follower)
+      if (!follower.push(encodeCheckpoint(head, branch))) leaveFull(follower)
     },
   }
 }
 
 interface Waiter {
   readonly position: Position
+  readonly branch: Branch
   /** What it waits for is in the log. */
   readonly isStored: boolean
   resolve(): void

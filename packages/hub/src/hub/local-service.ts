@@ -28,6 +28,8 @@ export interface LocalEvent {
 export interface LocalServiceOptions {
   readonly log: Pick<Log, 'formats' | 'probe' | 'invalidate'>
   readonly live: Live
+  /** Resolves when the readers here have what was appended there. */
+  reached(position: Position): Promise<void>
   readonly environment: Environment
   /** The log is back, and these channels have been declared void. */
   onHealed(channels: readonly string[]): void
@@ -35,7 +37,7 @@ export interface LocalServiceOptions {
 
 const tryEveryMs = 1000
 
-export function createLocalService({ log, live, environment, onHealed }: LocalServiceOptions): LocalService {
+export function createLocalService({ log, live, environment, reached, onHealed }: LocalServiceOptions): LocalService {
   let epoch: Epoch | undefined
   let clock = newClock()
   /** Served past the log, and not told about it yet. */
@@ -68,7 +70,7 @@ export function createLocalService({ log, live, environment, onHealed }: LocalSe
       try {
         for (const channel of channels) {
           const { position } = await log.invalidate(channel)
-          await live.reached(position)
+          await reached(position)
           channels.delete(channel)
           told.push(channel)
         }

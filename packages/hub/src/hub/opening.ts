@@ -1,4 +1,4 @@
-import { type GapReason, isAfter, judgeCursor, latest, type Position } from '@rejoin/protocol'
+import { type Branch, type GapReason, isAfter, judgeCursor, latest, type Position } from '@rejoin/protocol'
 import type { Gap, Log } from '../log/contract.ts'
 import type { Blocks } from './blocks.ts'
 import type { Frame } from './frame.ts'
@@ -19,7 +19,7 @@ export type Start =
 
 /** Where the stream really starts, or why it cannot start where the reader asked. */
 export type Opening =
-  | { readonly ok: true; readonly position: Position }
+  | { readonly ok: true; readonly position: Position; readonly branch: Branch }
   | { readonly ok: false; readonly reason: GapReason; readonly channels: readonly string[] }
 
 export interface ReplayLimits {
@@ -40,6 +40,8 @@ export interface OpeningContext extends Required<ReplayLimits> {
   readonly log: Log
   readonly live: Live
   readonly blocks: Blocks
+  /** The branch that a position of the log lies on, as the log tells it now. */
+  branchOf(position: Position): Branch
   now(): number
 }
 
@@ -52,18 +54,19 @@ export async function findOpening(context: OpeningContext, subscription: Subscri
     case 'last':
       return onceApplied(context, await beforeLast(context, subscription, start.events))
     case 'now':
-      return { ok: true, position: context.live.head }
+      return { ok: true, position: context.live.head, branch: context.live.branch }
   }
 }
 
 /** The log may have trimmed past what this node's tail has brought; a stream that started behind it would go back. */
-async function onceApplied({ live }: OpeningContext, position: Position): Promise<Opening> {
-  await live.reached(position)
-  return { ok: true, position }
+async function onceApplied({ live, branchOf }: OpeningContext, position: Position): Promise<Opening> {
+  const branch = branchOf(position)
+  await live.reached(position, branch)
+  return { ok: true, position, branch }
 }
 
 async function judge(context: OpeningContext, subscription: Subscription, cursor: string): Promise<Opening> {
-  const { log, live } = context
+  const { log, live, branchOf } = context
   const { channels } = subscription
   let verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head: live.head })
   if (!verdict.ok && (verdict.reason === 'ahead' || verdict.reason === 'epoch')) {
@@ -71,11 +74,13 @@ async function judge(context: OpeningContext, subscription: Subscription, cursor
     // knows. Its answer also brings the branches up to date, so they are looked at after it.
     const head = await log.head()
     verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head })
-    if (verdict.ok) await live.reached(verdict.position)
   }
-  if (!verdict.ok) return { ok: false, reason: verdict.reason, channels }
-  const tooLong = await exceedsLimits(context, subscription, verdict.position)
-  return tooLong ? { ok: false, reason: 'replay-limit', channels } : verdict
+  if (!verdict.ok && !verdict.survivor) return { ok: false, reason: verdict.reason, channels }
+  const position = verdict.ok ? verdict.position : (verdict.survivor as Position)
+  const branch = branchOf(position)
+  await live.reached(position, branch)
+  const tooLong = await exceedsLimits(context, subscription, position)
+  return tooLong ? { ok: false, reason: 'replay-limit', channels } : { ok: true, position, branch }
 }
 
 async function exceedsLimits(context: OpeningContext, subscription: Subscription, after: Position): Promise<boolean> {

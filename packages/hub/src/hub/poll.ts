@@ -1,8 +1,7 @@
 import type { Environment } from '../environment.ts'
-import type { Log } from '../log/contract.ts'
 import type { StreamFrame } from './frame-reader.ts'
 import type { Refusal, SubscribeRequest } from './hub.ts'
-import type { Live } from './live.ts'
+import type { Follower } from './live.ts'
 import type { HubObservations, Observers } from './observation.ts'
 import { createPollReaders, type PollReadersContext } from './poll-readers.ts'
 import { createPollSink, type PollSink } from './poll-sink.ts'
@@ -37,8 +36,10 @@ export interface Polls {
 
 export interface PollContext extends PollReadersContext {
   readonly environment: Environment
-  readonly live: Pick<Live, 'reached' | 'mark'>
-  readonly log: Pick<Log, 'head'>
+  /** Resolves when what the log holds now has come to the readers here. */
+  reachHead(): Promise<void>
+  /** Brings a live reader up to the head and writes it that position. */
+  mark(reader: Follower): void
   readonly observers: Observers
   /** Counts somebody who is new, and says why there is no room for them. */
   knock(request: SubscribeRequest): Refusal | undefined
@@ -60,7 +61,7 @@ const idlePollMs = 1000
  * replay and rights, whose sink is an answer.
  */
 export function createPolls(context: PollContext): Polls {
-  const { environment, live, log, observers } = context
+  const { environment, observers } = context
   const readers = createPollReaders(context)
 
   /** Resolves when there is something to answer, or nothing up to the head of the log. */
@@ -81,14 +82,14 @@ export function createPolls(context: PollContext): Polls {
     cancelWait()
     signal?.removeEventListener('abort', sink.look)
     // The place it has reached without an event, or the next poll would search the same stretch again.
-    if (!isOver() && !sink.hasNews) live.mark(session)
+    if (!isOver() && !sink.hasNews) context.mark(session)
   }
 
   /** Another hub's event may be in the log and not here yet. "Nothing" would then be wrong, if only by a moment. */
   async function reachHead(session: Session): Promise<void> {
     const cancel = environment.after(headTimeoutMs, () => session.end('log-unavailable'))
     try {
-      await live.reached(await log.head())
+      await context.reachHead()
     } catch (cause) {
       session.end('log-unavailable', { cause })
     }

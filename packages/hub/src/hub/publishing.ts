@@ -42,6 +42,8 @@ export interface PublishingContext {
   idOf(position: Position): string
   /** Resolves when the readers here have what was appended there, or the log tells nothing now. */
   heard(position: Position): Promise<void>
+  /** The same, and waits for a log that tells nothing. */
+  reached(position: Position): Promise<void>
 }
 
 // One batch is one step of the log and one turn of every reader.
@@ -55,12 +57,13 @@ export function createPublishing({
   retain,
   idOf,
   heard,
+  reached,
   ...options
 }: PublishingContext): Publishing {
   // Tells this hub's appends from those of every other hub on the same log.
   const hubName = createEpoch(environment.random)
   const local = createLocalService({
-    ...{ log, live, environment },
+    ...{ log, live, environment, reached },
     onHealed: (channels) => observers.tell('healed', { channels }),
   })
   let appends = 0
@@ -80,8 +83,10 @@ export function createPublishing({
       check(entries)
       const appended = local.isOpen ? undefined : await append(entries, publishing)
       const last = appended?.places.at(-1)
+      // Before the wait, in which the log may go on on another branch: by then this could be a position of that one.
+      const ids = appended?.places.map(({ position }) => idOf(position)) ?? []
       if (last) await heard(last.position)
-      const events = appended ? published(entries, appended, publishing) : publishLocally(entries, publishing)
+      const events = appended ? published(entries, appended, ids, publishing) : publishLocally(entries, publishing)
       over(since)
       return answerOf(events)
     } catch (error) {
@@ -115,13 +120,14 @@ export function createPublishing({
   function published(
     entries: readonly NewEvent[],
     { places, repeated }: Appended,
+    ids: readonly string[],
     { subject = null }: { subject?: string | null },
   ): PublishedEvent[] {
     const told = observers.has('publish')
     return entries.map((entry, index) => {
       const { channel, type, data } = entry
-      const { position, at } = places[index] as Place
-      const id = idOf(position)
+      const { at } = places[index] as Place
+      const id = ids[index] as string
       if (told) {
         const bytes = Buffer.byteLength(data)
         observers.tell('publish', { channel, type, id, bytes, subject, repeated })

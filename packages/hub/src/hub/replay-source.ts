@@ -30,7 +30,13 @@ export async function readReplay(
 function mergeGaps(gaps: readonly Gap[]): Gap {
   return {
     channels: gaps.flatMap((gap) => gap.channels),
-    reason: gaps.some((gap) => gap.reason === 'forced') ? 'forced' : 'expired',
+    reason: reasonOf(gaps),
     wholeAfter: gaps.map((gap) => gap.wholeAfter).reduce((a, b) => (isAfter(a, b) ? a : b)),
   }
+}
+
+function reasonOf(gaps: readonly Gap[]): Gap['reason'] {
+  const has = (reason: Gap['reason']) => gaps.some((gap) => gap.reason === reason)
+  if (has('forced')) return 'forced'
+  return has('epoch') ? 'epoch' : 'expired'
 }

@@ -8,11 +8,12 @@ import {
   encodeSyncRequired,
   type GapReason,
   isAfter,
-  isLost,
+  isSame,
   latest,
   origin,
   type Position,
   type RetainedEvent,
+  survivorOf,
 } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../environment.ts'
 import type { Log, Window } from '../log/contract.ts'
@@ -77,6 +78,10 @@ export interface SessionContext {
   readonly heartbeatMs: number
   readonly totals: Totals
   idOf(position: Position): string
+  /** The id of a position on a branch, whatever the log says of it by now. */
+  idOn(position: Position, branch: Branch): string
+  /** The branch that a position of the log lies on, as the log tells it now. */
+  branchOf(position: Position): Branch
   findOpening(subscription: Subscription, start: Start): Promise<Opening>
   readonly presence: Pick<Presence, 'isStale' | 'renew' | 'expiresAt'>
   onEnd(session: Session): void
@@ -126,6 +131,8 @@ class ReaderSession implements Session, Stalled {
   #endAsOf = -1
   /** Everything of the subscription up to here has been handed to the sink. Only kept up while not live. */
   #cursor: Position = origin
+  /** The branch that the cursor lies on. Whether it still counts is a matter of ancestry, not of order. */
+  #branch: Branch
   /** Events passed over since an id was written. */
   #unmarked = 0
   /** Set while a return has to be reported: events handed out since the reader came back. */
@@ -142,6 +149,7 @@ class ReaderSession implements Session, Stalled {
     this.#start = start
     this.#sink = sink
     this.since = context.environment.now()
+    this.#branch = context.live.branch
   }
 
   get #requested(): string | null {
@@ -153,6 +161,15 @@ class ReaderSession implements Session, Stalled {
     return this.#requested?.slice(0, maxEcho) ?? null
   }
 
+  get #id(): string {
+    return this.#context.idOn(this.#cursor, this.#branch)
+  }
+
+  #stand(position: Position, branch: Branch): void {
+    this.#cursor = position
+    this.#branch = branch
+  }
+
   get #facts() {
     return { connection: this.connection, channels: this.subscription.channels, ...this.reader }
   }
@@ -160,12 +177,12 @@ class ReaderSession implements Session, Stalled {
   start(): void {
     if (this.mode === 'ended') return
     this.#started = true
-    const { observers, live, environment, idOf } = this.#context
+    const { observers, live, environment } = this.#context
     const resuming = this.#requested !== null
     observers.tell('connect', { ...this.#facts, requested: this.#shown, resuming })
     if (this.#start.from === 'now') {
-      this.#cursor = live.head
-      this.push(shareBytes([this.#hello({ resumed: false, id: idOf(this.#cursor) })]))
+      this.#stand(live.head, live.branch)
+      this.push(shareBytes([this.#hello({ resumed: false, id: this.#id })]))
       this.#wake()
     } else {
       this.#busy = true
@@ -179,7 +196,7 @@ class ReaderSession implements Session, Stalled {
     const opening = await this.#context.findOpening(this.subscription, this.#start)
     if (this.mode === 'ended') return
     if (opening.ok) {
-      this.#cursor = opening.position
+      this.#stand(opening.position, opening.branch)
       this.#replayed = this.#requested === null ? undefined : 0
     } else {
       await this.#announceGap(opening.reason, opening.channels, this.#shown as string, origin)
@@ -220,18 +237,22 @@ class ReaderSession implements Session, Stalled {
       this.#goOnAfter(this.#context.presence.renew(this))
       return
     }
+    if (!this.#isLiveCurrent()) {
+      this.#goOnAfter(this.#waitForTail(this.#newest.first, this.#newest))
+      return
+    }
+    if (!this.#survives()) {
+      const from = this.#greeted ? this.#id : (this.#shown as string)
+      this.#goOnAfter(this.#announceGap('epoch', this.subscription.channels, from, origin))
+      return
+    }
     if (isAfter(this.#cursor, this.#context.live.head)) {
-      this.#goOnAfter(this.#waitForTail(this.#cursor))
+      this.#goOnAfter(this.#waitForTail(this.#cursor, this.#branch))
       return
     }
     const { ends } = this.#context
     if (this.#endAsOf !== ends.changes && !ends.knows(this.subscription.channels)) {
       this.#goOnAfter(this.#learnEnd())
-      return
-    }
-    if (this.#isStranded(this.#cursor)) {
-      const from = this.#greeted ? this.#context.idOf(this.#cursor) : (this.#shown as string)
-      this.#goOnAfter(this.#announceGap('epoch', this.subscription.channels, from, origin))
       return
     }
     if (!this.#context.live.hot.covers(this.subscription.channels, this.#cursor)) {
@@ -245,24 +266,46 @@ class ReaderSession implements Session, Stalled {
     if (!this.full) this.#context.environment.endOfTurn(() => this.#wake())
   }
 
+  get #newest(): Branch {
+    return this.#context.log.history.at(-1) as Branch
+  }
+
   /**
-   * The log has lost this place by a rollback, and this hub has followed it to the new branch. A read from here would find
-   * nothing missing: what the reader has, and what it would still have been owed, never was.
+   * Whether what the tail has brought is still part of the log. When a branch has opened that the tail has yet to bring, a
+   * read from the log and the live side may be of different branches, and nobody can be led from one to the other.
    */
-  #isStranded(position: Position): boolean {
-    const { history } = this.#context.log
-    return isLost(history, position) && !isLost(history, this.#context.live.head)
+  #isLiveCurrent(): boolean {
+    const { log, live } = this.#context
+    if (live.branch.epoch === this.#newest.epoch) return true
+    const survivor = survivorOf(log.history, live.branch.epoch, live.head)
+    return survivor !== undefined && isSame(survivor, live.head)
+  }
+
+  /**
+   * Whether the log still has the place of this reader. A read from one that was lost would find nothing missing: what the
+   * reader has, and what it would still have been owed, never was.
+   */
+  #survives(): boolean {
+    if (this.#branch.epoch === this.#newest.epoch) return true
+    const survivor = survivorOf(this.#context.log.history, this.#branch.epoch, this.#cursor)
+    if (!survivor) return false
+    if (!isSame(survivor, this.#cursor)) {
+      // Its channels have lost nothing, or the next read says so. Its id is of no use any more, and it gets another.
+      this.#stand(survivor, this.#context.branchOf(survivor))
+      this.#unmarked += 1
+    }
+    return true
   }
 
   /** A log that has trimmed past what this hub's tail has brought leaves the reader ahead of the hub for a moment. */
-  async #waitForTail(position: Position): Promise<void> {
+  async #waitForTail(position: Position, branch: Branch): Promise<void> {
     const { environment, live } = this.#context
     const gaveUp = new AbortController()
     const stopWaiting = environment.after(judgeTimeoutMs, () => {
       this.end('log-unavailable')
       gaveUp.abort()
     })
-    await live.reached(position, gaveUp.signal)
+    await live.reached(position, branch, gaveUp.signal)
     stopWaiting()
   }
 
@@ -270,7 +313,7 @@ class ReaderSession implements Session, Stalled {
   #catchUpFromMemory(): boolean {
     const { live } = this.#context
     const slice = live.hot.slice(this.subscription.channels, this.#cursor, sliceBytes)
-    this.#deliver(slice.frames, slice.cut ? (slice.frames.at(-1) as Frame).position : live.head)
+    this.#deliver(slice.frames, slice.cut ? (slice.frames.at(-1) as Frame).position : live.head, live.branch)
     // The write itself may have ended the session.
     if (this.mode !== 'replaying' || slice.cut || this.full) return false
     if (this.#isFinished()) {
@@ -280,7 +323,7 @@ class ReaderSession implements Session, Stalled {
       this.end('finished')
       return true
     }
-    if (!live.join(this, this.#cursor)) return false
+    if (!live.join(this, this.#cursor, this.#branch)) return false
     this.mode = 'live'
     this.#reportReplay()
     // Its last id may be far behind what it was passed over; the checkpoints of the live side count from now.
@@ -304,11 +347,15 @@ class ReaderSession implements Session, Stalled {
   }
 
   async #catchUpFromLog(): Promise<void> {
-    const { blocks, live, catchUp, idOf } = this.#context
+    const { blocks, live, catchUp } = this.#context
     const from = this.#cursor
+    const { branch } = live
+    const newest = this.#newest
+    const isOnBranch = () => live.branch.epoch === branch.epoch && this.#newest.epoch === newest.epoch
     const replay = await readReplay(blocks, this.subscription.channels, from, live.head)
     if (this.mode !== 'replaying') return
-    if (this.#isStranded(from)) {
+    if (!isOnBranch()) {
+      // What was read may be of one branch or the other.
       this.#release()
       return
     }
@@ -316,25 +363,26 @@ class ReaderSession implements Session, Stalled {
       // A reader that only asked for the past has lost nothing: what it asked for begins later now.
       if (!this.#greeted && this.#requested === null) await this.#open()
       else {
-        const had = this.#greeted ? idOf(from) : (this.#shown as string)
+        const had = this.#greeted ? this.#id : (this.#shown as string)
         await this.#announceGap(replay.reason, replay.channels, had, replay.wholeAfter)
       }
       this.#release()
       return
     }
     catchUp.add(() => {
-      if (this.mode === 'replaying') this.#deliverReplay(replay)
+      if (this.mode === 'replaying' && isOnBranch()) this.#deliverReplay(replay)
       this.#release()
     })
   }
 
   /** As much of it as the sink takes. The rest is at hand when it has drained, or is read again. */
   #deliverReplay({ frames, through }: Replay): void {
+    const { branchOf } = this.#context
     let slice: Frame[] = []
     let bytes = 0
     for (const frame of frames) {
       if (bytes >= sliceBytes) {
-        this.#deliver(slice, (slice.at(-1) as Frame).position)
+        this.#deliver(slice, (slice.at(-1) as Frame).position, branchOf((slice.at(-1) as Frame).position))
         if (this.full) return
         slice = []
         bytes = 0
@@ -342,17 +390,17 @@ class ReaderSession implements Session, Stalled {
       slice.push(frame)
       bytes += frame.bytes.length
     }
-    this.#deliver(slice, through)
+    this.#deliver(slice, through, branchOf(through))
   }
 
-  #deliver(frames: readonly Frame[], through: Position): void {
+  #deliver(frames: readonly Frame[], through: Position, branch: Branch): void {
     const wanted = frames.filter((frame) => wants(this.subscription, frame))
     const parts = this.#greeted ? [] : this.#greeting()
     const { shape } = this.subscription
     // Most ask for none, and a list of pieces for each of their frames would be most of what a replay allocates.
     if (shape === undefined) for (const frame of wanted) parts.push(frame.bytes)
     else for (const frame of wanted) parts.push(...shapedParts(frame, shape))
-    this.#cursor = through
+    this.#stand(through, branch)
     this.#context.totals.deliveries += wanted.length
     if (this.#replayed !== undefined) this.#countReplayed(wanted)
     this.#unmarked = wanted.length > 0 ? 0 : this.#unmarked + frames.length
@@ -367,7 +415,7 @@ class ReaderSession implements Session, Stalled {
   }
 
   #greeting(): Uint8Array[] {
-    if (this.#requested === null) return [this.#hello({ resumed: false, id: this.#context.idOf(this.#cursor) })]
+    if (this.#requested === null) return [this.#hello({ resumed: false, id: this.#id })]
     const added = this.#start.from === 'cursor' ? (this.#start.added ?? []) : []
     const resumed = this.#hello({ resumed: true, id: this.#requested })
     return added.length > 0 ? [resumed, this.#announceAdded(this.#requested, added)] : [resumed]
@@ -375,7 +423,7 @@ class ReaderSession implements Session, Stalled {
 
   #checkpoint(): Uint8Array {
     this.#unmarked = 0
-    return Buffer.from(encodeCheckpoint({ id: this.#context.idOf(this.#cursor) }))
+    return Buffer.from(encodeCheckpoint({ id: this.#id }))
   }
 
   /** Channels the reader did not have before are whole from its cursor on; what was before that, it has to load. */
@@ -386,12 +434,12 @@ class ReaderSession implements Session, Stalled {
 
   /** The only thing that moves a cursor over a gap (§4.6), and never back. */
   async #announceGap(reason: GapReason, lost: readonly string[], from: string, wholeAfter: Position): Promise<void> {
-    const { observers, snapshots, log, live, idOf } = this.#context
+    const { observers, snapshots, log, live } = this.#context
     const { channels } = this.subscription
-    while (isLost(log.history, live.head)) {
+    while (!this.#isLiveCurrent()) {
       // A branch has opened that the tail has yet to bring. Sent on from the head of now, the reader would stand on what
       // is lost, and be told of the same loss once more when the tail is there.
-      await this.#waitForTail((log.history.at(-1) as Branch).first)
+      await this.#waitForTail(this.#newest.first, this.#newest)
       if (this.mode !== 'replaying') return
     }
     if (!this.#greeted) this.push(shareBytes([this.#hello({ resumed: false })]))
@@ -403,11 +451,12 @@ class ReaderSession implements Session, Stalled {
     if (this.mode !== 'replaying') return
     // A snapshot that took longer than the window reaches back is of no use: what follows it is gone as well.
     const outlived = windows.some((window) => isAfter(window.trimmedThrough, taken.position))
-    const useful = !outlived || live.hot.covers(channels, taken.position)
-    const { position, state } = useful ? taken : { position: live.head, state: {} }
-    this.#cursor = position
+    const isOnBranch = taken.branch.epoch === live.branch.epoch
+    const useful = isOnBranch && (!outlived || live.hot.covers(channels, taken.position))
+    const { position, branch, state } = useful ? taken : { position: live.head, branch: live.branch, state: {} }
+    this.#stand(position, branch)
     this.#unmarked = 0
-    const id = idOf(position)
+    const id = this.#id
     const oldest = this.#oldestOf(windows)
     // Those were read before the place that counts otherwise, and what came in between would be in neither.
     const values = useful && retained ? { retained } : {}
@@ -539,8 +588,8 @@ class ReaderSession implements Session, Stalled {
     this.#finish('disconnected')
   }
 
-  leaveLive(position: Position): void {
-    this.#cursor = position
+  leaveLive(position: Position, branch: Branch): void {
+    this.#stand(position, branch)
     this.#endAsOf = -1
     this.mode = 'replaying'
     this.#wake()

@@ -1,4 +1,4 @@
-import { isAfter, type Position } from '@rejoin/protocol'
+import { type Branch, isAfter, type Position } from '@rejoin/protocol'
 import type { Environment } from '../environment.ts'
 
 /**
@@ -25,6 +25,7 @@ export interface SnapshotOptions {
 /** A place in the log, and the state at that place or later; no state when the hook failed or took too long. */
 export interface Snapshot {
   readonly position: Position
+  readonly branch: Branch
   readonly state: { readonly snapshot?: unknown }
 }
 
@@ -36,33 +37,34 @@ export interface Snapshots {
 export function createSnapshots(
   { snapshot: hook, snapshotKey = (channels) => channels.join('\n'), snapshotTimeoutMs = 5000 }: SnapshotOptions,
   environment: Environment,
-  head: () => Position,
+  live: { readonly head: Position; readonly branch: Branch },
 ): Snapshots {
-  const inFlight = new Map<string, { position: Position; taking: Promise<Snapshot> }>()
+  const inFlight = new Map<string, { position: Position; branch: Branch; taking: Promise<Snapshot> }>()
 
   function begin(hook: SnapshotHook, key: string, channels: readonly string[]): Promise<Snapshot> {
     // The position comes first: events that fall between it and the reading of the state are sent again; the other way
     // round they would be in neither. Whoever joins this snapshot later gets this position, for the same reason.
-    const position = head()
+    const { head: position, branch } = live
     const taking = new Promise<Snapshot>((resolve) => {
       const finish = (state: Snapshot['state']) => {
         cancel()
         if (inFlight.get(key)?.taking === taking) inFlight.delete(key)
-        resolve({ position, state })
+        resolve({ position, branch, state })
       }
       const cancel = environment.after(snapshotTimeoutMs, () => finish({}))
       void ask(hook, channels).then(finish, () => finish({}))
     })
-    inFlight.set(key, { position, taking })
+    inFlight.set(key, { position, branch, taking })
     return taking
   }
 
   return {
     async take(channels, notBefore) {
-      if (!hook) return { position: head(), state: {} }
+      if (!hook) return { position: live.head, branch: live.branch, state: {} }
       const key = snapshotKey(channels)
       const shared = inFlight.get(key)
-      return shared && !isAfter(notBefore, shared.position) ? shared.taking : begin(hook, key, channels)
+      const isGood = shared?.branch.epoch === live.branch.epoch && !isAfter(notBefore, shared.position)
+      return shared && isGood ? shared.taking : begin(hook, key, channels)
     },
   }
 }

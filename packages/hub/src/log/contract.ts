@@ -30,6 +30,9 @@ export interface Log {
   /**
    * The branches of this log, oldest first; the last is the one appended to. When a branch opens, the tail's next batch
    * continues from its first position, and the history names it by then: readers that stood on what was lost are told.
+   *
+   * When an answer arrives, to a read, an append or any other question, the last branch is the one it was given on: the hub
+   * renders its positions by this history, and an event of another branch would get the id of a position it never had.
    */
   readonly history: readonly Branch[]
 
@@ -206,8 +209,11 @@ export interface ChannelPage {
 export interface Gap {
   /** The channels and patterns that lost something after the cursor, as they were asked for. */
   readonly channels: readonly string[]
-  /** `forced` when one of them was invalidated after the cursor, `expired` when they only fell out of their windows. */
-  readonly reason: 'expired' | 'forced'
+  /**
+   * `forced` when one of them was invalidated after the cursor, `epoch` when a rollback took events from one of them,
+   * `expired` when they only fell out of their windows.
+   */
+  readonly reason: 'expired' | 'forced' | 'epoch'
   /** The earliest place from which all of the channels asked for are whole. */
   readonly wholeAfter: Position
 }
@@ -215,6 +221,12 @@ export interface Gap {
 export interface TailBatch {
   /** The position this batch continues from: the last one delivered, or the `after` the tail was opened with. */
   readonly after: Position
+  /**
+   * The branch on which `after` and all events of the batch lie. Left out, it is the one that `history` has for `after`. A log
+   * that can be led from one server to another names it: a hub whose questions are answered by one server while its tail still
+   * hears from another would otherwise give events of a lost branch the ids of the new one.
+   */
+  readonly branch?: Branch
   readonly events: readonly LogEvent[]
 }
 

@@ -3,12 +3,12 @@ import { createVirtualEnvironment } from '@rejoin/hub/testing'
 import { comparePositions, isAfter, type Position } from '@rejoin/protocol'
 import { describe, expect, test, vi } from 'vitest'
 import { createBlocks } from '../src/hub/blocks.ts'
-import { createCatchUpQueue } from '../src/hub/catch-up.ts'
 import { encodeFrame, encodeFrames, framesOf } from '../src/hub/frame.ts'
 import { createHotWindow } from '../src/hub/hot-window.ts'
 import { createStallWatch } from '../src/hub/stall.ts'
 import type { Log, LogEvent } from '../src/log/contract.ts'
 import { mergeInOrder } from '../src/log/in-order.ts'
+import { createSliceQueue } from '../src/slice-queue.ts'
 
 const at = (ms: number, seq = 0): Position => ({ ms, seq })
 const event = (position: Position, previous: Position, channel = 'a', data = 'x'): LogEvent => ({
@@ -42,7 +42,7 @@ describe('blocks of the log', () => {
         return inner.read(...question)
       },
     }
-    const blocks = createBlocks({ log: log as Log, maxBytes, encode })
+    const blocks = createBlocks({ log: log as Log, maxBytes, slices: createSliceQueue(environment), encode })
     const head = await inner.head()
     return { inner, blocks, head, places, reads: () => reads, most: () => most }
   }
@@ -82,7 +82,12 @@ describe('blocks of the log', () => {
         completeThrough: at(9),
       }),
     }
-    const blocks = createBlocks({ log: log as unknown as Log, maxBytes: 1000, encode })
+    const blocks = createBlocks({
+      log: log as unknown as Log,
+      maxBytes: 1000,
+      slices: createSliceQueue(createVirtualEnvironment()),
+      encode,
+    })
     expect(await blocks.read('a', at(5), at(9))).toMatchObject({ channels: ['a'], reason: 'expired' })
     expect(await blocks.read('a', at(8), at(9))).toMatchObject({ through: at(9) })
   })
@@ -107,7 +112,12 @@ describe('blocks of the log', () => {
         return inner.read(...question)
       },
     }
-    const blocks = createBlocks({ log: log as unknown as Log, maxBytes: 1, encode })
+    const blocks = createBlocks({
+      log: log as unknown as Log,
+      maxBytes: 1,
+      slices: createSliceQueue(createVirtualEnvironment()),
+      encode,
+    })
     await blocks.read('a', places[0] as Position, head)
     await blocks.read('a', places[0] as Position, head)
     expect(reads).toBe(2)
@@ -191,7 +201,7 @@ test('lists in order merge into one in order, whatever their lengths', () => {
 describe('catching up', () => {
   test('takes a few milliseconds of a turn and leaves the rest to the next', async () => {
     const environment = createVirtualEnvironment()
-    const queue = createCatchUpQueue(environment)
+    const queue = createSliceQueue(environment)
     let done = 0
     const work = () => {
       environment.stepClock(1)

@@ -22,7 +22,7 @@ export interface SyncRequired {
   readonly channels: readonly string[]
   /** The cursor that could not be served. */
   readonly requested: string
-  /** The id of the oldest event still held, null when there is none. */
+  /** The id of the oldest event still held; null when there is none, and for a subscription with a pattern. */
   readonly oldest: string | null
   /** The id from which the stream goes on. */
   readonly latest: string

@@ -1,6 +1,7 @@
 import { covers, isAfter, isPattern, latest, type Position } from '@rejoin/protocol'
 import type { Gap, Log, LogEvent } from '../log/contract.ts'
 import { indexAfter, type Stretch } from '../log/in-order.ts'
+import type { SliceQueue } from '../slice-queue.ts'
 import { costOf, type Frame } from './frame.ts'
 
 /** Everything of one channel or pattern after `after`, up to `through`, encoded. */
@@ -29,6 +30,8 @@ export interface Blocks {
 export interface BlocksOptions {
   readonly log: Log
   readonly maxBytes: number
+  /** Gives each read its time. A log in this process answers within the turn, so that many reads at once would be one turn. */
+  readonly slices: SliceQueue
   encode(events: readonly LogEvent[]): Frame[]
 }
 
@@ -48,11 +51,11 @@ const maxBordersInAll = 16_384
 // An empty block is worth keeping, and has to go some day as well.
 const blockOverhead = 200
 
-export function createBlocks({ log, maxBytes, encode }: BlocksOptions): Blocks {
+export function createBlocks({ log, maxBytes, slices, encode }: BlocksOptions): Blocks {
   const held = new Map<string, Block[]>()
   const inFlight = new Map<string, Promise<Block | Gap>>()
   const borders = createBorders()
-  const queue = createTickets(maxReads)
+  const queue = createTickets(maxReads, slices)
   // Oldest first, to know what goes.
   let order: { name: string; block: Block }[] = []
   let bytes = 0
@@ -228,8 +231,11 @@ function addCost(sum: number, frame: Frame): number {
   return sum + costOf(frame)
 }
 
-/** Runs at most `limit` tasks at a time, in the order in which they came. */
-function createTickets(limit: number): { take<Result>(task: () => Promise<Result>): Promise<Result> } {
+/** Runs at most `limit` tasks at a time, in the order in which they came and when the turn has time for them. */
+function createTickets(
+  limit: number,
+  slices: SliceQueue,
+): { take<Result>(task: () => Promise<Result>): Promise<Result> } {
   const waiting: (() => void)[] = []
   let free = limit
   return {
@@ -237,7 +243,7 @@ function createTickets(limit: number): { take<Result>(task: () => Promise<Result
       if (free === 0) await new Promise<void>((resolve) => void waiting.push(resolve))
       else free -= 1
       try {
-        return await task()
+        return await slices.take(task)
       } finally {
         const next = waiting.shift()
         if (next) next()

@@ -21,7 +21,9 @@ export async function isFinishedFor(
     if (!opening.ok) return false
     // The tail may have yet to bring the branch that the log is on.
     if (opening.branch.epoch !== live.branch.epoch && isAfter(opening.branch.first, live.branch.first)) return false
-    for await (const _something of framesAfter(context, subscription, opening.position)) return false
+    for await (const some of framesAfter(context, subscription, opening.position)) {
+      if ('wholeAfter' in some || some.length > 0) return false
+    }
     // The log may have lost the end meanwhile.
     return ends.of(channels) === end
   } catch {

@@ -11,7 +11,10 @@ export interface HotWindow {
   add(frame: Frame): void
   /** Whether everything of these channels and patterns after `cursor`, up to what was added last, is here. */
   covers(names: readonly string[], cursor: Position): boolean
-  /** The frames of `names` after `after`, in order, cut after the one that reaches `maxBytes`. */
+  /**
+   * The frames of `names` after `after`, in order, cut after the one that reaches `maxBytes`; or sooner, when the search
+   * for a pattern's frames would take long.
+   */
   slice(names: readonly string[], after: Position, maxBytes: number): Slice
   /** Nothing of this channel up to `position` is to be served any more. */
   invalidate(channel: string, position: Position): void
@@ -21,9 +24,14 @@ export interface HotWindow {
 
 export interface Slice {
   readonly frames: readonly Frame[]
-  /** Whether frames after the last one were left out. */
+  /** Whether there may be more after `through`. */
   readonly cut: boolean
+  /** All frames up to here are among `frames`. */
+  readonly through: Position
 }
+
+// Frames that a search looks at, times the names it looks for: a millisecond.
+const searchAtMost = 65_536
 
 export function createHotWindow(start: Position, maxBytes: number): HotWindow {
   const channels = new Map<string, HotChannel>()
@@ -68,11 +76,21 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
   }
 
   /** Through everything that is here: a pattern's channels are more than there are frames, for all we know. */
-  function* search(names: readonly string[], after: Position): Generator<Frame> {
-    for (let index = indexAfter(order, after, oldest); index < order.length; index += 1) {
+  function search(names: readonly string[], after: Position, maxSliceBytes: number): Slice {
+    const frames: Frame[] = []
+    let taken = 0
+    const first = indexAfter(order, after, oldest)
+    const end = Math.min(order.length, first + Math.ceil(searchAtMost / names.length))
+    let through = after
+    for (let index = first; index < end; index += 1) {
+      if (taken >= maxSliceBytes) return { frames, cut: true, through }
       const frame = order[index] as Frame
-      if (names.some((name) => covers(name, frame.channel))) yield frame
+      through = frame.position
+      if (!names.some((name) => covers(name, frame.channel))) continue
+      frames.push(frame)
+      taken += frame.bytes.length
     }
+    return { frames, cut: end < order.length, through }
   }
 
   return {
@@ -94,14 +112,17 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
       })
     },
     slice(names, after, maxSliceBytes) {
+      if (names.some(isPattern)) return search(names, after, maxSliceBytes)
       const frames: Frame[] = []
       let taken = 0
-      for (const frame of names.some(isPattern) ? search(names, after) : merge(names, after)) {
-        if (taken >= maxSliceBytes) return { frames, cut: true }
+      let through = after
+      for (const frame of merge(names, after)) {
+        if (taken >= maxSliceBytes) return { frames, cut: true, through }
         frames.push(frame)
         taken += frame.bytes.length
+        through = frame.position
       }
-      return { frames, cut: false }
+      return { frames, cut: false, through }
     },
     invalidate(name, position) {
       // Its frames stay where they are until their turn to be evicted comes: no cursor that is covered can reach them.

@@ -11,9 +11,9 @@ import {
 } from '@rejoin/protocol'
 import type { Environment } from '../environment.ts'
 import type { Log, Window } from '../log/contract.ts'
+import { sliceQueueOf } from '../slice-queue.ts'
 import { createAdmission } from './admission.ts'
 import { createBlocks } from './blocks.ts'
-import { createCatchUpQueue } from './catch-up.ts'
 import { type ChannelListOptions, type ChannelWindow, shownWindow } from './channel-window.ts'
 import { watchContact } from './contact.ts'
 import { createEnds } from './ends.ts'
@@ -26,6 +26,7 @@ import { createLive } from './live.ts'
 import type { Message } from './message.ts'
 import { createObservers, type Observers, type ReaderFacts } from './observation.ts'
 import { findOpening, type Start } from './opening.ts'
+import { sharedWindows } from './pattern-windows.ts'
 import { createPolls, type PollAnswer, type PollOptions } from './poll.ts'
 import { anonymous } from './poll-readers.ts'
 import { createPresence, type Rights } from './presence.ts'
@@ -189,7 +190,12 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const admission = createAdmission(options.limits ?? {})
   const retry = createRetryPolicy(options, environment, () => sessions.size)
   // Half for what is new, half for what returning readers make us read again.
-  const blocks = createBlocks({ log, maxBytes: hotBytes / 2, encode: (events) => encodeFrames(events, idOf) })
+  const slices = sliceQueueOf(environment)
+  const windows = sharedWindows(log)
+  const blocks = createBlocks({
+    ...{ log, slices, maxBytes: hotBytes / 2 },
+    encode: (events) => encodeFrames(events, idOf),
+  })
   const start = await log.head()
   const live = createLive({
     start,
@@ -239,14 +245,16 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     live,
     blocks,
     branchOf,
+    slices,
+    windows,
     now: environment.now,
     maxReplayEvents: settings.maxReplayEvents,
     maxReplayAgeMs: settings.maxReplayAgeMs,
   }
   const context = {
-    ...{ log, live, blocks, stalls, retry, environment, observers, heartbeatMs, idOf, idOn, branchOf, ends, totals },
+    ...{ log, live, blocks, slices, windows, stalls, retry, environment, observers, heartbeatMs },
+    ...{ idOf, idOn, branchOf, ends, totals },
     retained: (names: readonly string[]) => retainedEvents(log, retain, names, idOf),
-    catchUp: createCatchUpQueue(environment),
     snapshots: createSnapshots(options, environment, live),
     findOpening: (subscription: Subscription, from: Start) => findOpening(opening, subscription, from),
     presence,
@@ -375,7 +383,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     hasNothingFor: ({ subscription, start: from }) => isFinishedFor({ ...opening, ends }, subscription, from),
     readers: (channel) => readership.of(checkChannel(channel)),
     async window(channel) {
-      const [held] = await log.windows([checkName(channel)])
+      const [held] = await windows([checkName(channel)])
       return shownWindow(held as Window, idOf, log)
     },
     async channels({ prefix = '', after = '', limit = 100 } = {}) {

@@ -1,5 +1,6 @@
 import { type Branch, type GapReason, isAfter, judgeCursor, latest, type Position } from '@rejoin/protocol'
-import type { Gap, Log } from '../log/contract.ts'
+import type { Gap, Log, Window } from '../log/contract.ts'
+import type { SliceQueue } from '../slice-queue.ts'
 import type { Blocks } from './blocks.ts'
 import type { Frame } from './frame.ts'
 import type { Live } from './live.ts'
@@ -42,6 +43,9 @@ export interface OpeningContext extends Required<ReplayLimits> {
   readonly blocks: Blocks
   /** The branch that a position of the log lies on, as the log tells it now. */
   branchOf(position: Position): Branch
+  readonly slices: SliceQueue
+  /** As the log's own, shared by those who ask at the same time. */
+  windows(names: readonly string[]): Promise<readonly Window[]>
   now(): number
 }
 
@@ -87,58 +91,118 @@ async function exceedsLimits(context: OpeningContext, subscription: Subscription
   const { maxReplayEvents, maxReplayAgeMs } = context
   if (maxReplayEvents === Number.POSITIVE_INFINITY && maxReplayAgeMs === Number.POSITIVE_INFINITY) return false
   let count = 0
-  for await (const frame of framesAfter(context, subscription, after)) {
+  for await (const frames of framesAfter(context, subscription, after)) {
     // What is gone cannot be counted; the replay itself finds the gap and announces it.
-    if ('wholeAfter' in frame) return false
-    if (count === 0 && context.now() - frame.at > maxReplayAgeMs) return true
-    count += 1
+    if ('wholeAfter' in frames) return false
+    const [first] = frames
+    if (count === 0 && first && context.now() - first.at > maxReplayAgeMs) return true
+    count += frames.length
     if (count > maxReplayEvents) return true
+    if (count > 0 && maxReplayEvents === Number.POSITIVE_INFINITY) return false
   }
   return false
 }
 
-async function earliest({ log }: OpeningContext, { channels }: Subscription): Promise<Position> {
+async function earliest({ log, windows }: OpeningContext, { channels }: Subscription): Promise<Position> {
   const first = log.history[0]?.first as Position
-  const windows = await log.windows(channels)
-  return windows.reduce((place, window) => latest(place, window.trimmedThrough), first)
+  const held = await windows(channels)
+  return held.reduce((place, window) => latest(place, window.trimmedThrough), first)
 }
 
-/** The place behind which `count` events of the subscription stand. */
+/** The place behind which `count` events of the subscription stand, or as many as there are. */
 async function beforeLast(context: OpeningContext, subscription: Subscription, count: number): Promise<Position> {
+  const { log, live, slices } = context
+  if (count === 0) return live.head
+  let wholeAfter = log.history[0]?.first as Position
+  let through = live.head
+  let left = count
+  while (isAfter(through, wholeAfter)) {
+    const range = [wholeAfter, through, Math.min(left + 1, backAtATime)] as const
+    const page = await slices.take(() => log.readBack?.(subscription.channels, ...range))
+    if (!page) return beforeLastFromTheOldest(context, subscription, count)
+    wholeAfter = latest(wholeAfter, page.wholeAfter)
+    for (const place of page.places) {
+      if (left === 0) return latest(wholeAfter, place.position)
+      if (wants(subscription, place)) left -= 1
+    }
+    through = page.completeAfter
+    if (left === 0) return latest(wholeAfter, through)
+  }
+  return wholeAfter
+}
+
+// A millisecond or two of a log.
+const backAtATime = 1024
+
+/** The same, found the long way: for a log that cannot be read backwards, or not so far. */
+async function beforeLastFromTheOldest(
+  context: OpeningContext,
+  subscription: Subscription,
+  count: number,
+): Promise<Position> {
   let start = await earliest(context, subscription)
   let places: Position[] = []
-  for await (const frame of framesAfter(context, subscription, start)) {
-    if ('wholeAfter' in frame) {
+  for await (const frames of framesAfter(context, subscription, start)) {
+    if ('wholeAfter' in frames) {
       // The window has moved on while it was read: begin where it begins now.
-      start = frame.wholeAfter
+      start = frames.wholeAfter
       places = []
       continue
     }
-    places.push(frame.position)
+    for (const frame of frames) places.push(frame.position)
     // Cut in bulk, because cutting is a copy. One more than asked for is kept: the place before the first of them.
     if (places.length > 2 * count + 1000) places = places.slice(-count - 1)
   }
   return places.at(-count - 1) ?? start
 }
 
-/** Frames of the subscription after a place, up to the head; a gap when the reading had to skip to where it is whole. */
+/**
+ * Frames of the subscription after a place, up to the head, some at a time; a gap when the reading had to skip to where it is
+ * whole. What is at hand is walked in slices as well: a turn that walked all of it would be as long as the window.
+ */
 export async function* framesAfter(
-  { blocks, live }: OpeningContext,
+  context: OpeningContext,
   subscription: Subscription,
   after: Position,
-): AsyncGenerator<Frame | Gap> {
+): AsyncGenerator<readonly Frame[] | Gap> {
+  const { blocks, live, slices } = context
+  const { channels } = subscription
   const through = live.head
   let cursor = after
   while (isAfter(through, cursor)) {
-    const replay = live.hot.covers(subscription.channels, cursor)
-      ? { frames: live.hot.slice(subscription.channels, cursor, Number.POSITIVE_INFINITY).frames, through: live.head }
-      : await readReplay(blocks, subscription.channels, cursor, through)
+    const hot = await slices.take(() =>
+      live.hot.covers(channels, cursor) ? live.hot.slice(channels, cursor, sliceBytes) : undefined,
+    )
+    if (hot) {
+      yield hot.frames.filter((frame) => wants(subscription, frame))
+      cursor = hot.cut ? hot.through : live.head
+      continue
+    }
+    const replay = await readReplay(blocks, channels, cursor, through)
     if ('wholeAfter' in replay) {
       yield replay
       cursor = replay.wholeAfter
-    } else {
-      for (const frame of replay.frames) if (wants(subscription, frame)) yield frame
-      cursor = replay.through
+      continue
     }
+    const walk = replay.frames[Symbol.iterator]()
+    for (let isDone = false; !isDone; ) {
+      const frames: Frame[] = []
+      isDone = await slices.take(() => takeSome(walk, (frame) => wants(subscription, frame) && frames.push(frame)))
+      yield frames
+    }
+    cursor = replay.through
   }
+}
+
+const sliceBytes = 64 * 1024
+const walkedAtATime = 1024
+
+/** Whether that was the rest. */
+function takeSome(walk: Iterator<Frame>, each: (frame: Frame) => void): boolean {
+  for (let taken = 0; taken < walkedAtATime; taken += 1) {
+    const { done, value } = walk.next()
+    if (done) return true
+    each(value)
+  }
+  return false
 }

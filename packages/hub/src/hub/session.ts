@@ -8,6 +8,7 @@ import {
   encodeSyncRequired,
   type GapReason,
   isAfter,
+  isPattern,
   isSame,
   latest,
   origin,
@@ -17,8 +18,8 @@ import {
 } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../environment.ts'
 import type { Log, Window } from '../log/contract.ts'
+import type { SliceQueue } from '../slice-queue.ts'
 import type { Blocks } from './blocks.ts'
-import type { CatchUpQueue } from './catch-up.ts'
 import type { Ends } from './ends.ts'
 import type { Frame } from './frame.ts'
 import type { Follower, Live } from './live.ts'
@@ -63,10 +64,12 @@ export interface EndOptions {
 }
 
 export interface SessionContext {
-  readonly log: Pick<Log, 'windows' | 'history'>
+  readonly log: Pick<Log, 'history'>
+  /** As the log's own, shared by those who ask at the same time. */
+  windows(names: readonly string[]): Promise<readonly Window[]>
   readonly live: Live
   readonly blocks: Blocks
-  readonly catchUp: CatchUpQueue
+  readonly slices: SliceQueue
   readonly ends: Ends
   /** The newest event of each key of these channels, for a reader that lost its place; undefined where there is none. */
   retained(names: readonly string[]): Promise<readonly RetainedEvent[] | undefined>
@@ -96,6 +99,7 @@ export interface SessionRequest {
 
 // One reader's share of a turn while it catches up.
 const sliceBytes = 64 * 1024
+const sliceFrames = 1024
 // Of a longer value, the first 128 characters show in `hello` which nonsense arrived (§4.4).
 const maxEcho = 128
 // Events passed over since the last id; further back, a return would search them all again.
@@ -207,7 +211,7 @@ class ReaderSession implements Session, Stalled {
   #wake(): void {
     if (this.#busy || this.full || this.mode !== 'replaying') return
     this.#busy = true
-    this.#context.catchUp.add(() => this.#step())
+    this.#context.slices.add(() => this.#step())
   }
 
   #goOnAfter(work: Promise<unknown>): void {
@@ -313,7 +317,7 @@ class ReaderSession implements Session, Stalled {
   #catchUpFromMemory(): boolean {
     const { live } = this.#context
     const slice = live.hot.slice(this.subscription.channels, this.#cursor, sliceBytes)
-    this.#deliver(slice.frames, slice.cut ? (slice.frames.at(-1) as Frame).position : live.head, live.branch)
+    this.#deliver(slice.frames, slice.cut ? slice.through : live.head, live.branch)
     // The write itself may have ended the session.
     if (this.mode !== 'replaying' || slice.cut || this.full) return false
     if (this.#isFinished()) {
@@ -347,7 +351,7 @@ class ReaderSession implements Session, Stalled {
   }
 
   async #catchUpFromLog(): Promise<void> {
-    const { blocks, live, catchUp } = this.#context
+    const { blocks, live, slices, branchOf } = this.#context
     const from = this.#cursor
     const { branch } = live
     const newest = this.#newest
@@ -360,8 +364,9 @@ class ReaderSession implements Session, Stalled {
       return
     }
     if ('wholeAfter' in replay) {
-      // A reader that only asked for the past has lost nothing: what it asked for begins later now.
-      if (!this.#greeted && this.#requested === null) await this.#open()
+      // A reader that only asked for the past has lost nothing: what it asked for begins later now. Looked for anew, the
+      // beginning would have moved on again by the time it is found, for as long as a busy channel is trimmed.
+      if (!this.#greeted && this.#requested === null) this.#stand(replay.wholeAfter, branchOf(replay.wholeAfter))
       else {
         const had = this.#greeted ? this.#id : (this.#shown as string)
         await this.#announceGap(replay.reason, replay.channels, had, replay.wholeAfter)
@@ -369,21 +374,22 @@ class ReaderSession implements Session, Stalled {
       this.#release()
       return
     }
-    catchUp.add(() => {
+    slices.add(() => {
       if (this.mode === 'replaying' && isOnBranch()) this.#deliverReplay(replay)
       this.#release()
     })
   }
 
-  /** As much of it as the sink takes. The rest is at hand when it has drained, or is read again. */
+  /** As much of it as the sink takes and the turn has time for. The rest is at hand afterwards, or is read again. */
   #deliverReplay({ frames, through }: Replay): void {
     const { branchOf } = this.#context
     let slice: Frame[] = []
     let bytes = 0
     for (const frame of frames) {
-      if (bytes >= sliceBytes) {
+      // A filter may let through none of a hundred thousand frames, so they count as well.
+      if (bytes >= sliceBytes || slice.length >= sliceFrames) {
         this.#deliver(slice, (slice.at(-1) as Frame).position, branchOf((slice.at(-1) as Frame).position))
-        if (this.full) return
+        if (this.full || !this.#context.slices.hasTime()) return
         slice = []
         bytes = 0
       }
@@ -434,7 +440,7 @@ class ReaderSession implements Session, Stalled {
 
   /** The only thing that moves a cursor over a gap (§4.6), and never back. */
   async #announceGap(reason: GapReason, lost: readonly string[], from: string, wholeAfter: Position): Promise<void> {
-    const { observers, snapshots, log, live } = this.#context
+    const { observers, snapshots, live, windows } = this.#context
     const { channels } = this.subscription
     while (!this.#isLiveCurrent()) {
       // A branch has opened that the tail has yet to bring. Sent on from the head of now, the reader would stand on what
@@ -447,17 +453,21 @@ class ReaderSession implements Session, Stalled {
     const absenceMs = reason === 'expired' ? this.#ageOf(this.#cursor) : null
     observers.tell('gap', { ...this.#facts, channels: lost, reason, requested: from, absenceMs })
     const taken = await snapshots.take(channels, latest(this.#cursor, wholeAfter))
-    const [windows, retained] = await Promise.all([log.windows(channels), this.#context.retained(channels)])
+    // What follows the place is here almost always, and then the log need not be asked: of a pattern it would look at every
+    // channel, which is nothing that a bad cursor should cost.
+    const isHere = live.hot.covers(channels, taken.position)
+    const asked = isHere && channels.some(isPattern) ? [] : channels
+    const [held, retained] = await Promise.all([windows(asked), this.#context.retained(channels)])
     if (this.mode !== 'replaying') return
     // A snapshot that took longer than the window reaches back is of no use: what follows it is gone as well.
-    const outlived = windows.some((window) => isAfter(window.trimmedThrough, taken.position))
+    const outlived = held.some((window) => isAfter(window.trimmedThrough, taken.position))
     const isOnBranch = taken.branch.epoch === live.branch.epoch
     const useful = isOnBranch && (!outlived || live.hot.covers(channels, taken.position))
     const { position, branch, state } = useful ? taken : { position: live.head, branch: live.branch, state: {} }
     this.#stand(position, branch)
     this.#unmarked = 0
     const id = this.#id
-    const oldest = this.#oldestOf(windows)
+    const oldest = this.#oldestOf(held)
     // Those were read before the place that counts otherwise, and what came in between would be in neither.
     const values = useful && retained ? { retained } : {}
     const sync = { reason, channels: lost, requested: from, oldest, latest: id, ...state, ...values }
@@ -469,7 +479,9 @@ class ReaderSession implements Session, Stalled {
     return ms > 0 ? Math.max(0, this.#context.environment.now() - ms) : null
   }
 
+  /** Of patterns nobody is told: the answer would differ by whether the log had to be asked. */
   #oldestOf(windows: readonly Window[]): string | null {
+    if (this.subscription.channels.some(isPattern)) return null
     const oldest = windows.flatMap((window) => window.oldest ?? []).sort(comparePositions)[0]
     return oldest ? this.#context.idOf(oldest) : null
   }

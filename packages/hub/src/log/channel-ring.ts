@@ -1,4 +1,4 @@
-import { latest, origin, type Position } from '@rejoin/protocol'
+import { isAfter, isSame, latest, origin, type Position } from '@rejoin/protocol'
 import type { LogEvent, NewEvent, Window, WindowOptions } from './contract.ts'
 import { indexAfter, type Stretch } from './in-order.ts'
 import { type RetainedSize, retainedCost } from './retained.ts'
@@ -86,6 +86,12 @@ export class ChannelRing {
   between(after: Position, through: Position): Stretch<LogEvent> {
     const from = indexAfter(this.#events, after, this.#start)
     return { items: this.#events, from, to: indexAfter(this.#events, through, from) }
+  }
+
+  /** The event that stands at a place, if it is still held. */
+  at(position: Position): LogEvent | undefined {
+    const event = this.#events[indexAfter(this.#events, position, this.#start) - 1]
+    return event && isSame(event.position, position) && isAfter(position, this.trimmedThrough) ? event : undefined
   }
 
   held(): Pick<Window, 'events' | 'bytes' | 'oldest' | 'newest' | 'ended'> {

@@ -68,7 +68,8 @@ export interface Log {
    * still would be asked for again for ever.
    *
    * A pattern stands for all its channels, those that are new or forgotten included. It must not cost a look at each of
-   * them: there may be a million, and a few with news. A gap is then announced as the pattern's.
+   * them: there may be a million, and a few with news. Where it has to, the look leaves the loop to others in between. A gap
+   * is then announced as the pattern's.
    *
    * `through` must not be past what the caller's tail has delivered: a reader attached past it would be pushed the same
    * events again. The gap verdict is taken in the same step as the read, or after it: a trim that falls between an
@@ -77,8 +78,17 @@ export interface Log {
   read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page>
 
   /**
+   * Where the newest events of `names` stand, after `after` and not past `through`, newest first, about `most` of them. For
+   * readers that ask for the last few: read from the oldest, they would cost the whole window. Gives undefined where it
+   * cannot tell, because an index does not reach back so far; the hub then reads forward. Absent for a log that can only be
+   * read forward.
+   */
+  readBack?(names: readonly string[], after: Position, through: Position, most: number): Promise<BackPage | undefined>
+
+  /**
    * What is held of each name now, in the order asked for. That of a pattern sums its channels up: from the oldest event to
-   * the newest, and trimmed through the newest place that any of them has lost.
+   * the newest, and trimmed through the newest place that any of them has lost. Takes as long as there are channels below it,
+   * in slices that leave the loop to others.
    */
   windows(names: readonly string[]): Promise<readonly Window[]>
 
@@ -198,6 +208,22 @@ export interface Page {
   readonly gap?: Gap
 }
 
+export interface BackPage {
+  readonly places: readonly TypedPlace[]
+  /** Every event after this place and up to `through` is among `places`. */
+  readonly completeAfter: Position
+  /**
+   * From no place before this one are all of the names whole, as far as this page could see. Where `completeAfter` comes to
+   * it, there is no more.
+   */
+  readonly wholeAfter: Position
+}
+
+export interface TypedPlace {
+  readonly position: Position
+  readonly type: string
+}
+
 export interface ChannelPage {
   /** What their names start with. */
   readonly prefix: string
@@ -214,7 +240,10 @@ export interface Gap {
    * `expired` when they only fell out of their windows.
    */
   readonly reason: 'expired' | 'forced' | 'epoch'
-  /** The earliest place from which all of the channels asked for are whole. */
+  /**
+   * The earliest place from which all of the channels asked for are whole. Of a pattern, as far as this read could see: it
+   * looks at the channels it meets, and a read from there may meet the next gap.
+   */
   readonly wholeAfter: Position
 }
 

@@ -2,7 +2,6 @@ import {
   type Branch,
   type Clock,
   comparePositions,
-  covers,
   createClock,
   createEpoch,
   createIdFormats,
@@ -13,32 +12,41 @@ import {
   openBranch,
   origin,
   type Position,
+  prefixOf,
   RejoinError,
   ulid,
 } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../environment.ts'
+import { type SliceQueue, sliceQueueOf, walkInSlices } from '../slice-queue.ts'
+import { mergeBackPages, shareOfBackPage } from './back-pages.ts'
 import { byteCost, ChannelRing } from './channel-ring.ts'
-import type {
-  Appended,
-  AppendOptions,
-  ChannelPage,
-  Gap,
-  Log,
-  LogEvent,
-  LogSource,
-  NewEvent,
-  Page,
-  PageLimit,
-  Place,
-  Tail,
-  TailBatch,
-  Window,
-  WindowOptions,
+import {
+  type Appended,
+  type AppendOptions,
+  type BackPage,
+  type ChannelPage,
+  type Log,
+  type LogEvent,
+  type LogSource,
+  type NewEvent,
+  type Page,
+  type PageLimit,
+  type Place,
+  retainLimits,
+  type Tail,
+  type TailBatch,
+  type TypedPlace,
+  type Window,
+  type WindowOptions,
 } from './contract.ts'
 import { channelEnded } from './ended.ts'
 import { createIdempotency, type Idempotency, type IdempotencyOptions } from './idempotency.ts'
-import { mergeInOrder } from './in-order.ts'
+import { mergeInOrder, type Stretch } from './in-order.ts'
+import { createMemoryFeed } from './memory-feed.ts'
+import type { PartRead } from './merged-page.ts'
+import { addLoss, type Lost, lossAfter, type NameRead, type PageRange, pageOf } from './name-read.ts'
 import { inOnePiece, refuseRetaining } from './retained.ts'
+import { createWidePage } from './wide-page.ts'
 import { type ChannelWindows, createWindows, sumWindows, type Windows, windowOf } from './window.ts'
 
 export interface MemoryLogOptions {
@@ -78,6 +86,12 @@ export function memoryLog(options: MemoryLogOptions = {}): LogSource {
 // Aged-out events of idle channels are let go at this pace, so an age bound is exceeded by at most this much memory-wise;
 // reads apply the age themselves and never serve an event past it.
 const sweepEveryMs = 10_000
+// Each may let go of its whole window.
+const sweptAtATime = 64
+// Entries of the feed in one page: a page must not take longer than a millisecond or two, also when all the news is of others.
+const lookedAtATime = 4096
+// Channels in one step of a page that is made by a look at every one of them.
+const readAtATime = 128
 
 class MemoryLog implements Log {
   readonly name = 'memory'
@@ -95,6 +109,8 @@ class MemoryLog implements Log {
   readonly #tails = new Set<(batch: TailBatch) => void>()
   /** Stands for every channel that is not in the map: each that was ever trimmed and then forgotten is below it. */
   #forgottenThrough: Position = origin
+  readonly #feed = createMemoryFeed()
+  readonly #slices: SliceQueue
   /** Appended, but not yet handed to the tails. */
   #unannounced: LogEvent[] = []
   #announced: Position
@@ -106,12 +122,13 @@ class MemoryLog implements Log {
     this.#windows = createWindows(this.window, options.windows)
     this.#forgetAfterMs = options.forgetAfterMs ?? 30 * 24 * 3_600_000
     this.#environment = environment
+    this.#slices = sliceQueueOf(environment)
     this.#idempotency = createIdempotency(options.idempotency)
     this.formats = createIdFormats([{ codec }])
     this.#clock = createClock({ ...this.formats.range, now: environment.now })
     this.history = openBranch([], { epoch: createEpoch(environment.random), first: this.#clock.next() })
     this.#announced = this.#clock.last
-    this.#cancelSweep = environment.after(sweepEveryMs, () => this.#sweep())
+    this.#cancelSweep = environment.after(sweepEveryMs, () => void this.#sweep())
   }
 
   async append(entries: readonly NewEvent[], { once }: AppendOptions): Promise<Appended> {
@@ -133,7 +150,9 @@ class MemoryLog implements Log {
 
   async invalidate(channel: string): Promise<LogEvent> {
     this.#assertOpen()
-    const entry = this.#ring(channel).invalidate(channel, this.#clock.next(), this.#environment.now())
+    const ring = this.#ring(channel)
+    const entry = ring.invalidate(channel, this.#clock.next(), this.#environment.now())
+    this.#feed.add({ position: entry.position, channel, ring })
     this.#announce([entry])
     return entry
   }
@@ -149,33 +168,70 @@ class MemoryLog implements Log {
 
   async read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
     this.#assertOpen()
-    const now = this.#environment.now()
-    const rings = names.map((name) => this.#changedIn(name, after))
-    for (const ring of rings.flat()) ring.trim(now)
-    const gap = this.#gapAfter(names, rings, after)
-    if (gap) return { events: [], completeThrough: after, gap }
+    const range = { after, through, limit }
+    const reads: NameRead[] = []
+    for (const name of names) {
+      const read = isPattern(name) ? this.#readByFeed(prefixOf(name), range) : this.#readChannel(name, range)
+      reads.push(read ?? (await this.#readEvery(prefixOf(name), range)))
+    }
+    return pageOf(names, reads, range, (name) => this.#lossByFeed(prefixOf(name), range))
+  }
 
-    const found = rings.flat().map((ring) => ring.between(after, through))
-    const { events, cut } = takePage(mergeInOrder(found), limit)
-    return { events, completeThrough: cut ? (events.at(-1) as LogEvent).position : through }
+  async readBack(
+    names: readonly string[],
+    after: Position,
+    through: Position,
+    most: number,
+  ): Promise<BackPage | undefined> {
+    this.#assertOpen()
+    const share = shareOfBackPage(most, names.length)
+    const pages = names.map((name) =>
+      isPattern(name)
+        ? this.#readFeedBack(prefixOf(name), after, through, share)
+        : this.#readChannelBack(name, after, through, share),
+    )
+    return pages.every((page) => page !== undefined) ? mergeBackPages(pages) : undefined
   }
 
   async windows(names: readonly string[]): Promise<readonly Window[]> {
     this.#assertOpen()
-    const now = this.#environment.now()
-    return names.map((name) => {
-      const unknown = { channel: name, events: 0, bytes: 0, trimmedThrough: this.#forgottenThrough }
-      const windows = this.#under(name).map(([channel, ring]) => {
-        ring.trim(now)
-        return { channel, trimmedThrough: ring.trimmedThrough, ...ring.held() }
-      })
-      return isPattern(name) ? sumWindows(unknown, windows) : (windows[0] ?? unknown)
+    return Promise.all(names.map((name) => (isPattern(name) ? this.#windowUnder(name) : this.#window(name))))
+  }
+
+  #window(channel: string): Window {
+    const ring = this.#channels.get(channel)
+    if (!ring) return { channel, events: 0, bytes: 0, trimmedThrough: this.#forgottenThrough }
+    ring.trim(this.#environment.now())
+    return { channel, trimmedThrough: ring.trimmedThrough, ...ring.held() }
+  }
+
+  async #windowUnder(pattern: string): Promise<Window> {
+    let sum: Window = { channel: pattern, events: 0, bytes: 0, trimmedThrough: this.#forgottenThrough }
+    await this.#walkUnder(prefixOf(pattern), ([channel]) => {
+      sum = sumWindows(sum, [this.#window(channel)])
     })
+    return sum
+  }
+
+  /** Of the channels that start with a prefix, each, in slices: a million in one turn would hold up everybody. */
+  #walkUnder(prefix: string, each: (channel: [name: string, ring: ChannelRing]) => unknown): Promise<void> {
+    return walkInSlices(this.#slices, this.#channels, (channel) =>
+      channel[0].startsWith(prefix) && each(channel) === false ? false : undefined,
+    )
   }
 
   async retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined> {
     this.#assertOpen()
-    return inOnePiece(names.flatMap((name) => this.#under(name).flatMap(([, ring]) => [...ring.retained()])))
+    const found: LogEvent[] = []
+    const add = (ring: ChannelRing | undefined) => {
+      for (const event of ring?.retained() ?? []) found.push(event)
+      return found.length <= retainLimits.keys
+    }
+    for (const name of names) {
+      if (isPattern(name)) await this.#walkUnder(prefixOf(name), ([, ring]) => add(ring))
+      else add(this.#channels.get(name))
+    }
+    return inOnePiece(found)
   }
 
   windowOf(name: string): Required<WindowOptions> {
@@ -184,8 +240,17 @@ class MemoryLog implements Log {
 
   async channels({ prefix, after, limit }: ChannelPage): Promise<readonly Window[]> {
     this.#assertOpen()
-    const names = [...this.#channels.keys()].filter((name) => name.startsWith(prefix) && name > after)
-    return this.windows(names.sort().slice(0, limit))
+    let names: string[] = []
+    await this.#walkUnder(prefix, ([name]) => {
+      if (name <= after) return
+      names.push(name)
+      // Cut in bulk: sorted one by one, a million names would take minutes.
+      if (names.length > 2 * limit + 1000) names = names.sort().slice(0, limit)
+    })
+    return names
+      .sort()
+      .slice(0, limit)
+      .map((name) => this.#window(name))
   }
 
   async probe(): Promise<void> {
@@ -237,30 +302,129 @@ class MemoryLog implements Log {
 
   #push(entry: NewEvent, at: number): LogEvent {
     const position = this.#clock.next()
-    if (!entry.live) return this.#ring(entry.channel).push(entry, position, at)
+    if (!entry.live) {
+      const ring = this.#ring(entry.channel)
+      this.#feed.add({ position, channel: entry.channel, ring })
+      return ring.push(entry, position, at)
+    }
     return { kind: 'live', ...entry, position, at, previous: this.#channels.get(entry.channel)?.newest ?? origin }
   }
 
-  /** Those with news after a place: one without has lost nothing either. */
-  #changedIn(name: string, after: Position): ChannelRing[] {
-    const changed: ChannelRing[] = []
-    for (const [channel, ring] of this.#ringsOf(name)) {
-      // One that was forgotten and has come back to be ended has nothing new, and may have lost something.
-      const isChanged = isAfter(ring.newest, after) || isAfter(ring.trimmedThrough, after)
-      if (isChanged && covers(name, channel)) changed.push(ring)
-    }
-    return changed
-  }
-
-  #under(name: string): [channel: string, ring: ChannelRing][] {
-    return [...this.#ringsOf(name)].filter(([channel]) => covers(name, channel))
-  }
-
-  /** Of a pattern all there are: a million take some 50 ms to look at, and a log in memory has not so many. */
-  #ringsOf(name: string): Iterable<[channel: string, ring: ChannelRing]> {
-    if (isPattern(name)) return this.#channels
+  #readChannel(name: string, { after, through, limit }: PageRange): NameRead {
     const ring = this.#channels.get(name)
-    return ring ? [[name, ring]] : []
+    if (!ring) return lossAfter(this.#forgotten, after) ?? { events: [], through }
+    ring.trim(this.#environment.now())
+    return lossAfter(ring, after) ?? takePart(ring.between(after, through), through, limit)
+  }
+
+  /** What follows a place in the channels that start with a prefix; undefined when the feed does not reach back to it. */
+  #readByFeed(prefix: string, { after, through, limit }: PageRange): NameRead | undefined {
+    if (isAfter(this.#feed.droppedThrough, after)) return undefined
+    const now = this.#environment.now()
+    const events: LogEvent[] = []
+    const checked = new Set<ChannelRing>()
+    if (isAfter(this.#forgottenThrough, after)) return this.#lossByFeed(prefix, { after, through })
+    let bytes = 0
+    let looked = 0
+    for (const { position, channel, ring } of this.#feed.after(after)) {
+      if (isAfter(position, through)) break
+      if (channel.startsWith(prefix)) {
+        if (!checked.has(ring)) {
+          checked.add(ring)
+          ring.trim(now)
+          if (lossAfter(ring, after)) return this.#lossByFeed(prefix, { after, through })
+        }
+        const event = ring.at(position)
+        if (event) {
+          events.push(event)
+          bytes += byteCost(event)
+          if (events.length >= limit.events || bytes >= limit.bytes) return { events, through: position }
+        }
+      }
+      looked += 1
+      if (looked === lookedAtATime) return { events, through: position }
+    }
+    return { events, through }
+  }
+
+  /** What the channels below a prefix have lost after a place, as far as the feed leads to them within a page's time. */
+  #lossByFeed(prefix: string, { after, through }: Pick<PageRange, 'after' | 'through'>): Lost | undefined {
+    const now = this.#environment.now()
+    // A channel that was forgotten may have been any of them.
+    let lost = lossAfter(this.#forgotten, after)
+    let looked = 0
+    for (const { position, channel, ring } of this.#feed.after(after)) {
+      if (isAfter(position, through) || looked === lookedAtATime) return lost
+      looked += 1
+      if (!channel.startsWith(prefix)) continue
+      ring.trim(now)
+      lost = addLoss(lost, lossAfter(ring, after))
+    }
+    return lost
+  }
+
+  /** The same without the feed: by a look at every channel. One without news has lost nothing either. */
+  async #readEvery(prefix: string, range: PageRange): Promise<NameRead> {
+    const { after, limit } = range
+    const page = createWidePage(range)
+    let some: ChannelRing[] = []
+    const read = () => {
+      const now = this.#environment.now()
+      const share = { ...limit, events: page.share(some.length) }
+      page.add(
+        some.map((ring) => {
+          ring.trim(now)
+          return lossAfter(ring, after) ?? takePart(ring.between(after, page.through), page.through, share)
+        }),
+      )
+      some = []
+    }
+    await this.#walkUnder(prefix, ([, ring]) => {
+      if (isAfter(ring.newest, after) || isAfter(ring.trimmedThrough, after)) some.push(ring)
+      if (some.length === readAtATime) read()
+    })
+    this.#assertOpen()
+    read()
+    // After the look: a channel that was forgotten meanwhile is not in it.
+    const lost = lossAfter(this.#forgotten, after)
+    if (lost) page.add([lost])
+    return page.result()
+  }
+
+  #readChannelBack(name: string, after: Position, through: Position, most: number): BackPage {
+    const ring = this.#channels.get(name)
+    ring?.trim(this.#environment.now())
+    const wholeAfter = latest(after, ring?.trimmedThrough ?? this.#forgottenThrough)
+    const places: TypedPlace[] = []
+    if (!ring) return { places, completeAfter: wholeAfter, wholeAfter }
+    const { items, from, to } = ring.between(wholeAfter, through)
+    for (let index = to - 1; index >= from; index -= 1) {
+      const place = items[index] as LogEvent
+      if (places.length === most) return { places, completeAfter: place.position, wholeAfter }
+      places.push(place)
+    }
+    return { places, completeAfter: wholeAfter, wholeAfter }
+  }
+
+  #readFeedBack(prefix: string, after: Position, through: Position, most: number): BackPage | undefined {
+    const { droppedThrough } = this.#feed
+    if (!isAfter(through, droppedThrough)) return undefined
+    const now = this.#environment.now()
+    const places: TypedPlace[] = []
+    let wholeAfter = latest(after, this.#forgottenThrough)
+    let looked = 0
+    for (const { position, channel, ring } of this.#feed.upTo(through)) {
+      if (!isAfter(position, wholeAfter)) return { places, completeAfter: wholeAfter, wholeAfter }
+      if (places.length === most || looked === lookedAtATime) return { places, completeAfter: position, wholeAfter }
+      looked += 1
+      if (!channel.startsWith(prefix)) continue
+      ring.trim(now)
+      // What it lost is behind its newest entry, and that is the first of its entries that is met here.
+      wholeAfter = latest(wholeAfter, ring.trimmedThrough)
+      const event = ring.at(position)
+      if (event) places.push(event)
+    }
+    return { places, completeAfter: latest(droppedThrough, wholeAfter), wholeAfter }
   }
 
   #ring(channel: string): ChannelRing {
@@ -273,15 +437,9 @@ class MemoryLog implements Log {
     return ring
   }
 
-  #gapAfter(names: readonly string[], rings: readonly ChannelRing[][], after: Position): Gap | undefined {
-    const places = names.map((name, index) => {
-      const unknown = isPattern(name) || !this.#channels.has(name) ? this.#forgottenThrough : origin
-      return (rings[index] ?? []).reduce((place, ring) => latest(place, ring.trimmedThrough), unknown)
-    })
-    const lost = names.filter((_, index) => isAfter(places[index] as Position, after))
-    if (lost.length === 0) return undefined
-    const forced = rings.flat().some(({ invalidatedThrough }) => isAfter(invalidatedThrough, after))
-    return { channels: lost, reason: forced ? 'forced' : 'expired', wholeAfter: places.reduce(latest) }
+  /** What stands for every channel that is not in the map. */
+  get #forgotten() {
+    return { trimmedThrough: this.#forgottenThrough, invalidatedThrough: origin }
   }
 
   /** A tail opened in the past: whatever is still held, behind the newest place where something is missing. */
@@ -297,16 +455,17 @@ class MemoryLog implements Log {
     return { after: from, events: [...mergeInOrder([...held, { items: ends, from: 0, to: ends.length }])] }
   }
 
-  #sweep(): void {
-    const now = this.#environment.now()
-    for (const [channel, ring] of this.#channels) {
+  async #sweep(): Promise<void> {
+    const sweep = ([channel, ring]: [string, ChannelRing]) => {
+      const now = this.#environment.now()
       ring.trim(now)
       if (ring.idleSince !== undefined && now - ring.idleSince > this.#forgetAfterMs) {
         this.#forgottenThrough = latest(this.#forgottenThrough, ring.trimmedThrough)
         this.#channels.delete(channel)
       }
     }
-    this.#cancelSweep = this.#environment.after(sweepEveryMs, () => this.#sweep())
+    await walkInSlices(this.#slices, this.#channels, sweep, sweptAtATime)
+    if (!this.#closed) this.#cancelSweep = this.#environment.after(sweepEveryMs, () => void this.#sweep())
   }
 
   #assertOpen(): void {
@@ -315,13 +474,13 @@ class MemoryLog implements Log {
   }
 }
 
-function takePage(found: Iterable<LogEvent>, limit: PageLimit): { events: LogEvent[]; cut: boolean } {
-  const events: LogEvent[] = []
+function takePart({ items, from, to }: Stretch<LogEvent>, through: Position, limit: PageLimit): PartRead {
   let bytes = 0
-  for (const event of found) {
-    events.push(event)
+  for (let index = from; index < to; index += 1) {
+    const event = items[index] as LogEvent
     bytes += byteCost(event)
-    if (events.length === limit.events || bytes >= limit.bytes) return { events, cut: true }
+    const isFull = index - from + 1 >= limit.events || bytes >= limit.bytes
+    if (isFull) return { events: items.slice(from, index + 1), through: event.position }
   }
-  return { events, cut: false }
+  return { events: items.slice(from, to), through }
 }

@@ -1,4 +1,5 @@
 import type { Log, LogSource, WindowOptions } from '../log/contract.ts'
+import { backDuties } from './back-duties.ts'
 import { channelDuties } from './channel-duties.ts'
 import type { Bench } from './log-bench.ts'
 import { logDuties } from './log-duties.ts'
@@ -49,4 +50,4 @@ export function logContract({ test, source, differs = [] }: LogContractOptions):
   }
 }
 
-const duties = { ...logDuties, ...patternDuties, ...channelDuties }
+const duties = { ...logDuties, ...patternDuties, ...backDuties, ...channelDuties }

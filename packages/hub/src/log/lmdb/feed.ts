@@ -1,4 +1,4 @@
-import { isAfter, isSame, type Position } from '@rejoin/protocol'
+import { isAfter, isSame, origin, type Position } from '@rejoin/protocol'
 import { ByteWriter, unseal } from './bytes.ts'
 import { feedKey, feedRange, positionOf } from './keys.ts'
 import type { LogState } from './state.ts'
@@ -65,6 +65,24 @@ export function* feedAfter(store: Store, { feedLast }: LogState, after: Position
   }
   const isWhole = before ? isSame(before, feedLast) : !isAfter(feedLast, after)
   if (!isWhole) yield 'broken'
+}
+
+/**
+ * The entries with anything up to a place, newest first, down to the first that there ever was. Ends with `broken` where the
+ * next one is missing or damaged.
+ */
+export function* feedBack(store: Store, through: Position): Generator<FeedEntry | 'broken'> {
+  let before: Position | undefined
+  for (const { key, value } of store.rangeBack(feedKey(through), feedRange.start)) {
+    const entry = openFeedEntry(key, value)
+    if (!entry || (before && !isSame(entry.last, before))) {
+      yield 'broken'
+      return
+    }
+    before = entry.previous
+    yield entry
+  }
+  if (!before || !isSame(before, origin)) yield 'broken'
 }
 
 function reachesBack({ first, previous }: FeedEntry, after: Position): boolean {

@@ -14,9 +14,12 @@ import {
   ulid,
 } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../../environment.ts'
+import { type SliceQueue, sliceQueueOf } from '../../slice-queue.ts'
+import { mergeBackPages, shareOfBackPage } from '../back-pages.ts'
 import type {
   Appended,
   AppendOptions,
+  BackPage,
   ChannelPage,
   Log,
   LogEvent,
@@ -31,6 +34,7 @@ import type {
   WindowOptions,
 } from '../contract.ts'
 import type { IdempotencyOptions, Once } from '../idempotency.ts'
+import type { NameRead } from '../name-read.ts'
 import { type ChannelWindows, createWindows, type Windows, windowOf } from '../window.ts'
 import { type BacklogSource, readBacklog } from './backlog.ts'
 import { type Change, type Commit, type Commits, createCommits } from './commits.ts'
@@ -38,12 +42,14 @@ import { createDraft, type Draft } from './draft.ts'
 import { channelKey, stateKey } from './keys.ts'
 import { createStoredOnce, type StoredOnce } from './once.ts'
 import { type OpenedLog, openLog } from './opening.ts'
-import { readPage } from './page.ts'
+import { type PageSource, readPage } from './page.ts'
 import { channelsUnder } from './patterns.ts'
+import { readChannelBack, readFeedBack } from './read-back.ts'
 import { readRetained } from './retained-values.ts'
 import { type ChannelState, type LogState, openChannelState, openLogState, sealLogState } from './state.ts'
 import { startSweep } from './sweep.ts'
 import { trimChannel } from './trim.ts'
+import { readEvery, type WideSource } from './wide-read.ts'
 import { readWindow, readWindowUnder, type WindowSource } from './windows.ts'
 
 export interface LmdbLogOptions {
@@ -118,6 +124,7 @@ class LmdbLog implements Log {
   readonly #windows: Windows
   readonly #opened: OpenedLog
   readonly #environment: Environment
+  readonly #slices: SliceQueue
   readonly #clock: Clock
   readonly #commits: Commits
   readonly #once: StoredOnce
@@ -140,6 +147,7 @@ class LmdbLog implements Log {
     this.history = opened.history
     this.#opened = opened
     this.#environment = environment
+    this.#slices = sliceQueueOf(environment)
     this.#state = opened.state
     this.#announced = opened.state.last
     this.#clock = createClock({ ...this.formats.range, now: environment.now, last: opened.state.last })
@@ -206,21 +214,50 @@ class LmdbLog implements Log {
 
   async read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
     this.#assertOpen()
-    const page = await this.#opened.store.reading(() => this.#page(names, after, through, limit))
-    const patterns = names.filter(isPattern)
-    if (!page.gap || patterns.length === 0) return page
-    // Channels that this page did not come to may have lost something still later.
-    const windows = await this.windows(patterns)
-    const wholeAfter = windows.reduce((place, window) => latest(place, window.trimmedThrough), page.gap.wholeAfter)
-    return { ...page, gap: { ...page.gap, wholeAfter } }
+    const range = { after, through: isAfter(through, this.#announced) ? this.#announced : through, limit }
+    const far = new Map<string, NameRead>()
+    for (;;) {
+      const page = await this.#opened.store.reading(() => readPage(this.#pageSource(names), names, range, far))
+      if (!('tooFar' in page)) return page
+      far.set(page.tooFar, await readEvery(this.#wideSource(), page.tooFar, range))
+    }
   }
 
-  #page(names: readonly string[], after: Position, through: Position, limit: PageLimit): Page {
+  async readBack(
+    names: readonly string[],
+    after: Position,
+    through: Position,
+    most: number,
+  ): Promise<BackPage | undefined> {
+    this.#assertOpen()
+    const range = { after, through, most: shareOfBackPage(most, names.length) }
+    return this.#opened.store.reading(() => {
+      const source = this.#pageSource(names)
+      const pages: BackPage[] = []
+      for (const name of names) {
+        const page = isPattern(name) ? readFeedBack(source, name, range) : readChannelBack(source, name, range)
+        if (!page) return undefined
+        pages.push(page)
+      }
+      return mergeBackPages(pages)
+    })
+  }
+
+  #pageSource(names: readonly string[]): PageSource {
     const now = this.#now()
-    const end = isAfter(through, this.#announced) ? this.#announced : through
-    const stateOf = (channel: string) => this.#stateOf(channel, now)
     const log = names.some(isPattern) ? { ...this.#state, forgottenThrough: this.#forgottenThrough() } : this.#state
-    return readPage({ store: this.#opened.store, log, stateOf }, names, { after, through: end, limit })
+    return { store: this.#opened.store, log, stateOf: (channel) => this.#stateOf(channel, now) }
+  }
+
+  #wideSource(): WideSource {
+    return {
+      slices: this.#slices,
+      page: () => {
+        this.#assertOpen()
+        return this.#pageSource(['*'])
+      },
+      reading: (task) => this.#opened.store.reading(task),
+    }
   }
 
   /** As it is stored: a commit that forgets a channel shows in the store some time before it is announced here. */
@@ -235,7 +272,7 @@ class LmdbLog implements Log {
     return Promise.all(
       names.map((name) =>
         isPattern(name)
-          ? readWindowUnder(this.#source(), name)
+          ? readWindowUnder(this.#source(), name, this.#slices)
           : this.#opened.store.reading(() => readWindow(this.#source(), name)),
       ),
     )
@@ -243,8 +280,7 @@ class LmdbLog implements Log {
 
   async retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined> {
     this.#assertOpen()
-    const { store } = this.#opened
-    return store.reading(() => readRetained(store, names))
+    return readRetained(this.#opened.store, names, this.#slices)
   }
 
   windowOf(name: string): Required<WindowOptions> {

@@ -1,21 +1,13 @@
-import { comparePositions, isAfter, type Position, prefixOf } from '@rejoin/protocol'
+import { isAfter, origin, prefixOf } from '@rejoin/protocol'
 import { byteCost } from '../channel-ring.ts'
 import type { LogEvent } from '../contract.ts'
-import { mergePages, type PartRead } from '../merged-page.ts'
-import { type FeedEntry, feedAfter, type Touched } from './feed.ts'
-import { afterChannels, channelKey, channelOf, recordKey } from './keys.ts'
-import { type Lost, type NameRead, type PageRange, type PageSource, readOne } from './page.ts'
-import { openRecord, type StoredRecord } from './record.ts'
+import { addLoss, type Lost, lossAfter, type NameRead, type PageRange } from '../name-read.ts'
+import { newsOf } from './commit-news.ts'
+import { feedAfter } from './feed.ts'
+import { afterChannels, channelKey, channelOf } from './keys.ts'
+import type { PageSource } from './page.ts'
 import { type ChannelState, openChannelState } from './state.ts'
 import type { Store } from './store.ts'
-
-/** What follows a place in all channels of a pattern: found by the feed, or else by a look at every one of them. */
-export function readPattern(source: PageSource, pattern: string, range: PageRange): NameRead {
-  const { forgottenThrough } = source.log
-  // A channel that was forgotten may have been any of them.
-  if (isAfter(forgottenThrough, range.after)) return { wholeAfter: forgottenThrough, forced: false }
-  return readByFeed(source, prefixOf(pattern), range) ?? readEvery(source, prefixOf(pattern), range)
-}
 
 /** Every channel that starts with `prefix`, with its state as it is stored, undefined where it is damaged. */
 export function* channelsUnder(
@@ -30,95 +22,77 @@ export function* channelsUnder(
   }
 }
 
-// A page must not take longer than some milliseconds, also when all the news is of others.
+// A page must not take longer than some milliseconds, also when all the news is of others. A commit may have touched
+// thousands of channels, so these count as well.
 const lookedAtATime = 2048
+const namesAtATime = 8192
 
-/** Undefined when the feed cannot tell. */
-function readByFeed(source: PageSource, prefix: string, { after, through, limit }: PageRange): NameRead | undefined {
+/**
+ * What follows a place in all channels of a pattern, found by the feed. Undefined when the feed cannot tell: then every
+ * channel has to be looked at.
+ */
+export function readByFeed(
+  source: PageSource,
+  pattern: string,
+  { after, through, limit }: PageRange,
+): NameRead | undefined {
+  const prefix = prefixOf(pattern)
   const events: LogEvent[] = []
-  const checked = new Map<string, Lost | undefined>()
+  const checked = new Set<string>()
+  // A channel that was forgotten may have been any of them.
+  if (isAfter(source.log.forgottenThrough, after)) return lossByFeed(source, pattern, { after, through })
   let bytes = 0
   let looked = 0
+  let names = 0
   for (const entry of feedAfter(source.store, source.log, after)) {
     if (entry === 'broken') return undefined
-    if (isAfter(entry.first, through)) return { events, through }
-    const found = newsOf(source, entry, prefix, after, checked)
-    if (!found || 'wholeAfter' in found) return found
-    for (const event of found) {
-      if (isAfter(event.position, through)) return { events, through }
+    if (isAfter(entry.first, through)) break
+    for (const news of newsOf(source.store, entry, prefix)) {
+      if (!isAfter(news.position, after)) continue
+      if (isAfter(news.position, through)) return { events, through }
+      if (!checked.has(news.channel)) {
+        checked.add(news.channel)
+        if (lossAfter(source.stateOf(news.channel), after)) return lossByFeed(source, pattern, { after, through })
+      }
+      if (news.isMark) continue
+      const event = news.event()
+      // Damaged, for it is not trimmed. A look at the channel itself tells what is left.
+      if (!event) return undefined
       events.push(event)
       bytes += byteCost(event)
       if (events.length >= limit.events || bytes >= limit.bytes) return { events, through: event.position }
     }
     looked += 1
-    if (looked === lookedAtATime) return { events, through: isAfter(entry.last, through) ? through : entry.last }
+    names += entry.channels.length
+    if (looked === lookedAtATime || names >= namesAtATime) {
+      return { events, through: isAfter(entry.last, through) ? through : entry.last }
+    }
   }
   return { events, through }
 }
 
-/** What one commit brought to channels that start with `prefix`, in order. */
-function newsOf(
+/** What the channels of a pattern have lost after a place, as far as the feed leads to them within a page's time. */
+export function lossByFeed(
   source: PageSource,
-  entry: FeedEntry,
-  prefix: string,
-  after: Position,
-  checked: Map<string, Lost | undefined>,
-): LogEvent[] | Lost | undefined {
-  const found: LogEvent[] = []
-  let channels = 0
-  for (const touched of entry.channels) {
-    if (!touched.name.startsWith(prefix)) continue
-    if (!checked.has(touched.name)) checked.set(touched.name, lossOf(source.stateOf(touched.name), after))
-    const lost = checked.get(touched.name)
-    if (lost) return lost
-    const events = eventsOf(source.store, touched, entry)
-    // Trimmed, when the reader has them; damaged, when it does not. A look at the channel itself tells.
-    if (!events) return undefined
-    for (const event of events) if (isAfter(event.position, after)) found.push(event)
-    channels += 1
+  pattern: string,
+  { after, through }: Pick<PageRange, 'after' | 'through'>,
+): Lost | undefined {
+  const prefix = prefixOf(pattern)
+  const { forgottenThrough } = source.log
+  const checked = new Set<string>()
+  let lost: Lost | undefined = lossAfter({ trimmedThrough: forgottenThrough, invalidatedThrough: origin }, after)
+  let looked = 0
+  let names = 0
+  for (const entry of feedAfter(source.store, source.log, after)) {
+    if (entry === 'broken' || isAfter(entry.first, through)) return lost
+    for (const { name } of entry.channels) {
+      if (!name.startsWith(prefix) || checked.has(name)) continue
+      checked.add(name)
+      lost = addLoss(lost, lossAfter(source.stateOf(name), after))
+    }
+    looked += 1
+    names += entry.channels.length
+    if (looked === lookedAtATime || names >= namesAtATime) return lost
   }
-  return channels > 1 ? found.sort((a, b) => comparePositions(a.position, b.position)) : found
-}
-
-function lossOf({ trimmedThrough, invalidatedThrough }: ChannelState, after: Position): Lost | undefined {
-  if (!isAfter(trimmedThrough, after)) return undefined
-  return { wholeAfter: trimmedThrough, forced: isAfter(invalidatedThrough, after) }
-}
-
-/** The events of one channel in one commit. They are in one record, unless they are many. */
-function eventsOf(store: Store, { name, number, first, events }: Touched, { last }: FeedEntry): LogEvent[] | undefined {
-  if (events === 0) return []
-  const key = recordKey(number, first)
-  const sealed = store.get(key)
-  const record = sealed && openRecord(key, sealed)
-  if (!record) return undefined
-  const all = allOf(record, name)
-  if (all.length >= events) return all
-  const whole: LogEvent[] = []
-  for (const { key, value } of store.range(recordKey(number, first), recordKey(number + 1, { ms: 0, seq: 0 }))) {
-    const next = openRecord(key, value)
-    if (!next || isAfter((next.places[0] as { position: Position }).position, last)) break
-    whole.push(...allOf(next, name))
-  }
-  return whole.length === events ? whole : undefined
-}
-
-function allOf(record: StoredRecord, channel: string): LogEvent[] {
-  return record.events(channel, 0, record.places.length)
-}
-
-/** Where the feed does not reach back. One whose entry is damaged may have changed. */
-function readEvery(source: PageSource, prefix: string, range: PageRange): NameRead {
-  const changed: string[] = []
-  for (const { channel, state } of channelsUnder(source.store, prefix)) {
-    if (!state || isAfter(state.newest, range.after)) changed.push(channel)
-  }
-  // With many of them, a page of each would be far more than the one page that is wanted.
-  const share = Math.max(1, Math.ceil((4 * range.limit.events) / Math.max(1, changed.length)))
-  const limit = { ...range.limit, events: Math.min(range.limit.events, share) }
-  const reads = changed.map((channel) => readOne(source, channel, { ...range, limit }))
-  const lost = reads.find((read): read is Lost => 'wholeAfter' in read)
-  if (lost) return lost
-  const { events, completeThrough } = mergePages(reads as PartRead[], range)
-  return { events, through: completeThrough }
+  return lost
 }

@@ -1,4 +1,5 @@
 import { isPattern, prefixOf } from '@rejoin/protocol'
+import type { SliceQueue } from '../../slice-queue.ts'
 import { type LogEvent, retainLimits } from '../contract.ts'
 import { inOnePiece } from '../retained.ts'
 import { channelKey, retainedRange } from './keys.ts'
@@ -9,42 +10,57 @@ import type { Store } from './store.ts'
 
 /**
  * What channels and patterns retain. Undefined when it cannot be told: rather none than some, when one is damaged, because
- * they are taken for all there are.
+ * they are taken for all there are. The channels of a pattern are looked at some at a time.
  */
-export function readRetained(store: Store, names: readonly string[]): readonly LogEvent[] | undefined {
+export async function readRetained(
+  store: Store,
+  names: readonly string[],
+  slices: SliceQueue,
+): Promise<readonly LogEvent[] | undefined> {
   const found: LogEvent[] = []
-  for (const { channel, state } of names.flatMap((name) => retaining(store, name))) {
+  for (const name of names) {
+    let from: Buffer | undefined
+    do {
+      const start = from
+      const { isWhole, next } = await slices.take(() => store.reading(() => addRetained(store, name, start, found)))
+      if (!isWhole) return undefined
+      from = next
+    } while (from)
+  }
+  return inOnePiece(found)
+}
+
+/** Adds what the next channels retain. Not whole when that is damaged, or more than can be sent. */
+function addRetained(
+  store: Store,
+  name: string,
+  from: Buffer | undefined,
+  found: LogEvent[],
+): { isWhole: boolean; next?: Buffer } {
+  let looked = 0
+  for (const { key, channel, state } of isPattern(name)
+    ? channelsUnder(store, prefixOf(name), from)
+    : one(store, name)) {
+    if (looked === lookedAtATime) return { isWhole: true, next: key }
+    looked += 1
     // Nobody knows what it retained.
-    if (!state) return undefined
+    if (!state) return { isWhole: false }
+    if (!state.retained?.keys) continue
     const before = found.length
     const { start, end } = retainedRange(state.number)
     for (const { key, value } of store.range(start, end)) {
       const event = openRetained(key, value, channel)
       if (event) found.push(event)
     }
-    if (found.length - before !== state.retained?.keys || found.length > retainLimits.keys) return undefined
+    if (found.length - before !== state.retained.keys || found.length > retainLimits.keys) return { isWhole: false }
   }
-  return inOnePiece(found)
+  return { isWhole: true }
 }
 
-/** A channel with its state, undefined where that is damaged. */
-interface Entry {
-  readonly channel: string
-  readonly state: ChannelState | undefined
-}
+const lookedAtATime = 512
 
-/** The channels that retain anything, and those whose entry is damaged. */
-function retaining(store: Store, name: string): Entry[] {
-  const entries: Entry[] = []
-  for (const { channel, state } of entriesOf(store, name)) {
-    if (!state || state.retained?.keys) entries.push({ channel, state })
-  }
-  return entries
-}
-
-function entriesOf(store: Store, name: string): Iterable<Entry> {
-  if (isPattern(name)) return channelsUnder(store, prefixOf(name))
-  const key = channelKey(name)
+function one(store: Store, channel: string): { key: Buffer; channel: string; state: ChannelState | undefined }[] {
+  const key = channelKey(channel)
   const sealed = store.get(key)
-  return sealed ? [{ channel: name, state: openChannelState(key, sealed) }] : []
+  return sealed ? [{ key, channel, state: openChannelState(key, sealed) }] : []
 }

@@ -11,6 +11,8 @@ export interface Store {
   get(key: Buffer): Buffer | undefined
   /** From `start` up to, but not including, `end`. To be walked in one go: it holds a snapshot for as long. */
   range(start: Buffer, end: Buffer): Iterable<Entry>
+  /** From the last key that is not after `start` down to the first that is not before `end`. To be walked in one go. */
+  rangeBack(start: Buffer, end: Buffer): Iterable<Entry>
   /** The last key that is not after `key`, and not before `start`. */
   lastKeyUpTo(key: Buffer, start: Buffer): Buffer | undefined
   /**
@@ -74,6 +76,12 @@ function storeOn(handle: Handle, directory: string): Store {
     directory,
     get: (key) => handle.database.getBinary(key),
     range: (start, end) => handle.database.getRange({ start, end }),
+    *rangeBack(start, end) {
+      for (const entry of handle.database.getRange({ start, reverse: true })) {
+        if (Buffer.compare(entry.key, end) < 0) return
+        yield entry
+      }
+    },
     lastKeyUpTo(key, start) {
       const { database } = handle
       for (const found of database.getKeys({ start: key, end: start, reverse: true, limit: 1 })) return found

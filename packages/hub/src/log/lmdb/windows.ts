@@ -1,4 +1,5 @@
 import { comparePositions, type Position, prefixOf } from '@rejoin/protocol'
+import type { SliceQueue } from '../../slice-queue.ts'
 import type { Window } from '../contract.ts'
 import { sumWindows, type Windows } from '../window.ts'
 import { channelsUnder } from './patterns.ts'
@@ -39,15 +40,16 @@ export function readWindow(source: WindowSource, channel: string, quick?: Channe
 }
 
 /** What the channels of a pattern hold together. Looks at some at a time: a million in one turn would hold up everybody. */
-export async function readWindowUnder(source: WindowSource, pattern: string): Promise<Window> {
+export async function readWindowUnder(source: WindowSource, pattern: string, slices: SliceQueue): Promise<Window> {
   const { store } = source
   const prefix = prefixOf(pattern)
+  const inSlice = <Result>(task: () => Result) => slices.take(() => store.reading(task))
   let sum: Window = { channel: pattern, events: 0, bytes: 0, trimmedThrough: source.forgottenThrough }
   let oldest: { channels: string[]; at: number } = { channels: [], at: Number.POSITIVE_INFINITY }
   let from: Buffer | undefined
   do {
     const start = from
-    from = await store.reading(() => {
+    from = await inSlice(() => {
       const windows: Window[] = []
       for (const { key, channel, state } of channelsUnder(store, prefix, start)) {
         if (windows.length === channelsAtATime) {
@@ -64,15 +66,14 @@ export async function readWindowUnder(source: WindowSource, pattern: string): Pr
       sum = sumWindows(sum, windows)
       return undefined
     })
-    await new Promise((resolve) => setImmediate(resolve))
     source.assertOpen()
   } while (from)
-  const first = await store.reading(() => oldest.channels.map((channel) => readWindow(source, channel)))
+  const first = await inSlice(() => oldest.channels.map((channel) => readWindow(source, channel)))
   return { ...sum, ...pickOldest([sum, ...first]) }
 }
 
-// Some milliseconds.
-const channelsAtATime = 1000
+// A millisecond; where all of them have to be trimmed first, some.
+const channelsAtATime = 256
 
 function pickOldest(windows: readonly Window[]): Pick<Window, 'oldest'> {
   const oldest = windows.flatMap((window) => window.oldest ?? []).sort(comparePositions)[0]

@@ -11,6 +11,7 @@ import type { Cancel } from '../../environment.ts'
 import type {
   Appended,
   AppendOptions,
+  BackPage,
   ChannelPage,
   Log,
   LogEvent,
@@ -37,7 +38,7 @@ import { createLastOnes } from './last-ones.ts'
 import { closedError, createLink, type Link, type Reply } from './link.ts'
 import type { RedisLogOptions } from './options.ts'
 import { appendedAs, digestOf } from './outcome.ts'
-import { readPage } from './read.ts'
+import { readBack, readPage } from './read.ts'
 import { type Ask, registryPage } from './registry.ts'
 import { retainedOf } from './retained.ts'
 import { keysOf, type ScriptSettings } from './script/script.ts'
@@ -215,6 +216,16 @@ class RedisLog implements Log {
   async read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
     this.#assertOpen()
     return readPage(this.#ask, names, { after, through, limit })
+  }
+
+  async readBack(
+    names: readonly string[],
+    after: Position,
+    through: Position,
+    most: number,
+  ): Promise<BackPage | undefined> {
+    this.#assertOpen()
+    return readBack(this.#ask, names, { after, through, most })
   }
 
   async windows(names: readonly string[]): Promise<readonly Window[]> {

@@ -1,9 +1,11 @@
-import { isAfter, isPattern, latest, type Position, prefixOf } from '@rejoin/protocol'
-import type { Gap, LogEvent, Page, PageLimit } from '../contract.ts'
+import { isAfter, isPattern, latest, origin, type Position, prefixOf } from '@rejoin/protocol'
+import { mergeBackPages, shareOfBackPage } from '../back-pages.ts'
+import type { BackPage, Gap, LogEvent, Page, PageLimit, TypedPlace } from '../contract.ts'
 import { mergePages, type PartRead } from '../merged-page.ts'
+import { createWidePage } from '../wide-page.ts'
 import { parseEvents, parsePlace, placeText } from './entry.ts'
 import type { Reply } from './link.ts'
-import { type Ask, registryOf } from './registry.ts'
+import type { Ask } from './registry.ts'
 
 export interface Range {
   readonly after: Position
@@ -100,31 +102,58 @@ async function readPattern(ask: Ask, prefix: string, range: Range): Promise<Name
   }
 }
 
+/** By a look at every channel, some at a time: a million take a thousand questions, and no more memory than a page. */
 async function readBelow(ask: Ask, prefix: string, range: Range): Promise<NameRead> {
-  const { after, through, limit } = range
-  const { channels, forgottenThrough } = await registryOf(ask, prefix)
-  const changed = channels.filter(({ newestPlace }) => isAfter(newestPlace, after))
-  const trimmedThrough = changed.reduce((place, channel) => latest(place, channel.trimmedThrough), forgottenThrough)
-  const forced = changed.some(({ voidThrough }) => isAfter(voidThrough, after))
-  if (isAfter(trimmedThrough, after)) return { events: [], through: after, trimmedThrough, forced }
-  let page: NameRead = { events: [], through, trimmedThrough, forced }
-  for (let index = 0; index < changed.length; index += channelsAtATime) {
-    const some = changed.slice(index, index + channelsAtATime).map(({ channel }) => channel)
-    // Behind the end of the page so far nothing is needed.
-    const reads = await readChannels(ask, some, { after, through: page.through, limit })
-    const lost = reads.filter((read) => isAfter(read.trimmedThrough, after))
-    if (lost.length > 0) {
-      const places = lost.map((read) => read.trimmedThrough)
-      const isForced = lost.some((read) => read.forced)
-      return { events: [], through: after, trimmedThrough: places.reduce(latest), forced: isForced }
+  const { after, limit } = range
+  const page = createWidePage(range)
+  let trimmedThrough = origin
+  let forced = false
+  let behind = ''
+  do {
+    const found = await ask('changed', prefix, behind, String(channelsAtATime), placeText(after))
+    const [last, trimmed, voided, changed] = found as [string, string, string, string[]]
+    behind = last
+    trimmedThrough = latest(trimmedThrough, parsePlace(trimmed))
+    forced ||= isAfter(parsePlace(voided), after)
+    for (let index = 0; index < changed.length && !isAfter(trimmedThrough, after); index += readAtATime) {
+      const some = changed.slice(index, index + readAtATime)
+      const share = { events: page.share(some.length), bytes: Math.ceil(limit.bytes / some.length) }
+      // Behind the end of the page so far nothing is needed.
+      const reads = await readChannels(ask, some, { after, through: page.through, limit: share })
+      const lost = reads.filter((read) => isAfter(read.trimmedThrough, after))
+      trimmedThrough = lost.reduce((place, read) => latest(place, read.trimmedThrough), trimmedThrough)
+      forced ||= lost.some((read) => read.forced)
+      if (lost.length === 0) page.add(reads.map(({ events, through }) => ({ events, through })))
     }
-    const merged = mergePages([page, ...reads], { through: page.through, limit })
-    page = { events: merged.events, through: merged.completeThrough, trimmedThrough, forced }
-  }
-  return page
+  } while (behind !== '')
+  if (isAfter(trimmedThrough, after)) return { events: [], through: after, trimmedThrough, forced }
+  return { ...(page.result() as PartRead), trimmedThrough, forced }
 }
 
-const channelsAtATime = 50
+// A millisecond of Redis each.
+const channelsAtATime = 500
+const readAtATime = 50
+
+/** The newest places of channels and patterns, newest first; undefined when the feed does not reach back so far. */
+export async function readBack(
+  ask: Ask,
+  names: readonly string[],
+  range: Omit<Range, 'limit'> & { readonly most: number },
+): Promise<BackPage | undefined> {
+  const most = shareOfBackPage(range.most, names.length)
+  const asked = names.map((name) => (isPattern(name) ? `*${prefixOf(name)}` : name))
+  const reply = await ask('back', placeText(range.after), placeText(range.through), String(most), ...asked)
+  if (reply[0] === 'far') return undefined
+  return mergeBackPages(reply.map((page) => backPageOf(page as [string, string, string[]])))
+}
+
+function backPageOf([complete, whole, flat]: [string, string, string[]]): BackPage {
+  const places: TypedPlace[] = []
+  for (let index = 0; index < flat.length; index += 2) {
+    places.push({ position: parsePlace(flat[index] as string), type: flat[index + 1] as string })
+  }
+  return { places, completeAfter: parsePlace(complete), wholeAfter: parsePlace(whole) }
+}
 
 function rangeArguments({ after, through, limit }: Range): string[] {
   return [placeText(after), placeText(through), bound(limit.events), bound(limit.bytes)]

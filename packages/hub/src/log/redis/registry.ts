@@ -19,15 +19,14 @@ export interface Registry {
   readonly forgottenThrough: Position
 }
 
-/** All channels that start with a prefix. A million of them are 2,000 questions, so nobody asks without need. */
-export async function registryOf(ask: Ask, prefix: string): Promise<Registry> {
-  const channels: KnownChannel[] = []
-  for (let behind = ''; ; ) {
+/** All channels that start with a prefix, some at a time. A million of them are 2,000 questions, so nobody asks without need. */
+export async function* registryPages(ask: Ask, prefix: string): AsyncGenerator<Registry> {
+  let behind = ''
+  do {
     const page = await registryPage(ask, prefix, behind, channelsAtATime)
-    for (const channel of page.channels) channels.push(channel)
+    yield page
     behind = page.last
-    if (behind === '') return { channels, forgottenThrough: page.forgottenThrough }
-  }
+  } while (behind !== '')
 }
 
 /** The next channels behind a name. `last` is the name to go on behind, '' when there are no more. */

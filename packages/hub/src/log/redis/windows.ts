@@ -1,7 +1,7 @@
 import { isPattern, latest, prefixOf } from '@rejoin/protocol'
 import type { Window } from '../contract.ts'
 import { sumWindows } from '../window.ts'
-import { type Ask, type KnownChannel, registryOf, windowsOf } from './registry.ts'
+import { type Ask, type KnownChannel, registryPages, windowsOf } from './registry.ts'
 import type { KnownState } from './state.ts'
 
 /** The windows of channels, and of patterns as one each. The log may become another one while it is asked. */
@@ -14,9 +14,11 @@ export async function windowsOfNames(
   const known = await windowsOf(ask, channels)
   const windows = new Map(known.channels.map((channel) => [channel.channel, windowIn(channel, state)]))
   for (const name of names.filter(isPattern)) {
-    const below = await registryOf(ask, prefixOf(name))
-    const unknown = { channel: name, events: 0, bytes: 0, trimmedThrough: latest(below.forgottenThrough, state.base) }
-    windows.set(name, sumWindows(unknown, below.channels))
+    let sum: Window = { channel: name, events: 0, bytes: 0, trimmedThrough: state.base }
+    for await (const { channels, forgottenThrough } of registryPages(ask, prefixOf(name))) {
+      sum = sumWindows({ ...sum, trimmedThrough: latest(sum.trimmedThrough, forgottenThrough) }, channels)
+    }
+    windows.set(name, sum)
   }
   return names.map((name) => windows.get(name) as Window)
 }

@@ -107,6 +107,84 @@ steps.search = function()
   return { 'found', trimmed, void, complete, found }
 end
 
+-- Of an entry: how its channel is told of it, the channel, and the type.
+local function bodyOf(value)
+  return string.match(value, '\n(%a)([^\n]*)\n([^\n]*)\n')
+end
+
+-- The newest places of a channel, newest first: how far back they are all there, from where it is whole, ids and types.
+local function channelBack(log, channel, now, after, through, most)
+  local it = current(log, channel, now)
+  local floor = latest(after, it.trimmed)
+  local found = {}
+  if not isAfter(it.newest, floor) then return { floor, floor, found } end
+  local entries = redis.call('XREVRANGE', streamOf(channel), through, '(' .. floor, 'COUNT', most + 1)
+  for index, entry in ipairs(entries) do
+    if index > most then return { entry[1], floor, found } end
+    local _, _, kind = bodyOf(entry[2][2])
+    found[#found + 1] = entry[1]
+    found[#found + 1] = kind
+  end
+  return { floor, floor, found }
+end
+
+-- The same of the channels that start with a prefix, by the feed; nil when it does not reach back so far.
+local function feedBack(log, prefix, now, after, through, most)
+  local floor, found, scanned = latest(after, log.forgotten), {}, 0
+  local seen, expected, from = {}, nil, through
+  while true do
+    local piece = redis.call('XREVRANGE', feedKey, from, '-', 'COUNT', 100)
+    for _, entry in ipairs(piece) do
+      local id, value = entry[1], entry[2][2]
+      if not isAfter(id, floor) then return { floor, floor, found } end
+      if expected and expected ~= id then return nil end
+      if #found >= 2 * most or scanned >= searchAtMost then return { id, floor, found } end
+      scanned = scanned + 1
+      expected = string.match(value, '^(%S+) ')
+      from = '(' .. id
+      local kind, channel, type = bodyOf(value)
+      if string.sub(channel, 1, #prefix) == prefix and kind ~= 'b' and kind ~= 'l' then
+        -- What the channel lost is behind its newest entry, and that is the first of its entries that is met here.
+        local trimmed = seen[channel]
+        if not trimmed then
+          trimmed = current(log, channel, now).trimmed
+          seen[channel] = trimmed
+          floor = latest(floor, trimmed)
+        end
+        if kind ~= 'i' and kind ~= 'z' and isAfter(id, floor) then
+          found[#found + 1] = id
+          found[#found + 1] = type
+        end
+      end
+    end
+    if #piece < 100 then break end
+  end
+  -- The end of the feed: what was before it, if it is not the first that there ever was, nobody knows here.
+  if expected and isAfter(expected, floor) then return nil end
+  if not expected and isAfter(through, floor) and isAfter(log.last, floor) then return nil end
+  return { floor, floor, found }
+end
+
+-- ARGV: back, seen, now, after, through, how many, names of channels, and prefixes behind a star...
+steps.back = function()
+  local log, why = openLog(ARGV[2])
+  if not log then return why end
+  if isDamaged(log) then return { '!damaged' } end
+  local now, after, through, most = clock(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6])
+  local answer = {}
+  for index = 7, #ARGV do
+    local name, page = ARGV[index], nil
+    if string.sub(name, 1, 1) == '*' then
+      page = feedBack(log, string.sub(name, 2), now, after, through, most)
+    else
+      page = channelBack(log, name, now, after, through, most)
+    end
+    if not page then return { 'far' } end
+    answer[#answer + 1] = page
+  end
+  return answer
+end
+
 local function windowOf(log, channel, now)
   local it = current(log, channel, now)
   local oldest, newest = '', ''
@@ -144,6 +222,30 @@ steps.registry = function()
   local answer = { log.forgotten, names[most] or '' }
   for _, name in ipairs(names) do answer[#answer + 1] = windowOf(log, name, now) end
   return answer
+end
+
+-- Which of the next channels that start with a prefix have anything after a place, and what they have lost.
+-- ARGV: changed, seen, now, prefix, name behind which to go on, how many, after
+steps.changed = function()
+  local log, why = openLog(ARGV[2])
+  if not log then return why end
+  if isDamaged(log) then return { '!damaged' } end
+  local now, prefix, behind, most, after = clock(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
+  local from = '[' .. prefix
+  if behind ~= '' then from = '(' .. behind end
+  local names = redis.call('ZRANGEBYLEX', namesKey, from, '[' .. prefix .. '\255', 'LIMIT', 0, most)
+  local changed, trimmed, void = {}, log.forgotten, '0-0'
+  local states = #names > 0 and redis.call('HMGET', channelsKey, unpack(names)) or {}
+  for index, name in ipairs(names) do
+    local it = states[index] and unpackChannel(states[index]) or unknownChannel(log)
+    if isAfter(it.newest, after) then
+      changed[#changed + 1] = name
+      if isOverWindow(windowFor(name), it, now) then it = current(log, name, now) end
+      trimmed = latest(trimmed, it.trimmed)
+      if isAfter(it.trimmed, after) then void = latest(void, it.void) end
+    end
+  end
+  return { names[most] or '', trimmed, void, changed }
 end
 
 -- Gives 'unknown' when there is too much, or when values are missing that nobody has replaced: no list at all is better than

@@ -87,7 +87,8 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
     slots,
     // A hub that is gone sends nothing again; one that is here writes more often than that.
     writerTtlMs: 86_400_000,
-    searchAtMost: 5000,
+    // A few milliseconds, in which Redis answers nobody else.
+    searchAtMost: 1000,
   }
   const lines = Object.entries(values).map(([name, value]) => `local ${name} = ${literal(value)}`)
   const own = [...windows].map(([name, window]) => `[${literal(name)}] = ${windowTable(window)}`)

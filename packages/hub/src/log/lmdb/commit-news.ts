@@ -1,0 +1,68 @@
+import { comparePositions, isAfter, origin, type Position } from '@rejoin/protocol'
+import type { LogEvent } from '../contract.ts'
+import type { FeedEntry, Touched } from './feed.ts'
+import { recordKey } from './keys.ts'
+import { openRecord, type StoredRecord } from './record.ts'
+import type { Store } from './store.ts'
+
+/** An event that a commit brought to a channel; or, as a mark, that the channel was declared void. */
+export interface News {
+  readonly position: Position
+  readonly channel: string
+  readonly isMark: boolean
+  /** Undefined when it is not there any more. */
+  event(): LogEvent | undefined
+}
+
+/**
+ * What one commit brought to channels that start with `prefix`, in order. A commit may have touched thousands of channels, and
+ * a page takes a few hundred of their events: where a channel got one event, its record is not read before it is asked for.
+ */
+export function newsOf(store: Store, entry: FeedEntry, prefix: string): News[] {
+  const news: News[] = []
+  for (const touched of entry.channels) {
+    const { name, first, events } = touched
+    if (!name.startsWith(prefix)) continue
+    const found = events > 1 ? eventsOf(store, touched, entry) : undefined
+    if (found) {
+      for (const event of found) {
+        news.push({ position: event.position, channel: name, isMark: false, event: () => event })
+      }
+    } else {
+      news.push({ position: first, channel: name, isMark: events === 0, event: () => single(store, touched) })
+    }
+  }
+  return news.sort((a, b) => comparePositions(a.position, b.position))
+}
+
+function single(store: Store, { name, number, first, events }: Touched): LogEvent | undefined {
+  // Of several, one alone would hide that the others are gone.
+  if (events !== 1) return undefined
+  const record = recordAt(store, number, first)
+  return record?.events(name, 0, 1)[0]
+}
+
+/** The events of one channel in one commit. They are in one record, unless they are many. */
+function eventsOf(store: Store, { name, number, first, events }: Touched, { last }: FeedEntry): LogEvent[] | undefined {
+  const record = recordAt(store, number, first)
+  if (!record) return undefined
+  const all = allOf(record, name)
+  if (all.length >= events) return all
+  const whole: LogEvent[] = []
+  for (const { key, value } of store.range(recordKey(number, first), recordKey(number + 1, origin))) {
+    const next = openRecord(key, value)
+    if (!next || isAfter((next.places[0] as { position: Position }).position, last)) break
+    whole.push(...allOf(next, name))
+  }
+  return whole.length === events ? whole : undefined
+}
+
+function recordAt(store: Store, number: number, first: Position): StoredRecord | undefined {
+  const key = recordKey(number, first)
+  const sealed = store.get(key)
+  return sealed && openRecord(key, sealed)
+}
+
+function allOf(record: StoredRecord, channel: string): LogEvent[] {
+  return record.events(channel, 0, record.places.length)
+}

@@ -61,7 +61,8 @@ const reactions: { readonly [Type in Input['type']]: Reaction<Extract<Input, { t
   timer: due,
   wake,
   // Chromium 156: a body that got bytes while its page was frozen is never read to again, and never fails.
-  thaw: (next, moment) => isOpen(next) && open(next, moment),
+  // What has yet to be sent needs no other.
+  thaw: (next, moment) => isOpen(next) && !next.asking && open(next, moment),
   hide: (next) => rest(next, null),
   close: (next) => close(next, 'closed'),
   answered,
@@ -81,6 +82,16 @@ const reactions: { readonly [Type in Input['type']]: Reaction<Extract<Input, { t
   },
   id: (next, _, { id }) => moveCursor(next, id),
   sync: resync,
+  asking(next, { now }, { asking }) {
+    next.asking = asking
+    // The clock starts when the request is sent.
+    next.lastByteAt = now
+    if (!next.proved) next.openedAt = now
+  },
+  renewed(next, moment, { headers }) {
+    open(next, moment)
+    next.renewed = headers
+  },
   paused(next, { now }, { paused }) {
     next.paused = paused
     next.lastByteAt = now
@@ -187,9 +198,11 @@ function due(next: Draft, moment: Moment): void {
   const { now } = moment
   next.lastByteAt = Math.min(next.lastByteAt, now)
   // The end of a wait is believed without a look at the clock: had it been put back, the wait would grow by as much.
-  if (next.state === 'backoff' || Math.min(next.renewAt, next.upgradeAt) <= now) {
-    next.refresh ||= next.renewAt <= now
+  if (next.state === 'backoff' || next.upgradeAt <= now) {
     open(next, moment)
+  } else if (next.renewAt && next.renewAt <= now) {
+    // The stream goes on until there are other credentials.
+    next.renewAt = 0
   } else if (deadAt(next) <= now) {
     // Without a head it may as well be the network that is gone.
     if (next.lastByteAt === next.openedAt) doubt(next, next.state === 'connected' ? 2 : 1.5, moment)
@@ -221,13 +234,15 @@ function open(next: Draft, { now }: Moment): void {
     // One sign that the better way is still barred is enough.
     next.doubts = doubtLimit
   }
+  next.refresh ||= next.renewAt <= now
   next.state = 'connecting'
   next.generation++
   next.sent = next.cursor
   next.openedAt = next.lastByteAt = now
   next.silenceMs = next.openMs
   next.renewAt = never
-  next.proved = next.paused = next.astray = false
+  next.proved = next.paused = next.asking = next.astray = false
+  next.renewed = undefined
   next.nextRetryAt = next.closeReason = null
 }
 
@@ -277,12 +292,12 @@ function deadlineOf(is: Connection): number {
   if (!isOpen(is)) return is.nextRetryAt ?? never
   // One heartbeat that is overdue is worth a word, two are worth a new connection.
   const lateMs = is.proved && !is.stale ? (is.silenceMs + slackMs) / 2 : is.silenceMs
-  return Math.min(is.renewAt, is.upgradeAt, deadAt(is, lateMs))
+  return Math.min(is.renewAt || never, is.upgradeAt, deadAt(is, lateMs))
 }
 
-/** While a handler is awaited nothing is read, so that silence says nothing about the line. */
+/** While a handler is awaited nothing is read, and before credentials are there nothing is sent: silence says nothing. */
 function deadAt(is: Connection, silenceMs = is.silenceMs): number {
-  return is.paused ? never : is.lastByteAt + silenceMs
+  return is.paused || is.asking ? never : is.lastByteAt + silenceMs
 }
 
 /**
@@ -296,6 +311,7 @@ function effectsOf(before: Connection, next: Connection): Effect[] {
     next.timerAt !== before.timerAt && 'timer',
     isNew && 'open',
     announced.some((field) => next[field] !== before[field]) && 'notify',
+    next.renewAt === 0 && before.renewAt && 'renew',
   ] as const
   return effects.filter(Boolean) as Effect[]
 }
@@ -363,12 +379,14 @@ export interface Connection extends Omit<StreamState, 'transport'>, OpenRequest 
   /** `hello` or an event has arrived on this connection. */
   readonly proved: boolean
   readonly paused: boolean
+  /** The user's code is asked for credentials, and the request has to wait. */
+  readonly asking: boolean
   /** Which of the transports is used, and how much speaks against it. */
   readonly rung: number
   readonly doubts: number
   /** When the first transport is tried again. */
   readonly upgradeAt: number
-  /** When this connection is replaced by one with fresh credentials. */
+  /** When fresh credentials are asked for, to replace this connection by one that has them; 0 from then on. */
   readonly renewAt: number
   /** By when the reloads so far would be due, had they been kept apart. */
   readonly syncAt: number
@@ -395,6 +413,8 @@ export interface OpenRequest {
   readonly cursorIn: 'header' | 'query'
   /** The last connection was refused for its credentials, or ended because they had expired. */
   readonly refresh: boolean
+  /** The headers with the credentials, when they have been asked for already. */
+  readonly renewed?: Headers | undefined
 }
 
 export type Input =
@@ -426,6 +446,10 @@ export type Report =
   | { readonly type: 'id'; readonly id: string | null }
   /** The user is about to be told of a gap; not if this ends the connection. */
   | { readonly type: 'sync' }
+  /** Whether the user's code is being asked for credentials, so that nothing has been sent. */
+  | { readonly type: 'asking'; readonly asking: boolean }
+  /** There are credentials for the next connection. */
+  | { readonly type: 'renewed'; readonly headers: Headers }
   /** Whether reading has to wait. */
   | { readonly type: 'paused'; readonly paused: boolean }
   | ({ readonly type: 'ended' } & Ending)
@@ -452,9 +476,10 @@ interface Greeting {
 
 /**
  * What to do about a step. `abort`: let go of the connection. `timer`: replace the one that was set by one for `timerAt`,
- * or by none. `open`: make the connection that the new state describes. `notify`: show the user.
+ * or by none. `open`: make the connection that the new state describes. `renew`: ask for credentials for the next one, and
+ * tell when they are there. `notify`: show the user.
  */
-export type Effect = 'abort' | 'timer' | 'open' | 'notify'
+export type Effect = 'abort' | 'timer' | 'open' | 'renew' | 'notify'
 
 export interface Step {
   readonly connection: Connection

@@ -7,7 +7,7 @@ import type { Block, Transport, TransportParts } from './transport.ts'
 /** Reads a stream through `fetch`, which shows what `EventSource` hides: status, headers, comments. */
 export function createTransport({ address, options, clock }: TransportParts): Transport {
   return async (request, sink, signal) => {
-    const { status, headers, body } = await sendRequest(address, request, options, signal)
+    const { status, headers, body } = await sendRequest(address, request, options, sink, signal)
     const type = headers.get('content-type') ?? ''
     // Chromium takes what it has of a head for the whole when the line is cut: `200` or less of it, and less of the type.
     if (status < 201 && 'text/event-strea'.startsWith(type)) return

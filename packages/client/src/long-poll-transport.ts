@@ -12,6 +12,8 @@ import type { Transport, TransportParts } from './transport.ts'
 export function createTransport({ address, options, clock }: TransportParts): Transport {
   return async (request, sink, signal) => {
     let { cursor } = request
+    // What was renewed is asked for once, not with every poll.
+    const later = { ...request, refresh: false, renewed: undefined }
     let lastId = ''
     // At first not at all: while the hub waits for news, nobody here would know whether it can be reached.
     let waitMs = 0
@@ -21,8 +23,8 @@ export function createTransport({ address, options, clock }: TransportParts): Tr
       url.searchParams.set('waitMs', String(waitMs))
       const askedAt = clock.now()
       // In the query, so that neither a proxy takes the cursor away nor a browser asks for permission to send it.
-      const asked = { ...request, cursor, cursorIn: 'query' as const, refresh: isFirst && request.refresh }
-      const { status, headers, body } = await sendRequest(url, asked, options, signal, 'application/json')
+      const asked = { ...(isFirst ? request : later), cursor, cursorIn: 'query' as const }
+      const { status, headers, body } = await sendRequest(url, asked, options, sink, signal, 'application/json')
       const type = headers.get('content-type') ?? ''
       // A head that was cut off, as in the transport of streams.
       if (status < 201 && 'application/jso'.startsWith(type)) return

@@ -1,6 +1,7 @@
 import { requestAddress } from './address.ts'
 import type { OpenRequest } from './connection.ts'
 import { report } from './report.ts'
+import type { Sink } from './transport.ts'
 
 /**
  * Makes one request for a stream, with the cursor and with what the user wants sent along.
@@ -12,10 +13,11 @@ export async function sendRequest(
   address: URL,
   request: OpenRequest,
   options: RequestOptions,
+  { tell }: Pick<Sink, 'tell'>,
   signal: AbortSignal,
   accept = 'text/event-stream',
 ): Promise<Response> {
-  const { clientId, generation: attempt, cursor } = request
+  const { clientId, generation: attempt, cursor, refresh, renewed } = request
   const { fetch = globalThis.fetch, credentials } = options
   const inHeader = request.cursorIn === 'header'
   // A hub ends what it still holds of our last connection (§4.13), and turns us away by a status (§4.12).
@@ -28,7 +30,10 @@ export async function sendRequest(
   }
 
   if (!options.headers && !options.token) return send(new Headers(), 'follow')
-  const response = await send(await userHeaders(options, request), 'manual')
+  tell({ type: 'asking', asking: true })
+  const headers = renewed ?? (await userHeaders(options, { refresh, signal }))
+  tell({ type: 'asking', asking: false })
+  const response = await send(headers, 'manual')
   const { status } = response
   // Not a redirect, which a browser shows as status 0. Under 100 it is a part of one, of an answer that was cut off.
   if (status && (status < 300 || status > 399)) return response
@@ -47,10 +52,11 @@ export interface RequestOptions {
   /**
    * Sent as `Authorization: Bearer …`, under the same rules as `headers`. A function is asked once more when the server
    * has answered 401; a second 401 closes the stream with `unauthorized`. When a hub says how long the rights hold, a
-   * function is also asked after nine tenths of that, and the stream comes back at its place with the new token.
-   * @defaultValue none
+   * function is also asked after nine tenths of that; the stream goes on meanwhile, and then comes back at its place with
+   * the new token. It may take its time, as for a login: nothing is sent before it has answered.
+   * @defaultValue none. `undefined`, `null` and the empty string are no token, also from a function.
    */
-  token?: string | ((attempt: Attempt) => string | Promise<string>)
+  token?: Token | ((attempt: Attempt) => Token | Promise<Token>)
   /**
    * Whether cookies go along, as for `fetch`.
    * @defaultValue 'same-origin'. A foreign origin gets cookies only with 'include'.
@@ -63,22 +69,27 @@ export interface RequestOptions {
   fetch?: typeof globalThis.fetch
 }
 
+export type Token = string | null | undefined
+
 /** What `headers` and `token` are asked for. */
 export interface Attempt {
   /** The server has refused what it was given last, or its time was up: a cached token will not do. */
   readonly refresh: boolean
+  /** Aborted when nobody waits for the answer any more: close the login that was opened for it. */
+  readonly signal: AbortSignal
 }
 
 /** The headers that the user wants sent with one attempt. */
 export async function userHeaders({ headers, token }: RequestOptions, attempt: Attempt): Promise<Headers> {
   try {
     const made = new Headers(typeof headers === 'function' ? await headers(attempt) : headers)
-    if (token) made.set('Authorization', `Bearer ${typeof token === 'function' ? await token(attempt) : token}`)
+    const given = typeof token === 'function' ? await token(attempt) : token
+    if (given) made.set('Authorization', `Bearer ${given}`)
     return made
   } catch (error) {
     // Retried like a network failure, as a token may have been out of reach; but it may also be a mistake in the user's
     // code, which would otherwise look like a server that never answers.
-    report(error)
+    if (!attempt.signal.aborted) report(error)
     throw error
   }
 }

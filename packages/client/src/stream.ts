@@ -12,6 +12,7 @@ import { iterate } from './iteration.ts'
 import type { ConnectOptions } from './options.ts'
 import { createReceivers } from './receiver.ts'
 import { report } from './report.ts'
+import { userHeaders } from './request.ts'
 import type { EventsOf, Schemas } from './schema.ts'
 import type { StreamState, TransportName } from './stream-state.ts'
 import type { Transport, TransportParts } from './transport.ts'
@@ -62,7 +63,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   const life = new AbortController()
   let controller = new AbortController()
   let timer: unknown
-  const effects = { abort: () => controller.abort(), timer: setTimer, open, notify }
+  const effects = { abort: () => controller.abort(), timer: setTimer, open, renew, notify }
   const stateHandlers = createHandlerSet<StreamState>()
   const listeners = createHandlerSet<void>()
   const handlers = createHandlers(policy, () => connection.state !== 'closed')
@@ -172,6 +173,15 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     function tell(report: Report): void {
       dispatch(report, generation)
     }
+  }
+
+  function renew(): void {
+    const { generation } = connection
+    userHeaders(options, { refresh: true, signal: controller.signal }).then(
+      (headers) => dispatch({ type: 'renewed', headers }, generation),
+      // It was reported. The stream goes on until the hub ends it, and then they are asked for again.
+      () => undefined,
+    )
   }
 
   function notify(): void {

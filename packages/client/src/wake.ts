@@ -20,7 +20,7 @@ export function onWake(
     online: look,
     visibilitychange: look,
     // Also in a hidden tab: nothing else would bring back what was let go of when the page was left.
-    pageshow: ({ persisted }) => (persisted && !pauseWhenHidden ? tell('wake') : look()),
+    pageshow: pauseWhenHidden ? look : () => tell('wake'),
     pagehide: ({ persisted }) => persisted && tell('hide'),
     resume: () => tell('thaw'),
   }

@@ -95,18 +95,40 @@ describe('401', () => {
 
 describe('rights that expire (§4.4)', () => {
   test('are renewed before that, from the same place, and once for each connection', () => {
-    const { is, at, tell, connected, greet, opens } = machine({ canRefresh: true })
+    const { is, at, tell, connected, greet, opens, effects } = machine({ canRefresh: true })
+    const asked = () => effects.filter((effect) => effect === 'renew').length
     connected()
     greet({ expiresInMs: 100_000, heartbeatMs: 3_600_000 })
     tell({ type: 'event', id: 'e1' })
     at(89_999)
-    expect(is()).toMatchObject({ state: 'connected', generation: 1 })
+    expect(asked()).toBe(0)
     at(90_000)
-    expect(opens.at(-1)).toMatchObject({ generation: 2, refresh: true, cursor: 'e1', attempt: 0 })
+    expect(asked()).toBe(1)
+    // The stream goes on while they are asked for.
+    at(95_000)
+    tell({ type: 'event', id: 'e2' })
+    expect(is()).toMatchObject({ state: 'connected', generation: 1 })
+    const headers = new Headers()
+    tell({ type: 'renewed', headers })
+    expect(opens.at(-1)).toMatchObject({ generation: 2, refresh: true, cursor: 'e2', attempt: 0 })
+    expect(opens.at(-1)?.renewed).toBe(headers)
     connected()
-    greet({ requested: 'e1', heartbeatMs: 3_600_000 })
+    greet({ requested: 'e2', heartbeatMs: 3_600_000 })
     at(3_600_000)
     expect(is()).toMatchObject({ state: 'connected', generation: 2, refresh: false })
+    expect(asked()).toBe(1)
+  })
+
+  test('and are asked for when the connection is lost, are asked for again, and what comes late is not used', () => {
+    const { is, at, tell, input, connected, greet, opens } = machine({ canRefresh: true })
+    connected()
+    greet({ expiresInMs: 100_000, heartbeatMs: 3_600_000 })
+    at(90_000)
+    tell({ type: 'ended' })
+    at(is().nextRetryAt!)
+    expect(opens.at(-1)).toMatchObject({ generation: 2, refresh: true, renewed: undefined })
+    input({ type: 'renewed', headers: new Headers() }, 1)
+    expect(is().generation).toBe(2)
   })
 
   test('are left to expire when nobody can be asked for others', () => {
@@ -135,6 +157,39 @@ describe('rights that expire (§4.4)', () => {
     setClock(200_000)
     fire()
     expect(opens.at(-1)?.refresh).toBe(true)
+  })
+})
+
+describe('credentials that are asked for', () => {
+  test('may take any time: the clock starts when the request is sent', () => {
+    const { is, at, tell } = machine({ canRefresh: true, rungs: 2, tickMs: 1000 })
+    tell({ type: 'asking', asking: true })
+    at(600_000)
+    expect(is()).toMatchObject({ state: 'connecting', generation: 1 })
+    tell({ type: 'asking', asking: false })
+    at(629_999)
+    expect(is().generation).toBe(1)
+    at(630_000)
+    expect(is().state).toBe('backoff')
+    // Until then nothing spoke against the transport, and a request without an answer does.
+    expect(is().doubts).toBe(1.5)
+  })
+
+  test('are not asked for twice because the page was frozen or comes back meanwhile', () => {
+    const { is, input, elapse, tell } = machine({ canRefresh: true })
+    tell({ type: 'asking', asking: true })
+    elapse(600_000)
+    input({ type: 'thaw' })
+    input({ type: 'wake' })
+    expect(is().generation).toBe(1)
+  })
+
+  test('and are refused by the user’s code, are asked for again as after any failure', () => {
+    const { is, at, tell } = machine({ canRefresh: true })
+    tell({ type: 'asking', asking: true })
+    tell({ type: 'ended' })
+    at(is().nextRetryAt!)
+    expect(is()).toMatchObject({ generation: 2, asking: false })
   })
 })
 

@@ -14,7 +14,11 @@ const report: fc.Arbitrary<Report> = fc.oneof(
     type: fc.constant('hello' as const),
     id,
     hello: fc.record(
-      { requested: fc.constantFrom('a', 'b', 'c', null), heartbeatMs: fc.constantFrom(10, 25_000, 0) },
+      {
+        requested: fc.constantFrom('a', 'b', 'c', null),
+        heartbeatMs: fc.constantFrom(10, 25_000, 0),
+        expiresInMs: fc.constantFrom(0, 6000),
+      },
       { requiredKeys: [] },
     ),
   }),
@@ -22,6 +26,8 @@ const report: fc.Arbitrary<Report> = fc.oneof(
   fc.record({ type: fc.constant('retry' as const), ms: fc.nat(10_000) }),
   fc.record({ type: fc.constantFrom('bytes' as const, 'unusable' as const) }),
   fc.record({ type: fc.constant('paused' as const), paused: fc.boolean() }),
+  fc.record({ type: fc.constant('asking' as const), asking: fc.boolean() }),
+  fc.record({ type: fc.constant('renewed' as const), headers: fc.constant(new Headers()) }),
   fc.record({ type: fc.constant('sync' as const) }),
   fc.record({
     type: fc.constant('ended' as const),

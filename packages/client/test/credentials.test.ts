@@ -1,6 +1,6 @@
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { hello, message, type ScriptedServer, scriptedServer } from './scripted-server.ts'
-import { clock, retried, server, start, stateOf } from './stage.ts'
+import { clock, deferred, retried, server, start, stateOf } from './stage.ts'
 
 let other: ScriptedServer | undefined
 afterEach(() => other?.close())
@@ -73,6 +73,90 @@ test('a token is renewed before it expires, and the stream goes on at its place'
   second.send(...message('e2'))
   expect(await events.until(2)).toEqual(['e1', 'e2'])
   expect(stream.state).toMatchObject({ state: 'connected', attempt: 0 })
+})
+
+test('a token that takes minutes, as with a login, is asked for once, and then sent', async () => {
+  const login = deferred<string>()
+  const token = vi.fn(() => login.promise)
+  const { stream, events } = start({ token })
+  await expect.poll(() => token.mock.calls.length).toBe(1)
+  clock.advance(600_000)
+  expect(stream.state).toMatchObject({ state: 'connecting', transport: 'fetch' })
+  login.resolve('late')
+  const visit = await server.stream()
+  expect(visit.headers.authorization).toBe('Bearer late')
+  visit.send(...message('e1'))
+  await events.until(1)
+  expect(token).toHaveBeenCalledOnce()
+})
+
+test('a token function is told when nobody waits for it any more, and what it then throws is not reported', async () => {
+  const error = vi.spyOn(console, 'error').mockReturnValue()
+  const told: AbortSignal[] = []
+  const { stream } = start({
+    token: ({ signal }) =>
+      new Promise((_, reject) => {
+        told.push(signal)
+        signal.addEventListener('abort', () => reject(signal.reason))
+      }),
+  })
+  await expect.poll(() => told.length).toBe(1)
+  stream.reconnect()
+  await expect.poll(() => told.length).toBe(2)
+  expect(told.map(({ aborted }) => aborted)).toEqual([true, false])
+  stream.close()
+  expect(told.map(({ aborted }) => aborted)).toEqual([true, true])
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(error).not.toHaveBeenCalled()
+})
+
+test('a stream goes on while its token is renewed, and switches when the new one is there', async () => {
+  const login = deferred<string>()
+  const { events } = start({ token: ({ refresh }) => (refresh ? login.promise : 'old') })
+  const first = await server.stream()
+  first.send(...hello({ expiresInMs: 60_000, heartbeatMs: 600_000 }, 'e0'))
+  first.send(...message('e1'))
+  await events.until(1)
+  clock.advance(54_000)
+  first.send(...message('e2'))
+  await events.until(2)
+  login.resolve('new')
+  const second = await server.stream()
+  expect(second.headers).toMatchObject({ authorization: 'Bearer new', 'last-event-id': 'e2' })
+  await first.gone
+})
+
+test('a token that cannot be renewed yet leaves the stream alone: it is asked for when the hub ends it', async () => {
+  const error = vi.spyOn(console, 'error').mockReturnValue()
+  const asked: boolean[] = []
+  const { stream, events } = start({
+    token: ({ refresh }) => {
+      asked.push(refresh)
+      if (asked.length === 2) throw new Error('no network')
+      return `t${asked.length}`
+    },
+  })
+  const first = await server.stream()
+  first.send(...hello({ expiresInMs: 60_000, heartbeatMs: 600_000 }, 'e0'))
+  first.send(...message('e1'))
+  await events.until(1)
+  clock.advance(54_000)
+  await expect.poll(() => error.mock.calls.length).toBe(1)
+  first.send(...message('e2'))
+  await events.until(2)
+  first.send('retry: 100', 'event: close', 'data: {"reason":"token-expired"}')
+  await retried(stream)
+  expect((await server.visit()).headers.authorization).toBe('Bearer t3')
+  expect(asked).toEqual([false, true, true])
+})
+
+test.each([undefined, null, ''])('the token %j is none', async (token) => {
+  start({ token })
+  expect((await server.visit()).headers.authorization).toBeUndefined()
+  start({ token: () => token })
+  expect((await server.visit()).headers.authorization).toBeUndefined()
+  start({ token: async () => token })
+  expect((await server.visit()).headers.authorization).toBeUndefined()
 })
 
 test('a token that nobody can renew is used until the hub ends the stream', async () => {

@@ -56,7 +56,7 @@ export function createPublisher(url: string | URL, options: PublisherOptions = {
       const stopped = new Promise<never>((_, reject) =>
         controller.signal.addEventListener('abort', () => reject(controller.signal.reason)),
       )
-      const headers = await Promise.race([userHeaders(options, { refresh }), stopped])
+      const headers = await Promise.race([userHeaders(options, { refresh, signal: controller.signal }), stopped])
       headers.set('Content-Type', 'application/json')
       headers.set('Idempotency-Key', key)
       // A redirect could lead to another server, for which neither the events nor the credentials are meant.

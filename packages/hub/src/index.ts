@@ -28,6 +28,7 @@ export type { SnapshotHook, SnapshotOptions } from './hub/snapshot.ts'
 export type { StreamOptions } from './hub/stream.ts'
 export { createSubscription, type Subscription } from './hub/subscription.ts'
 export type { Totals } from './hub/totals.ts'
+export type { Unread, UnreadAnswer } from './hub/unread.ts'
 export type {
   Appended,
   AppendOptions,

@@ -9,6 +9,8 @@ import { parse, type Received } from './recorder.ts'
 export interface TestServer {
   readonly hub: Hub
   readonly port: number
+  /** How many connections the server has open. */
+  connections(): Promise<number>
   url(path: string): string
   /** Opens a stream with plain node:http, as a client that knows nothing of Rejoin would. */
   open(path: string, headers?: Record<string, string>): Promise<StreamReader>
@@ -49,6 +51,10 @@ export async function serveListener(hub: Hub, listener: RequestListener): Promis
   return {
     hub,
     port,
+    connections: () =>
+      new Promise((resolve, reject) => {
+        server.getConnections((error, count) => (error ? reject(error) : resolve(count)))
+      }),
     url: (path) => `http://127.0.0.1:${port}${path}`,
     open: (path, headers = {}) => openStream(port, path, headers),
     raw: (bytes, until) => exchange(port, bytes, until),

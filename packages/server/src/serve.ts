@@ -236,8 +236,9 @@ function everybody(): Grant {
   return { subject: null, subscribe: ['*'], publish: ['*'] }
 }
 
-function hubLimits({ maxConnections, maxPerIp, maxPerSubject, maxOpensPer10s }: LimitOptions): LimitOptions {
-  const limits = Object.entries({ maxConnections, maxPerIp, maxPerSubject, maxOpensPer10s })
+function hubLimits(given: LimitOptions): LimitOptions {
+  const { maxConnections, maxPerIp, maxPerSubject, maxOpensPer10s, maxAnswerBytes } = given
+  const limits = Object.entries({ maxConnections, maxPerIp, maxPerSubject, maxOpensPer10s, maxAnswerBytes })
   return Object.fromEntries(limits.filter(([, limit]) => limit !== undefined))
 }
 

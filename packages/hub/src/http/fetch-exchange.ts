@@ -34,7 +34,7 @@ export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: numbe
 
   async function carryOut(plan: Plan, request: Request, direct: DirectWay | undefined): Promise<Response> {
     if (plan.kind === 'stream') return new Response(bodyOf(plan, request.signal, direct), { headers: plan.headers })
-    if (plan.kind === 'poll') return responseOf(await plan.answer(request.signal))
+    if (plan.kind === 'poll') return responseOf(await plan.answer({ signal: request.signal }))
     if (plan.kind === 'body') return responseOf(await receive(plan, request))
     return responseOf(plan.answer)
   }

@@ -1,12 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import { RejoinError } from '@rejoin/protocol'
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
 import { type Answer, refusal, tooLarge } from './answer.ts'
-import { http2StreamOf } from './http2-stream.ts'
+import { hasGone, onceGone } from './gone.ts'
 import { defaultBudgetBytes } from './options.ts'
 import { createResponseSink } from './response-sink.ts'
 import type { Plan } from './route.ts'
+import { connectionOf, sendAnswer } from './send.ts'
+import { inTurn } from './turn.ts'
 
 /**
  * Carries out what was planned for a request, on Node's own request and response. Never throws: whatever goes wrong is told
@@ -26,7 +27,7 @@ export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): Node
   return (planned, request, response, next) => {
     void carryOut(planned, request, response, next).catch((error) => {
       hub.failed(error)
-      giveUp(response, error)
+      giveUp(hub, request, response, error)
     })
   }
 
@@ -39,11 +40,12 @@ export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): Node
     // A reader that vanishes while it is written to is an everyday thing: 'close' follows and tells the session.
     response.on('error', () => response.destroy())
     const plan = await planned
+    if (plan.kind === 'stream' || plan.kind === 'poll') await inTurn(request, response)
     if (!isFree(response)) return
     if (plan.kind === 'stream') return stream(plan, request, response)
     if (plan.kind === 'failure' && next) return next(plan.error)
     const answer = await answerOf(plan, request, response)
-    if (isFree(response)) send(response, answer)
+    if (isFree(response)) sendAnswer(hub, request, response, answer)
   }
 
   /**
@@ -97,10 +99,10 @@ export interface NodeExchangeOptions {
 }
 
 /** Says that it failed, if that can still be said. */
-function giveUp(response: ServerResponse, error: unknown): void {
+function giveUp(hub: Hub, request: IncomingMessage, response: ServerResponse, error: unknown): void {
   try {
     if (response.headersSent) response.destroy()
-    else send(response, refusal(error))
+    else sendAnswer(hub, request, response, refusal(error))
   } catch {
     // What made the answer fail, such as middleware that wraps the response, makes this one fail too.
     response.destroy()
@@ -115,47 +117,10 @@ function answeredBefore(): RejoinError {
   )
 }
 
-function hasGone(response: ServerResponse): boolean {
-  return response.destroyed || response.closed || http2StreamOf(response)?.destroyed === true
-}
-
 function poll(plan: Plan & { kind: 'poll' }, request: IncomingMessage, response: ServerResponse): Promise<Answer> {
   const gone = new AbortController()
   onceGone(request, response, () => gone.abort())
-  return plan.answer(gone.signal)
-}
-
-/** Calls `cleanUp` once when the reader has gone. */
-function onceGone({ socket }: IncomingMessage, response: ServerResponse, cleanUp: () => void): void {
-  if (response.socket) response.once('close', cleanUp)
-  else onceQueuedGone(socket, response, cleanUp)
-}
-
-/** A response that waits behind another on the same socket has no socket yet, and is never told that it went. */
-function onceQueuedGone(socket: Socket, response: ServerResponse, cleanUp: () => void): void {
-  let onSocket = cleanUps.get(socket)
-  if (!onSocket) {
-    const waiting = new Set<() => void>()
-    onSocket = waiting
-    cleanUps.set(socket, waiting)
-    // One listener, however many requests one socket carries.
-    socket.once('close', () => {
-      for (const each of waiting) each()
-    })
-  }
-  const listed = onSocket
-  const gone = () => {
-    if (listed.delete(gone)) cleanUp()
-  }
-  listed.add(gone)
-  response.once('close', gone)
-}
-
-const cleanUps = new WeakMap<Socket, Set<() => void>>()
-
-function send(response: ServerResponse, { status, headers, body }: Answer): void {
-  response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) })
-  response.end(body)
+  return plan.answer({ signal: gone.signal, connection: connectionOf(response) })
 }
 
 async function receive(plan: Plan & { kind: 'body' }, request: IncomingMessage, maxBodyBytes: number): Promise<Answer> {

@@ -1,4 +1,5 @@
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
+import type { PollOptions } from '../hub/poll.ts'
 import { type Answer, jsonAnswer, turnedAway } from './answer.ts'
 import type { Target } from './target.ts'
 
@@ -10,12 +11,15 @@ export async function answerPoll(
   hub: Hub,
   request: SubscribeRequest,
   { query }: Target,
-  signal: AbortSignal,
+  poller: Poller,
 ): Promise<Answer> {
-  const answer = await hub.poll(request, { ...readWait(query.get('waitMs')), signal })
+  const answer = await hub.poll(request, { ...readWait(query.get('waitMs')), ...poller })
   if ('reason' in answer) return turnedAway(answer)
   return jsonAnswer(200, answer, { Vary: 'Last-Event-ID, Authorization, Cookie, Origin' })
 }
+
+/** The requester of a poll, as far as its adapter knows: when it has gone, and what carries its answers. */
+export type Poller = Pick<PollOptions, 'signal' | 'connection'>
 
 function readWait(text: string | null): { waitMs?: number } {
   return text !== null && /^[0-9]{1,9}$/.test(text) ? { waitMs: Number(text) } : {}

@@ -2,8 +2,7 @@ import { type IncomingMessage, OutgoingMessage, type ServerResponse } from 'node
 import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import type { SharedBytes, Sink } from '../hub/sink.ts'
-import { http2StreamOf } from './http2-stream.ts'
-import { resetSocket } from './reset.ts'
+import { cut } from './send.ts'
 
 /**
  * Writes a session's bytes to a Node response.
@@ -49,12 +48,7 @@ class ResponseSink implements DrainableSink {
   }
 
   destroy(): void {
-    const stream = http2StreamOf(this.#response)
-    // A reset, because a FIN would queue behind what the peer does not read; of the stream alone where others share the
-    // connection.
-    if (stream) stream.close(http2Cancel)
-    else if (this.#response.socket) resetSocket(this.#response.socket)
-    else this.#response.destroy()
+    cut(this.#response)
   }
 
   onDrain(listener: () => void): () => void {
@@ -62,9 +56,6 @@ class ResponseSink implements DrainableSink {
     return () => void this.#target.off('drain', listener)
   }
 }
-
-// RFC 9113, section 7: the stream is no longer needed. Written out, because not every platform has a `node:http2`.
-const http2Cancel = 8
 
 export interface DrainableSink extends Sink {
   /** Calls `listener` each time the sink has emptied after it was full. Returns a function that stops it. */

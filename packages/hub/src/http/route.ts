@@ -3,7 +3,7 @@ import { checkedGrant, type Grant, mayPublish, maySubscribe } from '../hub/grant
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
 import type { ReaderFacts } from '../hub/observation.ts'
 import { type Answer, forbidden, jsonAnswer, nothingMore, refusal, shownError, tooFast, turnedAway } from './answer.ts'
-import { answerPoll } from './poll.ts'
+import { answerPoll, type Poller } from './poll.ts'
 import { maxBodyBytes, publishBody } from './publish.ts'
 import { type Channels, readSubscription, streamHeaders } from './subscribe.ts'
 import { below, parseTarget, pathUnder, type Target } from './target.ts'
@@ -46,8 +46,7 @@ export type Plan =
       readonly headers: Readonly<Record<string, string>>
       readonly subscribe: SubscribeRequest
     }
-  /** The signal is aborted when the requester has gone. Never rejects. */
-  | { readonly kind: 'poll'; answer(signal: AbortSignal): Promise<Answer> }
+  | { readonly kind: 'poll'; answer(poller: Poller): Promise<Answer> }
   | { readonly kind: 'body'; readonly maxBytes: number; accept(body: Uint8Array): Promise<Answer> }
 
 /** The first segments of the hub's paths, for frameworks that want to know them beforehand. */
@@ -123,7 +122,7 @@ async function planPoll(hub: Hub, channel: string, target: Target, request: Requ
   if (request.method !== 'GET') return wrongMethod('GET')
   const subscribe = await readRequest(hub, channel, target, request)
   if (await hub.hasNothingFor(subscribe)) return answerWith(nothingMore)
-  return { kind: 'poll', answer: (signal) => answerPoll(hub, subscribe, target, signal).catch(explain(hub)) }
+  return { kind: 'poll', answer: (poller) => answerPoll(hub, subscribe, target, poller).catch(explain(hub)) }
 }
 
 /** What a reader asks for, if it may. */

@@ -21,6 +21,13 @@ export interface LimitOptions {
    * @defaultValue Infinity
    */
   maxOpensPer10s?: number
+  /**
+   * Bytes of poll answers that may be in memory at once, because they are being collected or their readers have not taken
+   * them. When there is little room, answers are shorter and readers poll more often. When there is none, answers that were
+   * not taken for a second or more are given up, and a poll may be turned away with `overloaded`.
+   * @defaultValue 33554432
+   */
+  maxAnswerBytes?: number
 }
 
 /** Counts who is here, and says who may not come in. */

@@ -42,6 +42,7 @@ import { createStallWatch } from './stall.ts'
 import { createStream, type StreamOptions } from './stream.ts'
 import type { Subscription } from './subscription.ts'
 import type { Totals } from './totals.ts'
+import { createUnread, type Unread } from './unread.ts'
 
 export interface Hub {
   /**
@@ -85,6 +86,8 @@ export interface Hub {
   channels(options?: ChannelListOptions): Promise<readonly (ChannelWindow & { readonly channel: string })[]>
   /** What this hub has done since it opened. */
   readonly totals: Readonly<Totals>
+  /** Answers to polls that are in memory. Adapters tell it of those that are on their way. */
+  readonly unread: Unread
   /** What readers are told to wait before they come back, in milliseconds, before chance adds to it. */
   readonly retryMs: number
   /**
@@ -221,6 +224,10 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const tail = await log.tail(start, live.apply)
   const heartbeat = createHeartbeat(heartbeatMs, environment, retry)
   const stalls = createStallWatch(settings.stallTimeoutMs, environment)
+  const unread = createUnread({
+    ...{ maxBytes: settings.maxAnswerBytes, environment, stalls },
+    onGivenUp: (pending) => observers.tell('unread', { pending }),
+  })
   const stopCheckpoints = every(checkpointEveryMs, live.checkpoint, environment)
   const stopWatchingWindow = watchWindow({ log, observers, environment })
   const contact = watchContact({
@@ -264,11 +271,15 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     },
   }
   const polls = createPolls({
-    ...{ environment, observers, admission, nameConnection, reachHead, mark: live.mark },
+    ...{ environment, observers, admission, nameConnection, reachHead, mark: live.mark, unread },
     knock({ reader = anonymous, subscription }) {
       admission.knock(reader, environment.now())
       const reason = refusal(reader, subscription)
       return reason === undefined ? undefined : { reason, retryMs: retry.forGoodbye(subscription.channels) }
+    },
+    refuseAnswer({ reader = anonymous, subscription: { channels } }) {
+      observers.tell('reject', { ...reader, channels, reason: 'memory' })
+      return { reason: 'overloaded', retryMs: retry.forGoodbye(channels) }
     },
     attach({ reader = anonymous, ...request }, sink, connection, told) {
       const asked = { connection, reader, subscription: request.subscription, start: request.start }
@@ -406,6 +417,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       return true
     },
     totals,
+    unread,
     get retryMs() {
       return retry.baseMs
     },

@@ -19,6 +19,8 @@ export interface HubObservations {
   window: SmallWindow
   /** A reader read nothing for so long that it was given up, with this many bytes waiting for it. */
   stall: ReaderObservation & { pending: number }
+  /** A poll's answer was given up with this many bytes waiting: its reader took nothing, or others needed the memory. */
+  unread: { pending: number }
   /** A stream ended: the reader left, or the hub ended it for `reason`, with the error that made it do so, if any. */
   close: ReaderObservation & { reason: string; durationMs: number; cause: unknown }
   /** A reader was turned away at the door. */

@@ -9,29 +9,52 @@ export interface PollSink extends Sink {
   /** There is something for the user among the frames, or the news of a gap. */
   readonly hasNews: boolean
   readonly full: boolean
+  /** There was no room for any news. */
+  readonly refused: boolean
+  /** Of the frames, about. */
+  readonly bytes: number
   readonly ended: boolean
   /** Resolves when the condition holds. It is asked now, after every write, and when `look` is called. */
   when(condition: () => boolean): Promise<void>
   look(): void
 }
 
-export function createPollSink(maxBytes: number): PollSink {
+export interface PollSinkOptions {
+  /** How many bytes the answer may hold now, 0 for none. It ends with the frame that passes this. */
+  room(): number
+  /** The answer holds so many bytes more. */
+  onGrown(bytes: number): void
+}
+
+export function createPollSink({ room, onGrown }: PollSinkOptions): PollSink {
   const frames: StreamFrame[] = []
   let waiting: { condition: () => boolean; resolve: () => void }[] = []
   let bytes = 0
   let retryMs = 0
   let hasNews = false
+  let full = false
+  let refused = false
   let ended = false
   const framesOf = createFrameReader((ms) => {
     retryMs = ms
   })
 
   function take(frame: StreamFrame): void {
+    // Asked again for each frame: others have taken of the same room since the last one.
+    full ||= hasNews && bytes > room()
     // What comes after is not lost: the reader asks for it with the id of the last frame that it got.
-    if (bytes > maxBytes) return
+    if (full || refused) return
+    const isNews = !withoutNews.has(frame.type)
+    if (isNews && !hasNews && room() === 0) {
+      refused = true
+      return
+    }
+    const more = frame.data.length + frameOverhead
     frames.push(frame)
-    bytes += frame.data.length + frameOverhead
-    hasNews ||= !withoutNews.has(frame.type)
+    bytes += more
+    onGrown(more)
+    hasNews ||= isNews
+    full = hasNews && bytes > room()
   }
 
   function look(): void {
@@ -54,7 +77,13 @@ export function createPollSink(maxBytes: number): PollSink {
       return hasNews
     },
     get full() {
-      return bytes > maxBytes
+      return full
+    },
+    get refused() {
+      return refused
+    },
+    get bytes() {
+      return bytes
     },
     get ended() {
       return ended
@@ -62,7 +91,7 @@ export function createPollSink(maxBytes: number): PollSink {
     write(written) {
       for (const frame of framesOf(written)) take(frame)
       look()
-      return bytes <= maxBytes
+      return !full && !refused
     },
     // Nothing waits for a socket here.
     pending: 0,

@@ -6,6 +6,7 @@ import type { HubObservations, Observers } from './observation.ts'
 import { createPollReaders, type PollReadersContext } from './poll-readers.ts'
 import { createPollSink, type PollSink } from './poll-sink.ts'
 import type { Session } from './session.ts'
+import type { Unread } from './unread.ts'
 
 export interface PollOptions {
   /**
@@ -17,6 +18,11 @@ export interface PollOptions {
   waitMs?: number
   /** Aborted when the reader has gone. */
   signal?: AbortSignal
+  /**
+   * What carries the answer: a socket, or a session of HTTP/2. The answers over one connection share a bound.
+   * @defaultValue none: this answer is bounded by itself
+   */
+  connection?: object
 }
 
 /** A piece of a stream, as long as there was something to say and not too long. */
@@ -41,16 +47,17 @@ export interface PollContext extends PollReadersContext {
   /** Brings a live reader up to the head and writes it that position. */
   mark(reader: Follower): void
   readonly observers: Observers
+  readonly unread: Pick<Unread, 'room' | 'add'>
   /** Counts somebody who is new, and says why there is no room for them. */
   knock(request: SubscribeRequest): Refusal | undefined
+  /** The refusal of a poll for whose answer there is no memory, told to those who observe. */
+  refuseAnswer(request: SubscribeRequest): Refusal
   nameConnection(): string
   /** Connects a session whose reader is counted, and told of, elsewhere. */
   attach(request: SubscribeRequest, sink: PollSink, connection: string, observers: Observers): Session
 }
 
 const longestWaitMs = 60_000
-// More is fetched with the next poll. A reader on a bad line gets through with one of this size.
-const maxAnswerBytes = 1024 * 1024
 // As long as a stream waits for the log before it sends its reader away (§3.2).
 const headTimeoutMs = 10_000
 // A reader that found nothing and did not even wait for it has to wait by the limits of those who reconnect.
@@ -66,7 +73,7 @@ export function createPolls(context: PollContext): Polls {
 
   /** Resolves when there is something to answer, or nothing up to the head of the log. */
   async function collect(session: Session, sink: PollSink, waitMs: number, signal?: AbortSignal): Promise<void> {
-    const isOver = () => sink.ended || sink.full || signal?.aborted === true
+    const isOver = () => sink.ended || sink.full || sink.refused || signal?.aborted === true
     let late = waitMs === 0
     const cancelWait = environment.after(waitMs, () => {
       late = true
@@ -98,7 +105,7 @@ export function createPolls(context: PollContext): Polls {
 
   return {
     close: readers.close,
-    async poll(request, { waitMs = 25_000, signal } = {}) {
+    async poll(request, { waitMs = 25_000, signal, connection } = {}) {
       const since = environment.now()
       const known = readers.goOn(request)
       const refusal = known ? undefined : context.knock(request)
@@ -113,7 +120,10 @@ export function createPolls(context: PollContext): Polls {
           else if (!known || (kind !== 'connect' && kind !== 'replay')) observers.tell(kind, observation)
         },
       }
-      const sink = createPollSink(maxAnswerBytes)
+      const sink = createPollSink({
+        room: () => context.unread.room(connection),
+        onGrown: (bytes) => context.unread.add(bytes, connection),
+      })
       const session = context.attach(request, sink, reader.connection, told)
       const { start } = request
       const longest = start.from === 'cursor' ? longestWaitMs : 0
@@ -121,6 +131,12 @@ export function createPolls(context: PollContext): Polls {
 
       const isOver = session.mode === 'ended' || signal?.aborted === true
       session.disconnected()
+      // Its adapter counts the answer from here on, within this turn. Let go of now, the room would be given away twice.
+      environment.endOfTurn(() => context.unread.add(-sink.bytes, connection))
+      if (sink.refused) {
+        readers.leave(reader, 'overloaded')
+        return context.refuseAnswer(request)
+      }
       const cursor = sink.frames.at(-1)?.id ?? (start.from === 'cursor' ? start.cursor : null)
       const inGoodTime = !known || sink.hasNews || environment.now() - since >= idlePollMs
       if (!isOver && inGoodTime && cursor !== null) readers.expect(reader, request, cursor)

@@ -224,6 +224,12 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       help: 'streams one address may open in ten seconds',
     },
     {
+      key: 'limits.maxAnswerBytes',
+      kind: positive,
+      default: 33_554_432,
+      help: 'bytes of poll answers in memory at once',
+    },
+    {
       key: 'limits.maxChannels',
       kind: wholeNumber(1, 100),
       default: 100,

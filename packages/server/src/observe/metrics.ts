@@ -122,6 +122,11 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
   })
   gauge('rejoin_slow_readers', 'Readers for whom more waits than may wait for one.', () => tallyConnections(hub).slow)
   gauge('rejoin_backlog_bytes', 'Bytes that wait for readers.', () => tallyConnections(hub).pendingBytes)
+  gauge(
+    'rejoin_unread_answer_bytes',
+    'Bytes of poll answers in memory: being collected, or not yet taken by their readers.',
+    () => hub.unread.bytes,
+  )
   const windowAge = watchWindowAge(hub)
   gauge(
     'rejoin_window_age_seconds',
@@ -148,6 +153,7 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
   ])
   const turnedAway = counterBy('rejoin_rejects_total', 'Requests turned away by a limit.', 'kind', rejectKinds)
   const stalled = counter('rejoin_stalls_total', 'Readers that read nothing for so long that they were given up.')
+  const unread = counter('rejoin_unread_answers_total', 'Answers of polls that were given up because nobody took them.')
   const smallWindow = counter(
     'rejoin_small_windows_total',
     'Times that a channel was found to keep too little for those who return to it.',
@@ -240,6 +246,7 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
     publishSeconds(elapsedMs / 1000)
   })
   hub.on('stall', stalled)
+  hub.on('unread', unread)
   hub.on('window', smallWindow)
   hub.on('error', requestFailed)
   hub.on('reject', ({ reason }) => turnedAway(reason))
@@ -263,7 +270,7 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
 const resumeOutcomes = ['replayed', ...gapReasons.filter((reason) => reason !== 'added'), 'left']
 
 const rejectKinds = [
-  ...['connections', 'per-ip', 'per-subject', 'too-rapid', 'maintenance'],
+  ...['connections', 'per-ip', 'per-subject', 'too-rapid', 'memory', 'maintenance'],
   ...['publish-rate', 'body', 'channels', 'headers', 'deadline', 'malformed', 'sockets', 'other'],
 ]
 

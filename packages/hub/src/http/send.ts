@@ -1,0 +1,70 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Hub } from '../hub/hub.ts'
+import type { Answer } from './answer.ts'
+import { onceGone } from './gone.ts'
+import { http2StreamOf } from './http2-stream.ts'
+import { resetSocket } from './reset.ts'
+
+/**
+ * Sends an answer that is not a stream, and gives it up when nobody takes it. A short answer on a connection with nothing in
+ * wait is sent and forgotten: that is every publish, and the system's own buffer holds it.
+ */
+export function sendAnswer(
+  hub: Pick<Hub, 'unread'>,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, headers, body }: Answer,
+): void {
+  const length = Buffer.byteLength(body)
+  response.writeHead(status, { ...headers, 'Content-Length': length })
+  const isHttp2 = http2StreamOf(response) !== undefined
+  if (length <= shortBytes && !isHttp2 && response.socket?.writableLength === 0) {
+    response.end(body)
+    return
+  }
+  const bytes = Buffer.from(body)
+  let written = 0
+  const taken = hub.unread.watch({
+    connection: connectionOf(response),
+    get pending() {
+      return length - written + response.writableLength
+    },
+    giveUp: () => cut(response),
+  })
+  onceGone(request, response, taken)
+  response.on('drain', write)
+  write()
+
+  /** In pieces: what is pending then falls while a slow reader takes a long answer, and tells it from one that is dead. */
+  function write(): void {
+    while (length - written > pieceBytes) {
+      const piece = bytes.subarray(written, written + pieceBytes)
+      written += pieceBytes
+      if (!response.write(piece)) return
+    }
+    response.off('drain', write)
+    const last = bytes.subarray(written)
+    written = length
+    response.end(last)
+  }
+}
+
+const shortBytes = 4096
+const pieceBytes = 64 * 1024
+
+/** What carries a response: the socket, or the session of HTTP/2 that it shares with others. */
+export function connectionOf(response: ServerResponse): object {
+  return http2StreamOf(response)?.session ?? response.socket ?? response
+}
+
+/** Ends a response at once and lets go of what waits. Over HTTP/2 the stream alone, because others share the connection. */
+export function cut(response: ServerResponse): void {
+  const stream = http2StreamOf(response)
+  // A reset, because a FIN would queue behind what the peer does not read.
+  if (stream) stream.close(http2Cancel)
+  else if (response.socket) resetSocket(response.socket)
+  else response.destroy()
+}
+
+// RFC 9113, section 7: the stream is no longer needed. Written out, because not every platform has a `node:http2`.
+const http2Cancel = 8

@@ -14,6 +14,7 @@ import {
 } from './options.ts'
 import { peerOf } from './peer.ts'
 import { type Plan, type RequestHead, route, routeStream } from './route.ts'
+import { inTurn } from './turn.ts'
 
 /** What is used of a context of Hono. */
 export interface HonoContext {
@@ -77,6 +78,7 @@ function createHonoExchange(hub: Hub, { sinkBudgetBytes = defaultBudgetBytes }: 
     // For the application's `onError`.
     if (plan.kind === 'failure') throw plan.error
     const node = nodeOf(env)
+    if (node && (plan.kind === 'stream' || plan.kind === 'poll')) await inTurn(node.incoming, node.outgoing)
     if (plan.kind !== 'stream' || !node) return exchange(plan, req.raw)
     const { incoming, outgoing } = node
     const response = await exchange(plan, req.raw, (subscribe, onGone) => {

@@ -36,5 +36,19 @@ if [ ! -e "$policy" ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get -qq update
-apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@"
+# What this release does not have itself may be in its backports, as Valkey is for Debian 12.
+for package in "$@"; do
+  if ! apt-cache show "$package" > /dev/null 2>&1; then
+    . /etc/os-release
+    echo "deb http://deb.debian.org/debian $VERSION_CODENAME-backports main" > /etc/apt/sources.list.d/rejoin-backports.list
+    apt-get -qq update
+    break
+  fi
+done
+# One that cannot be had must not keep the others away.
+known=''
+for package in "$@"; do
+  if apt-cache show "$package" > /dev/null 2>&1; then known="$known $package"; fi
+done
+apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends $known
 `

@@ -24,6 +24,12 @@ export const services = [
     tests: ['test/services/redis-'],
   },
   {
+    name: 'Valkey',
+    binaries: ['valkey-server'],
+    packages: ['valkey-server'],
+    tests: ['test/services/valkey-'],
+  },
+  {
     name: 'strace',
     binaries: ['strace'],
     packages: ['strace'],

@@ -17,7 +17,7 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
   async function start(args: readonly string[] = []): Promise<void> {
     const settings = { port, bind: '127.0.0.1', dir: directory, save: '', appendonly: 'yes', ...options.settings }
     const given = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
-    child = spawn('redis-server', [...given, ...args], {
+    child = spawn(options.program ?? 'redis-server', [...given, ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { ...process.env, ...options.env },
     })
@@ -79,6 +79,8 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
 }
 
 export interface RedisServerOptions {
+  /** @defaultValue 'redis-server' */
+  readonly program?: string
   /** Lines of its configuration, over those that keep it to itself and write an append-only file. */
   readonly settings?: Readonly<Record<string, string | number>>
   /**

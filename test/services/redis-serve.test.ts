@@ -84,6 +84,13 @@ test('a hub that goes on without Redis tells everybody to reload when it is back
   expect(back.text()).toContain('"reason":"epoch"')
 })
 
+test('a program that is told to wait for replicas says so in its answers (§5.6)', async () => {
+  const redis = await openRedis()
+  await openRedis({ replicaof: `127.0.0.1 ${redis.port}`, masterauth: password })
+  const { url } = await serveOn(redis, { REJOIN_DURABILITY: 'replicated' })
+  expect(await publish(url, 'first')).toMatchObject({ status: 201, durability: 'replicated' })
+})
+
 test('a wrong password is called that, and not shown', async () => {
   const { port } = await openRedis()
   const address = `redis://:${password}x@127.0.0.1:${port}`
@@ -98,8 +105,9 @@ test('a wrong password is called that, and not shown', async () => {
   expect(failed.stderr).not.toContain('..')
 })
 
-async function openRedis(): Promise<RedisServer> {
-  const redis = await startRedis({ settings: { requirepass: password, appendfsync: 'always' } })
+async function openRedis(more: Record<string, string> = {}): Promise<RedisServer> {
+  const settings = { requirepass: password, appendfsync: 'always', 'repl-diskless-sync-delay': 0, ...more }
+  const redis = await startRedis({ settings })
   onTestFinished(() => redis.remove())
   return redis
 }

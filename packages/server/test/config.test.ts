@@ -70,7 +70,7 @@ describe('what is wrong is said by its name, with what was found and what is all
         "limits.maxConnections" in rejoin.config.json is "many". Give a whole number of at least 1.
         "limits.maxPerIp" in rejoin.config.json is 0. Give a whole number of at least 1.
         "tls" in rejoin.config.json is "cert.pem". Give an object.
-        "prot" in rejoin.config.json is no setting. There are access, admin, data, drainMs, durability, heartbeatMs, host, hotBytes, insecure, limits, log, logLevel, logPrefix, maxReplayAgeMs, maxReplayEvents, maxTailSilenceMs, metrics, playground, port, retain, retries, retryMs, sinkBudgetBytes, stallTimeoutMs, tls, trustProxy, whenDown, window, windows."
+        "prot" in rejoin.config.json is no setting. There are access, admin, data, drainMs, durability, heartbeatMs, host, hotBytes, insecure, limits, log, logLevel, logPrefix, maxReplayAgeMs, maxReplayEvents, maxTailSilenceMs, metrics, playground, port, replicas, retain, retries, retryMs, sinkBudgetBytes, stallTimeoutMs, tls, trustProxy, whenDown, window, windows."
     `)
   })
 

@@ -38,7 +38,11 @@ describe('what cannot work is refused, with advice', () => {
     ],
     [['--log', 'redis'], '--log is "redis". Give lmdb, memory, or the address of a Redis'],
     [['--log', 'redis://127.0.0.1', '--data', 'events'], 'The redis log keeps nothing on this disk'],
-    [['--log', 'redis://127.0.0.1', '--durability', 'os'], 'is set there, by appendfsync'],
+    [
+      ['--log', 'redis://127.0.0.1', '--durability', 'os'],
+      'The redis log knows no durability os. Choose server or disk or replicated, or leave it out.',
+    ],
+    [['--durability', 'replicated'], 'The lmdb log knows no durability replicated. Choose disk or os'],
     [
       ['--log', 'redis://me:Zx9vQ2mL@127.0.0.1:1/2'],
       'Redis at redis://127.0.0.1:1/2 cannot be used: connect ECONNREFUSED 127.0.0.1:1. Start it, or check the address.',

@@ -46,11 +46,6 @@ function refuseUseless({ config, values }: LoadedConfig): void {
       { code: 'invalid-option' },
     )
   }
-  if (kind === 'redis' && isFlag('durability')) {
-    throw new RejoinError('How safe events are in Redis is set there, by appendfsync. Leave out --durability.', {
-      code: 'invalid-option',
-    })
-  }
   const { cert, key } = config.tls
   if ((cert === undefined) !== (key === undefined)) {
     const [given, missing] = cert === undefined ? ['key', 'cert'] : ['cert', 'key']

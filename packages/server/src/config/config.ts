@@ -16,7 +16,8 @@ export interface Config extends ReplayLimits {
   log: LogPlace
   data: string
   logPrefix: string
-  durability: 'disk' | 'os'
+  durability: 'memory' | 'os' | 'disk' | 'replicated' | 'server'
+  replicas: number
   window: Required<WindowOptions>
   windows?: Readonly<Record<string, WindowOptions>>
   retain?: readonly string[]

@@ -101,9 +101,15 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
     },
     {
       key: 'durability',
-      kind: choice('disk', 'os'),
-      default: 'disk',
-      help: 'what has the events of the lmdb log when a publish is answered',
+      kind: choice('disk', 'os', 'replicated', 'server'),
+      defaultByLog: { lmdb: 'disk', memory: 'memory', redis: 'server' },
+      help: 'what has an event when its publish is answered',
+    },
+    {
+      key: 'replicas',
+      kind: positive,
+      default: 1,
+      help: 'replicas of Redis that durability replicated waits for',
     },
     {
       key: 'window.maxEvents',

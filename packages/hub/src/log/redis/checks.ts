@@ -53,6 +53,13 @@ export const checkServer = {
 export const noAofWarning =
   'Redis has appendonly no: a restart loses every event. Readers will be told, but set appendonly yes to keep them.'
 
+export function replicasWarning(found: number, needed: number): string {
+  return (
+    `Redis has ${found} replicas, and durability replicated waits for ${needed}: publishes fail until there are as many. ` +
+    'Set min-replicas-to-write, so that Redis refuses such events instead of keeping them.'
+  )
+}
+
 export function fieldOf(info: string, name: string): string {
   return new RegExp(`^${name}:(.*?)\r?$`, 'm').exec(info)?.[1] ?? ''
 }

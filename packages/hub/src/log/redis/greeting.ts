@@ -24,8 +24,8 @@ export interface GreetingOptions {
   readonly environment: Environment
   /** The time to date events with, '' for that of Redis. */
   now(): string
-  /** Called once for each server process. */
-  onServer(facts: ServerFacts): void
+  /** Called at every greeting; `isNew` when this hub meets that server for the first time. */
+  onServer(facts: ServerFacts, isNew: boolean): void
 }
 
 /**
@@ -61,7 +61,7 @@ export function createGreeting(options: GreetingOptions): Greet {
       }
       if (hello.role !== 'master') throw unavailable(`it is a ${hello.role}, which takes no events`)
       checkServer.policy(hello.policy)
-      if (isNew && round === 0) onServer(hello)
+      if (round === 0) onServer(hello, isNew)
       let lines = await bringUp(step, hello, seen)
       // Somebody removed the branches. What this log held before cannot be told apart any more; from here on it can.
       if (lines.length === 0) lines = await openBranch(step, hello.epoch, hello.top)

@@ -29,10 +29,11 @@ import { idsOf } from '../ids-of.ts'
 import { createWindows, type Windows, windowOf } from '../window.ts'
 import { type Answers, createAppends } from './appends.ts'
 import { parseBranches } from './branches.ts'
-import { noAofWarning, type ServerFacts } from './checks.ts'
+import { noAofWarning, replicasWarning, type ServerFacts } from './checks.ts'
 import { connectorOf, type RedisClient } from './client.ts'
+import { type Confirmation, createConfirmation } from './confirmation.ts'
 import { bodyOf, parsePlace, placeText } from './entry.ts'
-import { createFlushing, type Flushed, type Flushing, flushingCommand } from './flushing.ts'
+import { createFlushing, type Flushing, flushingCommand } from './flushing.ts'
 import { createGreeting } from './greeting.ts'
 import { createLastOnes } from './last-ones.ts'
 import { closedError, createLink, type Link, type Reply } from './link.ts'
@@ -57,11 +58,14 @@ export type { FeedOptions, RedisLogOptions } from './options.ts'
  *   connections of its own, and does not use or close the client itself.
  */
 export function redisLog(client: RedisClient, options: RedisLogOptions = {}): LogSource {
-  const { prefix = 'rejoin', clock = 'redis', codec = ulid() } = options
+  const { prefix = 'rejoin', clock = 'redis', codec = ulid(), durability = 'server', replicas = 1 } = options
   if (!/^[^{}\s]+$/.test(prefix)) refuse(`prefix is ${JSON.stringify(prefix)}. Use a name without braces and spaces.`)
   if (clock !== 'redis' && clock !== 'hub') refuse(`clock is ${JSON.stringify(clock)}. Choose 'redis' or 'hub'.`)
+  if (!['server', 'disk', 'replicated'].includes(durability)) {
+    refuse(`durability is ${JSON.stringify(durability)}. Choose 'server', 'disk' or 'replicated'.`)
+  }
   const numbers = { feed: { maxAgeMs: 300_000, maxBytes: 256 * 1024 * 1024, ...options.feed }, answerWithinMs: 5000 }
-  const checked = { ...numbers.feed, answerWithinMs: options.answerWithinMs ?? numbers.answerWithinMs }
+  const checked = { ...numbers.feed, answerWithinMs: options.answerWithinMs ?? numbers.answerWithinMs, replicas }
   for (const [name, value] of Object.entries(checked)) {
     if (!(value >= 1)) refuse(`${name} is ${value}. Give a number of 1 or more, or leave it out.`)
   }
@@ -85,8 +89,12 @@ export function redisLog(client: RedisClient, options: RedisLogOptions = {}): Lo
       const state = createKnownState()
       const now = () => (clock === 'hub' ? String(Math.max(0, Math.floor(environment.now()))) : '')
       const warn = options.onWarning ?? ((message: string) => process.emitWarning(message))
-      const onServer = ({ aof }: ServerFacts) => {
-        if (!aof) warn(noAofWarning)
+      let facts: ServerFacts = { aof: false, waitAof: false, replicas: 0 }
+      const onServer = (found: ServerFacts, isNew: boolean) => {
+        facts = found
+        if (!isNew) return
+        if (!found.aof) warn(noAofWarning)
+        if (durability === 'replicated' && found.replicas < replicas) warn(replicasWarning(found.replicas, replicas))
       }
       const greet = createGreeting({ settings, ids: idsOf(codec), codec, state, environment, now, onServer })
       const link = createLink({
@@ -99,8 +107,17 @@ export function redisLog(client: RedisClient, options: RedisLogOptions = {}): Lo
         const [head, flushed] = await link.stepThen(flushingCommand, 'head', '')
         state.see(parsePlace(head[0] as string))
         flushing.learn(flushed)
+        const confirmation =
+          durability === 'server'
+            ? undefined
+            : createConfirmation({
+                ...{ durability, replicas, link, state, flushing, answerWithinMs: checked.answerWithinMs },
+                facts: () => facts,
+                writeStep: () => ['probe', seenText(state), now()],
+              })
+        confirmation?.check()
         const sweep = (ask: Ask) => startSweep(ask, environment, windows.shortestAgeMs)
-        return new RedisLog({ link, state, settings, windows, formats, flushing, now, sweep })
+        return new RedisLog({ link, state, settings, windows, formats, flushing, confirmation, now, sweep })
       } catch (error) {
         link.close()
         throw error
@@ -116,6 +133,7 @@ interface Parts {
   readonly windows: Windows
   readonly formats: IdFormats
   readonly flushing: Flushing
+  readonly confirmation: Confirmation | undefined
   now(): string
   sweep(ask: Ask): Cancel
 }
@@ -130,6 +148,7 @@ class RedisLog implements Log {
   readonly #settings: ScriptSettings
   readonly #windows: Windows
   readonly #flushing: Flushing
+  readonly #confirmation: Confirmation | undefined
   readonly #now: () => string
   readonly #stopSweep: Cancel
   readonly #tails = new Set<Tail>()
@@ -143,20 +162,21 @@ class RedisLog implements Log {
   #heardAt = performance.now()
   #closed = false
 
-  constructor({ link, state, settings, windows, formats, flushing, now, sweep }: Parts) {
+  constructor({ link, state, settings, windows, formats, flushing, confirmation, now, sweep }: Parts) {
     this.#link = link
     this.#state = state
     this.#settings = settings
     this.#windows = windows
     this.#now = now
     this.#flushing = flushing
+    this.#confirmation = confirmation
     this.window = settings.window
     this.formats = formats
     this.#stopSweep = sweep(this.#ask)
   }
 
-  get durability(): Flushed {
-    return this.#flushing.durability
+  get durability(): Log['durability'] {
+    return this.#confirmation?.durability ?? this.#flushing.durability
   }
 
   get history(): History {
@@ -173,8 +193,16 @@ class RedisLog implements Log {
       const full = `${mostWaiting} publishes wait for Redis. Try again when some are done.`
       return Promise.reject(new RejoinError(full, { code: 'log-unavailable', retryable: true }))
     }
-    const appended = this.#appends.add(entries, once, once ? digestOf(once) : '')
+    const added = this.#appends.add(entries, once, once ? digestOf(once) : '')
+    const appended = this.#confirmation ? this.#confirmed(added) : added
     this.#tokens.set(token, appended)
+    return appended
+  }
+
+  /** Also of a repeated publish: the first try may have failed because of this. */
+  async #confirmed(added: Promise<Appended>): Promise<Appended> {
+    const appended = await added
+    await this.#confirmation?.confirmed(appended.places.at(-1)?.position)
     return appended
   }
 
@@ -209,6 +237,7 @@ class RedisLog implements Log {
     )) as string[]
     const position = parsePlace(place)
     await this.#met(position, epoch as string)
+    await this.#confirmation?.confirmed(position)
     const kind = step === 'end' ? 'end' : 'invalidation'
     return { kind, ...entry, position, at: Number(at), previous: parsePlace(previous) }
   }
@@ -278,6 +307,7 @@ class RedisLog implements Log {
   async probe(): Promise<void> {
     this.#assertOpen()
     await this.#write('probe')
+    await this.#confirmation?.confirmed()
   }
 
   async head(): Promise<Position> {
@@ -295,6 +325,7 @@ class RedisLog implements Log {
     for (const tail of this.#tails) tail.close()
     // What was published before the close is stored and answered like everything else.
     await this.#appends.settled()
+    await this.#confirmation?.close()
     this.#link.close()
   }
 
@@ -309,7 +340,7 @@ class RedisLog implements Log {
   }
 
   get #seen(): string {
-    return this.#state.seen ? placeText(this.#state.seen) : ''
+    return seenText(this.#state)
   }
 
   /** A place of the log, on a branch that may have been opened by another hub. */
@@ -325,6 +356,10 @@ class RedisLog implements Log {
   #assertOpen(): void {
     if (this.#closed) throw closedError()
   }
+}
+
+function seenText({ seen }: KnownState): string {
+  return seen ? placeText(seen) : ''
 }
 
 // At 20,000 a second, half a second's worth: who comes later is better told at once.

@@ -37,6 +37,20 @@ export interface RedisLogOptions {
   /** For how long and how many publishes a repeated `Idempotency-Key` is recognised, over all hubs. */
   idempotency?: IdempotencyOptions
   /**
+   * What has an event before its publish is answered. `server`: Redis, and the answer says what that is worth by its settings.
+   * `disk`: the disk of Redis, by `appendfsync always` or by WAITAOF, which Redis has from 7.2 on; with `everysec` a publish
+   * then takes up to a second. `replicated`: as many replicas as `replicas` says. A publish that does not get that far in
+   * time fails with `log-unavailable`, and its event may be in the log all the same. Readers do not wait for it.
+   * @defaultValue 'server'
+   */
+  durability?: 'server' | 'disk' | 'replicated'
+  /**
+   * With `durability: 'replicated'`: how many replicas have to have an event. All of them is what survives any failover; fewer
+   * survive those after which one of them leads.
+   * @defaultValue 1
+   */
+  replicas?: number
+  /**
    * How long Redis may take to answer, in milliseconds. After that a publish fails with `log-unavailable`, and the
    * connection is given up.
    * @defaultValue 5000

@@ -1,43 +1,29 @@
 import { judgeCursor, origin, renderId, sequence, snowflake, ulid } from '@rejoin/protocol'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { lmdbWorkbench, publish, readOn } from './lmdb-workbench.ts'
 
-describe('after a crash', () => {
-  test('a log flushed to disk goes on as if nothing had been: same branch, same events', async () => {
-    const { open, crash } = lmdbWorkbench()
-    const before = await open()
-    const [place = origin] = await publish(before, 'a', '1', '2')
-    const id = renderId(place, before)
-    const after = await open({}, crash())
-    expect(after.history).toEqual(before.history)
-    expect(judgeCursor(id, { ...after, head: await after.head() })).toEqual({ ok: true, position: place })
-    expect(await readOn(after, 'a', place)).toEqual({ texts: ['2'], gaps: [] })
-  })
-
-  test('a log left to the operating system opens a branch: readers are told that the newest may be gone (§2.3)', async () => {
-    const { open, crash } = lmdbWorkbench()
-    const before = await open({ durability: 'os' })
-    const [place = origin] = await publish(before, 'a', '1')
-    const place2 = crash()
-    const after = await open({ durability: 'os' }, place2)
-    expect(after.history).toHaveLength(2)
-    expect(after.history[1]?.fork).toEqual(place)
-    const [later = origin] = await publish(after, 'a', '2')
-    await after.close()
-    const again = await open({ durability: 'os' }, place2)
-    expect(again.history).toHaveLength(2)
-    expect(await readOn(again, 'a', place)).toEqual({ texts: ['2'], gaps: [] })
-    expect(renderId(later, again)).not.toContain(after.history[0]?.epoch)
-  })
-
-  test('a log left to the operating system that was closed in order goes on', async () => {
-    const { open } = lmdbWorkbench()
-    const before = await open({ durability: 'os' })
-    await publish(before, 'a', '1')
-    await before.close()
-    expect((await open({ durability: 'disk' })).history).toEqual(before.history)
-  })
-})
+for (const durability of ['disk', 'os'] as const) {
+  for (const end of ['a crash', 'a close'] as const) {
+    test(`after ${end}, with durability ${durability}, a reader goes on from any event it has (§2.3)`, async () => {
+      const { open, crash } = lmdbWorkbench()
+      const before = await open({ durability })
+      const places = await publish(before, 'a', '1', '2')
+      const ids = places.map((place) => renderId(place, before))
+      if (end === 'a close') await before.close()
+      const place = crash()
+      const after = await open({ durability }, place)
+      const [later = origin] = await publish(after, 'a', '3')
+      const head = await after.head()
+      for (const [index, position] of places.entries()) {
+        expect(renderId(position, after)).toBe(ids[index])
+        expect(judgeCursor(ids[index], { ...after, head })).toEqual({ ok: true, position })
+        expect(await readOn(after, 'a', position)).toEqual({ texts: ['2', '3'].slice(index), gaps: [] })
+      }
+      expect(after.history.at(-1)?.fork).toEqual(places[1])
+      expect(renderId(later, after)).not.toContain(before.history[0]?.epoch)
+    })
+  }
+}
 
 test('a log that let go of all its events opens again, whatever their number and size', async () => {
   const { open } = lmdbWorkbench()
@@ -58,15 +44,17 @@ test('a log that let go of all its events opens again, whatever their number and
   }
 })
 
-test('a clock that was set back while the log was closed takes no place twice', async () => {
+test('a clock that was set back while the log was closed takes no place twice, and ids sort as they were given', async () => {
   const { open, environment } = lmdbWorkbench()
-  const before = await open()
-  const first = await publish(before, 'a', '1')
-  await before.close()
-  environment.stepClock(-3_600_000)
-  const log = await open()
-  const second = await publish(log, 'a', '2')
-  expect(second).toEqual([{ ms: first[0]?.ms, seq: (first[0]?.seq ?? 0) + 1 }])
+  const ids: string[] = []
+  for (let start = 0; start < 8; start += 1) {
+    const log = await open()
+    for (const place of await publish(log, 'a', '1', '2')) ids.push(renderId(place, log))
+    await log.close()
+    environment.stepClock(-3_600_000)
+  }
+  expect(new Set(ids).size).toBe(16)
+  expect([...ids].sort()).toEqual(ids)
 })
 
 test('snowflake and sequence ids go on over a restart', async () => {

@@ -5,7 +5,7 @@ import { comparePositions, isAfter, type Position } from './position.ts'
 /** One unbroken stretch of a log, in which everything acknowledged is known to be held (§2.3). */
 export interface Branch {
   readonly epoch: Epoch
-  /** 0, 1, … in the order in which the branches opened. */
+  /** Rises in the order in which the branches opened, from 0. */
   readonly number: number
   /** Later than any earlier position of the log, and no event's: a cursor from before can be told from one after. */
   readonly first: Position
@@ -22,7 +22,7 @@ export interface Branch {
 export type History = readonly Branch[]
 
 /** The history with one more branch. The given one stays as it was. */
-export function openBranch(history: History, { epoch, first, fork }: NewBranch): History {
+export function openBranch(history: History, { epoch, first, fork, step = 1 }: NewBranch): History {
   const newest = history.at(-1)
   if (!isEpoch(epoch)) refuse(`its epoch ${JSON.stringify(epoch)} is not 8 characters of Crockford base 32`)
   if (history.some((branch) => branch.epoch === epoch)) refuse(`its epoch ${epoch} is taken; draw another`)
@@ -33,7 +33,7 @@ export function openBranch(history: History, { epoch, first, fork }: NewBranch):
   if (!fork) refuse('it follows another and needs a fork: the newest position the log still holds')
   if (!isAfter(first, newest.first)) refuse('its first position is not after that of the branch before it')
   if (!isAfter(first, fork)) refuse('its first position is not after its fork')
-  return [...history, { epoch, number: newest.number + 1, first, fork }]
+  return [...history, { epoch, number: newest.number + step, first, fork }]
 }
 
 export interface NewBranch {
@@ -43,6 +43,24 @@ export interface NewBranch {
   readonly first: Position
   /** The newest position that survived. Required for every branch but the first of a log. */
   readonly fork?: Position | undefined
+  /**
+   * How far its number is from that of the branch before it. A log that can be copied draws it at random: two copies that
+   * both opened the next number would give the same snowflake ids.
+   * @defaultValue 1
+   */
+  readonly step?: number | undefined
+}
+
+/**
+ * The history with its oldest branches merged into one, once there are more than `most`: half of them stay as they are. What
+ * is held of the others goes on under the name of the oldest branch that stays, and an id with the name of a merged branch is
+ * judged `epoch`: nobody could tell any more whether its place survived.
+ */
+export function mergeBranches(history: History, most: number): History {
+  const [oldest] = history
+  if (!oldest || history.length <= most) return history
+  const [heir, ...kept] = history.slice(-Math.ceil(most / 2))
+  return heir ? [{ epoch: heir.epoch, number: heir.number, first: oldest.first }, ...kept] : history
 }
 
 /** The branch a position lies on: the last whose first position is not after it. None before the first branch. */

@@ -25,7 +25,15 @@ export { encodeComment, encodeEvent, encodeRetry, type OutgoingEvent } from './e
 export { createEpoch, type Epoch, isEpoch } from './epoch.ts'
 export { type ErrorCode, errorCodes, RejoinError } from './errors.ts'
 export { type GapReason, gapReasons } from './gap-reason.ts'
-export { type Branch, branchAt, type History, type NewBranch, openBranch, survivorOf } from './history.ts'
+export {
+  type Branch,
+  branchAt,
+  type History,
+  mergeBranches,
+  type NewBranch,
+  openBranch,
+  survivorOf,
+} from './history.ts'
 export { createIdFormats, type IdFormat, type IdFormats } from './id-format.ts'
 export { isIdText } from './id-text.ts'
 export { checkChannel, checkType, isReservedType, reservedTypes } from './names.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createEpoch, isEpoch } from '../src/epoch.ts'
-import { branchAt, type History, type NewBranch, openBranch } from '../src/history.ts'
+import { branchAt, type History, mergeBranches, type NewBranch, openBranch } from '../src/history.ts'
 import { seededRandom } from './every-codec.ts'
 
 describe('an epoch (§2.3)', () => {
@@ -32,6 +32,22 @@ describe('the branches of a log (§2.3)', () => {
     expect(two.map(({ epoch, number }) => ({ epoch, number }))).toEqual([
       { epoch: 'AAAAAAAA', number: 0 },
       { epoch: 'BBBBBBBB', number: 1 },
+    ])
+  })
+
+  test('may skip numbers, so that two copies of a log do not open the same', () => {
+    const fork = { ms: 210, seq: 0 }
+    expect(openBranch(two, { epoch: 'CCCCCCCC', first: { ms: 300, seq: 0 }, fork, step: 7 }).at(-1)?.number).toBe(8)
+  })
+
+  test('are merged into the oldest of those that stay, half of them at once', () => {
+    const three = openBranch(two, { epoch: 'CCCCCCCC', first: { ms: 300, seq: 0 }, fork: { ms: 250, seq: 0 } })
+    expect(mergeBranches(three, 3)).toBe(three)
+    expect(mergeBranches(three, 2)).toEqual([{ epoch: 'CCCCCCCC', number: 2, first: { ms: 100, seq: 0 } }])
+    const four = openBranch(three, { epoch: 'DDDDDDDD', first: { ms: 400, seq: 0 }, fork: { ms: 350, seq: 0 } })
+    expect(mergeBranches(four, 3).map(({ epoch, first }) => `${epoch} ${first.ms}`)).toEqual([
+      'CCCCCCCC 100',
+      'DDDDDDDD 400',
     ])
   })
 

@@ -67,9 +67,8 @@ export interface LmdbLogOptions {
   codec?: IdCodec
   /**
    * When a publish is answered. `disk`: after its events have been flushed; a crash or a power cut takes nothing. `os`:
-   * when the operating system has them, which is faster on slow disks; a crash of the process takes nothing, but after
-   * any stop that was not in order, readers are told that the newest events may be gone. A power cut may then also damage
-   * the file.
+   * when the operating system has them, which is faster on slow disks; a crash of the process takes nothing, but a power
+   * cut may take the newest events, of which readers that have them are told, and may damage the file.
    * @defaultValue 'disk'
    */
   durability?: 'disk' | 'os'

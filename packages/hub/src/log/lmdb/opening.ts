@@ -1,4 +1,4 @@
-import { open, rm, stat, writeFile } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
   createClock,
@@ -7,6 +7,7 @@ import {
   type History,
   type IdCodec,
   latest,
+  mergeBranches,
   openBranch,
   origin,
   RejoinError,
@@ -18,14 +19,13 @@ import { formatVersion, openFormat, sealFormat } from './format.ts'
 import { afterChannels, channelKey, feedRange, formatKey, stateKey } from './keys.ts'
 import { checkPages } from './pages.ts'
 import { type LogState, openChannelState, openLogState, sealLogState } from './state.ts'
-import { dataName, openStore, type Store, syncFolder } from './store.ts'
+import { dataName, openStore, type Store } from './store.ts'
 import { takeWriterLock } from './writer-lock.ts'
 
 export interface OpenedLog {
   readonly store: Store
   readonly state: LogState
   readonly history: History
-  /** Leaves the log as one that was closed in order. */
   close(): Promise<void>
 }
 
@@ -36,7 +36,10 @@ export interface OpeningOptions {
   readonly environment: Environment
 }
 
-/** Opens the log of a folder for this process alone, or makes one. Decides whether it still holds all it acknowledged. */
+/**
+ * Opens the log of a folder for this process alone, or makes one, on a branch of its own. Nothing in a folder tells whether
+ * it is the one that was closed last, or an older copy of it that was put back.
+ */
 export async function openLog(options: OpeningOptions): Promise<OpenedLog> {
   const store = await openStore(options.directory, options.durability)
   const lock = await takeWriterLock(store.directory, store.exclusively).catch(async (error) => {
@@ -49,14 +52,14 @@ export async function openLog(options: OpeningOptions): Promise<OpenedLog> {
   }
   try {
     const { state, history } = await restore(store, options)
-    await markUnclean(store.directory, options.durability)
     return {
       store,
       state,
       history,
       async close() {
-        await release()
-        if (options.durability === 'os') await markClean(store.directory)
+        await store.close()
+        if (options.durability === 'os') await flush(store.directory)
+        await lock.release()
       },
     }
   } catch (cause) {
@@ -82,8 +85,7 @@ async function restore(store: Store, { codec, environment }: OpeningOptions): Pr
   const state = stored && openLogState(stateKey, stored)
   if (!state) return startBranch(store, { state: rebuildState(store, history), history }, codec, environment)
   await checkChannels(store, state)
-  if (await isUnclean(store.directory)) return startBranch(store, { state, history }, codec, environment)
-  return { state, history }
+  return startBranch(store, { state, history }, codec, environment)
 }
 
 /** Refuses a file that LMDB would misread, or that the next write would damage further. */
@@ -139,7 +141,10 @@ const emptyState: LogState = {
   feedEntries: 0,
 }
 
-/** Goes on from what is there, on a branch of its own: readers that stood on something else will be told. */
+/**
+ * Goes on from what is there, on a branch of its own. A reader whose cursor is at or before the newest event goes on, one that
+ * has seen more is told: what it saw is in another copy of this folder, or was lost with it.
+ */
 async function startBranch(
   store: Store,
   { state, history }: Restored,
@@ -148,13 +153,13 @@ async function startBranch(
 ): Promise<Restored> {
   const isFirst = history.length === 0
   const { range } = createIdFormats([{ codec }])
-  const clock = createClock({ ...range, now, last: isFirst ? undefined : state.last })
-  const first = clock.next()
-  const epoch = createEpoch(random)
-  const restored = {
-    state: { ...state, last: first },
-    history: openBranch(history, { epoch, first, fork: isFirst ? undefined : state.last }),
-  }
+  // In a millisecond of its own: ids of one millisecond are sorted by their epoch, which is drawn.
+  const minMs = isFirst ? range.minMs : Math.max(range.minMs, state.last.ms + 1)
+  const first = createClock({ ...range, minMs, now, last: isFirst ? undefined : state.last }).next()
+  const fork = isFirst ? undefined : state.last
+  const step = 1 + Math.floor(random() * maxStep)
+  const opened = openBranch(history, { epoch: createEpoch(random), first, fork, step })
+  const restored = { state: { ...state, last: first }, history: mergeBranches(opened, maxBranches) }
   const format = { version: formatVersion, ids: idsOf(codec), history: restored.history }
   await store.write({
     puts: [
@@ -165,6 +170,12 @@ async function startBranch(
   })
   return restored
 }
+
+// Some 100 bytes each, read and written at every start.
+const maxBranches = 4000
+
+// A snowflake id has room for 1,024 tags, of which the next branch gets any but that of the branch before it.
+const maxStep = 1023
 
 /** From the channels, when the log's own state is damaged. What it knew of forgotten ones is gone, so all of them are. */
 function rebuildState(store: Store, history: History): LogState {
@@ -184,34 +195,11 @@ function rebuildState(store: Store, history: History): LogState {
   return { ...emptyState, last, forgottenThrough: last, nextChannel, channels, feedLast: last, feedEntries }
 }
 
-/**
- * With 'os', the last commits may still be on their way to the disk when the machine stops. A file tells the next opener
- * that it cannot know: it is made before the first commit and removed after the last one has been flushed.
- */
-async function markUnclean(directory: string, durability: 'disk' | 'os'): Promise<void> {
-  if (durability === 'disk') return rm(join(directory, uncleanName), { force: true })
-  await writeFile(join(directory, uncleanName), 'Open, or not closed in order. Do not remove.\n', { flush: true })
-  await syncFolder(directory)
-}
-
-async function markClean(directory: string): Promise<void> {
+/** With 'os', the last commits may still be on their way to the disk when the log is closed. */
+async function flush(directory: string): Promise<void> {
   const file = await open(join(directory, dataName), 'r+')
   await file.datasync().finally(() => file.close())
-  await rm(join(directory, uncleanName), { force: true })
-  await syncFolder(directory)
 }
-
-async function isUnclean(directory: string): Promise<boolean> {
-  return stat(join(directory, uncleanName)).then(
-    () => true,
-    (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return false
-      throw error
-    },
-  )
-}
-
-const uncleanName = 'unclean'
 
 function refuseForeign(directory: string): never {
   throw new RejoinError(`The file data.mdb in ${directory} is not a log of Rejoin. Choose another folder.`, {

@@ -49,7 +49,7 @@ class OutOfBudget {}
 /** Reads the page of this number, or the first `wanted` of `run` pages that belong together. */
 type ReadPage = (number: number, run?: number, wanted?: number) => Buffer
 
-function createPageReader(descriptor: number, { pageSize, lastPage }: Root, maxPages: number): ReadPage {
+function createPageReader(descriptor: number, { pageSize, lastPage, transaction }: Root, maxPages: number): ReadPage {
   const pages = Math.floor(fstatSync(descriptor).size / pageSize)
   let left = maxPages
 
@@ -62,6 +62,8 @@ function createPageReader(descriptor: number, { pageSize, lastPage }: Root, maxP
     const page = Buffer.allocUnsafe(wanted * pageSize)
     readSync(descriptor, page, 0, page.length, number * pageSize)
     if (Number(page.readBigUInt64LE(0)) !== number) throw new Damage(`page ${number} says that it is another`)
+    // LMDB would take it for a page of its own that is not written yet, and change it in place.
+    if (page.readBigUInt64LE(8) > transaction) throw new Damage(`page ${number} is newer than its root`)
     return page
   }
 }

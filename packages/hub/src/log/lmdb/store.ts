@@ -167,7 +167,7 @@ async function opened<Result>(folder: string, open: () => Promise<Result>): Prom
 }
 
 /** Without this, the entry of a new file can be missing after a power cut although its bytes are on the disk. */
-export async function syncFolder(folder: string): Promise<void> {
+async function syncFolder(folder: string): Promise<void> {
   // Windows has no handle for that; there the file system sees to it.
   if (process.platform === 'win32') return
   const handle = await openFile(folder, 'r')

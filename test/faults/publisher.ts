@@ -118,10 +118,11 @@ export function throughHub(hub: Pick<Hub, 'publish'>): Send {
  * cut, leaves open what happened.
  *
  * @param limitMs - how long to wait for an answer
+ * @param headers - more of them, such as who publishes
  */
-export function throughHttp(origin: string, limitMs = 10_000): Send {
+export function throughHttp(origin: string, limitMs = 10_000, headers: Record<string, string> = {}): Send {
   return async (channel, body, key) => {
-    const answer = await post(`${origin}/publish/${encodeURIComponent(channel)}`, { body, key, limitMs })
+    const answer = await post(`${origin}/publish/${encodeURIComponent(channel)}`, { body, key, limitMs, headers })
     return 'kind' in answer ? answer : { kind: 'ok', id: answer.id }
   }
 }
@@ -134,9 +135,9 @@ export function batchThroughHttp(origin: string, limitMs = 10_000): SendBatch {
   }
 }
 
-async function post(url: string, { body, key, limitMs }: { body: string; key: string; limitMs: number }) {
+async function post(url: string, { body, key, limitMs, headers: more }: PostOptions) {
   try {
-    const headers = { 'Idempotency-Key': key }
+    const headers = { ...more, 'Idempotency-Key': key }
     const response = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(limitMs) })
     const { status } = response
     if (status === 201) return (await response.json()) as { id: string; events: { id: string }[] }
@@ -146,4 +147,11 @@ async function post(url: string, { body, key, limitMs }: { body: string; key: st
   } catch (error) {
     return { kind: 'unknown' as const, why: String(error) }
   }
+}
+
+interface PostOptions {
+  readonly body: string
+  readonly key: string
+  readonly limitMs: number
+  readonly headers?: Record<string, string>
 }

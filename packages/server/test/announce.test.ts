@@ -1,4 +1,5 @@
 import type { Hub, HubObservations } from '@rejoin/hub'
+import { RejoinError } from '@rejoin/protocol'
 import { describe, expect, test } from 'vitest'
 import type { Announcer, Readiness } from '../src/announce/announcer.ts'
 import type { LogLevel } from '../src/announce/json-lines.ts'
@@ -152,6 +153,12 @@ describe('in a pipe', () => {
       { level: 'warn', event: 'log_healed', channels: ['demo'] },
       { level: 'warn', event: 'server_warning', msg: 'Redis has appendonly no' },
     ])
+  })
+
+  test('a log whose files were removed is an error that says so', async () => {
+    const cause = new RejoinError('The file data.mdb was removed.', { code: 'log-unavailable' })
+    const [line] = await inPipe((announcer) => observe(announcer, 'silence', { silentMs: 0, cause }))
+    expect(line).toMatchObject({ level: 'error', event: 'log_lost', cause: expect.stringContaining('was removed') })
   })
 
   test('a connection, a replay, a gap and an end are lines of their own', async () => {

@@ -1,3 +1,4 @@
+import type { RejoinError } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../environment.ts'
 import type { Log } from '../log/contract.ts'
 
@@ -8,11 +9,15 @@ export interface Contact {
 }
 
 export interface ContactOptions {
-  readonly log: Pick<Log, 'tailSilenceMs'>
+  readonly log: Pick<Log, 'tailSilenceMs' | 'fault'>
   readonly maxSilenceMs: number
   readonly environment: Environment
-  /** Told once when contact is lost. What happens at the log from then on happens without this hub. */
-  onLost(): void
+  /**
+   * Told once when contact is lost. What happens at the log from then on happens without this hub.
+   *
+   * @param cause - what the log itself says is wrong; undefined when it is only silent
+   */
+  onLost(cause: RejoinError | undefined): void
 }
 
 // A tenth of the silence that is allowed.
@@ -20,12 +25,13 @@ const lookEveryMs = 1000
 
 export function watchContact({ log, maxSilenceMs, environment, onLost }: ContactOptions): Contact {
   let isLost = false
-  let cancel: Cancel = log.tailSilenceMs ? environment.after(lookEveryMs, look) : () => undefined
+  let cancel: Cancel = log.tailSilenceMs || log.fault ? environment.after(lookEveryMs, look) : () => undefined
 
   function look(): void {
     const wasLost = isLost
-    isLost = (log.tailSilenceMs?.() ?? 0) > maxSilenceMs
-    if (isLost && !wasLost) onLost()
+    const cause = log.fault?.()
+    isLost = cause !== undefined || (log.tailSilenceMs?.() ?? 0) > maxSilenceMs
+    if (isLost && !wasLost) onLost(cause)
     cancel = environment.after(lookEveryMs, look)
   }
 

@@ -232,8 +232,8 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const stopWatchingWindow = watchWindow({ log, observers, environment })
   const contact = watchContact({
     ...{ log, environment, maxSilenceMs: settings.maxTailSilenceMs },
-    onLost() {
-      observers.tell('silence', { silentMs: log.tailSilenceMs?.() ?? 0 })
+    onLost(cause) {
+      observers.tell('silence', { silentMs: log.tailSilenceMs?.() ?? 0, ...(cause && { cause }) })
       live.fallSilent()
       void endAll('log-unavailable', leaveWithinMs)
     },

@@ -1,4 +1,4 @@
-import type { GapReason } from '@rejoin/protocol'
+import type { GapReason, RejoinError } from '@rejoin/protocol'
 import type { SmallWindow } from './sizing.ts'
 
 /** What a hub tells about itself. It logs nothing; a program that wants lines or metrics makes them from these. */
@@ -29,8 +29,11 @@ export interface HubObservations {
   local: { channel: string; type: string; id: string; bytes: number; subject: string | null }
   /** The log is back, and the channels that were served without it have been declared void. */
   healed: { channels: readonly string[] }
-  /** The hub has heard nothing from its log for too long, and sends its readers elsewhere. */
-  silence: { silentMs: number }
+  /**
+   * The hub has heard nothing from its log for too long, or its log was damaged behind its back (`cause`). It sends its
+   * readers elsewhere.
+   */
+  silence: { silentMs: number; cause?: RejoinError }
   /** The program's own code, an `authorize` for one, failed while a request was answered. */
   error: { cause: unknown }
   /** `repeated`: nothing was appended, the publish was answered with the id of an earlier one under the same key. */

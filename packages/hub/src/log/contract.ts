@@ -1,4 +1,4 @@
-import type { Branch, IdFormats, Position } from '@rejoin/protocol'
+import type { Branch, IdFormats, Position, RejoinError } from '@rejoin/protocol'
 import type { Environment } from '../environment.ts'
 
 /**
@@ -121,6 +121,13 @@ export interface Log {
    * process, which cannot be cut off.
    */
   tailSilenceMs?(): number
+
+  /**
+   * Why what this log holds can no longer be trusted to be there after a restart: its files were removed, for example. Asked
+   * every second, so it must be cheap. From then on the hub is not ready and sends its readers elsewhere; without it, readers
+   * would stay with a hub whose next events nobody else will ever see. Absent for a log to which that cannot happen.
+   */
+  fault?(): RejoinError | undefined
 
   /**
    * Leaves a note for the other hubs on this log, in the place of its last one and for so long, and gives the notes of all

@@ -76,7 +76,10 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
         const { channels, reason } = reader
         logger.warn({ event: 'sse_reject', ...readerFields(reader), ...channelFields(channels), reason })
       })
-      hub.on('silence', ({ silentMs }) => logger.error({ event: 'log_silent', silent_ms: Math.round(silentMs) }))
+      hub.on('silence', ({ silentMs, cause }) => {
+        if (cause) logger.error({ event: 'log_lost', cause: causeText(cause) })
+        else logger.error({ event: 'log_silent', silent_ms: Math.round(silentMs) })
+      })
       hub.on('local', ({ channel, type, id, bytes, subject }) => {
         logger.warn({
           event: 'publish_local',

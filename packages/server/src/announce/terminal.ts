@@ -44,8 +44,9 @@ export function terminal({ write, colour, now }: Terminal): Announcer {
       hub.on('close', ({ connection, channels, reason, cause }) => {
         if (cause) say(`${style('red', 'failed')} ${some(channels)} ${connection}, ${reason}: ${causeText(cause)}`)
       })
-      hub.on('silence', ({ silentMs }) => {
-        say(`${style('red', 'silent')} log for ${Math.round(silentMs / 1000)} s; readers are sent elsewhere`)
+      hub.on('silence', ({ silentMs, cause }) => {
+        if (cause) say(`${style('red', 'lost')} the log; readers are sent elsewhere. ${causeText(cause)}`)
+        else say(`${style('red', 'silent')} log for ${Math.round(silentMs / 1000)} s; readers are sent elsewhere`)
       })
       hub.on('local', ({ channel, id }) => {
         say(`${style('yellow', 'local')} ${some([channel])} ${id}, to the readers here alone: the log is away`)

@@ -300,6 +300,10 @@ class LmdbLog implements Log {
     })
   }
 
+  fault(): RejoinError | undefined {
+    return this.#closing ? undefined : this.#opened.fault()
+  }
+
   async probe(): Promise<void> {
     this.#assertOpen()
     // A commit without a change writes the log's state all the same.
@@ -336,6 +340,7 @@ class LmdbLog implements Log {
 
   async #commit(changes: readonly Change[]): Promise<MadeCommit> {
     const { store } = this.#opened
+    this.#assertThere()
     const trimming = { windows: this.#windows, now: this.#now(), atMost: trimAtMost }
     const { draft, made, refusals } = await store.reading(() => {
       const draft = createDraft(store, this.#state, trimming)
@@ -352,6 +357,8 @@ class LmdbLog implements Log {
       return { draft, made, refusals }
     })
     await store.write(made)
+    // Only now is it certain that what was written is still in the folder.
+    this.#assertThere()
     return { draft, refusals }
   }
 
@@ -403,6 +410,11 @@ class LmdbLog implements Log {
 
   #now(): number {
     return Math.max(0, Math.floor(this.#environment.now()))
+  }
+
+  #assertThere(): void {
+    const fault = this.#opened.fault()
+    if (fault) throw fault
   }
 
   #assertOpen(): void {

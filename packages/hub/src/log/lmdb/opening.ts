@@ -16,6 +16,7 @@ import type { Environment } from '../../environment.ts'
 import { idsOf } from '../ids-of.ts'
 import { readRoot, refuseFile } from './file.ts'
 import { formatVersion, openFormat, sealFormat } from './format.ts'
+import { watchIdentity } from './identity.ts'
 import { afterChannels, channelKey, feedRange, formatKey, stateKey } from './keys.ts'
 import { checkPages } from './pages.ts'
 import { type LogState, openChannelState, openLogState, sealLogState } from './state.ts'
@@ -26,6 +27,8 @@ export interface OpenedLog {
   readonly store: Store
   readonly state: LogState
   readonly history: History
+  /** Why the folder no longer holds what was opened; undefined as long as it does. */
+  fault(): RejoinError | undefined
   close(): Promise<void>
 }
 
@@ -56,6 +59,7 @@ export async function openLog(options: OpeningOptions): Promise<OpenedLog> {
       store,
       state,
       history,
+      fault: watchIdentity(store.directory),
       async close() {
         await store.close()
         if (options.durability === 'os') await flush(store.directory)

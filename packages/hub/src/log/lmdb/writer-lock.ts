@@ -68,7 +68,8 @@ async function addressIn(folder: string): Promise<Address> {
   })
 }
 
-const socketName = 'writer.sock'
+/** The file in the folder of a log that its writer listens on. */
+export const socketName = 'writer.sock'
 
 /** Undefined when there is a socket already, be it dead or alive. */
 function listenOn(path: string): Promise<Server | undefined> {

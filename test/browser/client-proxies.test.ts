@@ -41,7 +41,8 @@ describe.concurrent.each(['everything', 'the body'] satisfies Holds[])(
           await passTimeUntil(page, 'connecting')
           // Time stands still meanwhile, so that it is not for want of time that nothing arrives.
           await proxy.hasHeld(streams)
-          if (holds === 'the body') await areIn(page, 'connected')
+          // Also with the head alone: without a byte of the body it is not connected.
+          await areIn(page, 'connecting')
           await passTimeUntil(page, 'backoff')
         }
         await passTimeUntil(page, 'connecting')

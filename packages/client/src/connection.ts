@@ -103,11 +103,13 @@ type Reaction<Given extends Input> = (next: Draft, moment: Moment, input: Given)
 
 function answered(next: Draft, moment: Moment, { status, isStream, retryAfterMs }: Answer): void {
   if (status === 200 && isStream) {
-    next.state = 'connected'
-    next.openedAt = moment.now
+    next.answered = true
+    next.openedAt = next.lastByteAt = moment.now
     next.refresh = false
-    live(next, moment)
-  } else if (status >= 500 || [408, 425, 429].includes(status)) {
+    // A proxy may hold back what follows the head. Only of a server that is no hub, nothing is to be expected.
+    if (next.openMs === never) next.state = 'connected'
+  } else if (status >= 500 || [408, 425, 429].includes(status) || (status === 200 && next.known)) {
+    // What had a stream and now has another page is a login of the network (captive portal), or a server half restarted.
     lose(next, moment, retryAfterMs)
     next.doubts = 0
     // Who says when to come back has turned us away on purpose (§4.12).
@@ -154,13 +156,13 @@ function greeted(next: Draft, moment: Moment, { id, hello }: Greeting): void {
 }
 
 function ended(next: Draft, moment: Moment, { reason, final }: Ending): void {
-  live(next, moment)
+  if (next.proved) live(next, moment)
   if (reason && final) {
     close(next, reason)
     return
   }
   // Whose silence proves nothing is no hub, and may send what it has and end for good reason.
-  const isDropped = next.state === 'connected' && moment.now - next.openedAt < droppedMs && next.silenceMs < never
+  const isDropped = next.answered && moment.now - next.openedAt < droppedMs && next.silenceMs < never
   if (!reason && isDropped) doubt(next, 1, moment)
   // A server that cannot be reached, or ends a stream that did get through, explains those before.
   else next.doubts = 0
@@ -170,12 +172,13 @@ function ended(next: Draft, moment: Moment, { reason, final }: Ending): void {
 }
 
 function prove(next: Draft, moment: Moment): void {
-  next.proved = true
+  next.proved = next.known = true
   live(next, moment)
 }
 
 /** A sign of life, which may also be the one that makes this a good stream. */
 function live(next: Draft, { now }: Moment): void {
+  next.state = 'connected'
   next.lastByteAt = now
   if (!next.proved) return
   next.stale = false
@@ -205,7 +208,7 @@ function due(next: Draft, moment: Moment): void {
     next.renewAt = 0
   } else if (deadAt(next) <= now) {
     // Without a head it may as well be the network that is gone.
-    if (next.lastByteAt === next.openedAt) doubt(next, next.state === 'connected' ? 2 : 1.5, moment)
+    if (next.lastByteAt === next.openedAt) doubt(next, next.answered ? 2 : 1.5, moment)
     // It has said something, and not `hello`: cut off in the middle of it, or no hub, which gets ever longer.
     else if (!next.proved) next.openMs *= 2
     // The first time, the silence was wait enough.
@@ -241,7 +244,7 @@ function open(next: Draft, { now }: Moment): void {
   next.openedAt = next.lastByteAt = now
   next.silenceMs = next.openMs
   next.renewAt = never
-  next.proved = next.paused = next.asking = next.astray = false
+  next.answered = next.proved = next.paused = next.asking = next.astray = false
   next.renewed = undefined
   next.nextRetryAt = next.closeReason = null
 }
@@ -376,8 +379,12 @@ export interface Connection extends Omit<StreamState, 'transport'>, OpenRequest 
   readonly silenceMs: number
   /** The same for one that has not said anything yet: 30 s, until a hub has announced its heartbeat. */
   readonly openMs: number
+  /** The head of a stream has arrived on this connection. */
+  readonly answered: boolean
   /** `hello` or an event has arrived on this connection. */
   readonly proved: boolean
+  /** The same on any connection: there is a stream at this address. */
+  readonly known: boolean
   readonly paused: boolean
   /** The user's code is asked for credentials, and the request has to wait. */
   readonly asking: boolean

@@ -3,8 +3,9 @@ import type { CloseReason as HubReason } from '@rejoin/protocol'
 /** What a stream shows of itself. */
 export interface StreamState {
   /**
-   * `connecting`: a request is under way. `connected`: events arrive as they happen. `backoff`: waiting for
-   * `nextRetryAt`. `closed`: over for good, see `closeReason`.
+   * `connecting`: a request is under way, or is answered without a byte of the body yet, which a proxy may hold back.
+   * `connected`: events arrive as they happen. `backoff`: waiting for `nextRetryAt`. `closed`: over for good, see
+   * `closeReason`.
    */
   readonly state: 'connecting' | 'connected' | 'backoff' | 'closed'
   /** Connections that failed or were cut since the last good one. */

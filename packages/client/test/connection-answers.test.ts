@@ -65,6 +65,38 @@ describe('a status', () => {
   })
 })
 
+describe('a page where a stream should be', () => {
+  const page = { type: 'answered', status: 200, isStream: false, retryAfterMs: 0 } as const
+
+  test('ends a stream that never was', () => {
+    const { is, tell } = machine()
+    tell(page)
+    expect(is()).toMatchObject({ state: 'closed', closeReason: 'wrong-content-type' })
+  })
+
+  test.each([0, 1])(
+    'is a reason to wait, on transport %i, where there has been a stream: a network wants a login',
+    (rung) => {
+      const { is, at, tell, greet, connected } = machine({ rungs: 2 })
+      connected()
+      greet()
+      tell({ type: 'ended', reason: 'drain' })
+      at(is().nextRetryAt!)
+      if (rung) tell({ type: 'unusable' })
+      for (let login = 0; login < 5; login++) {
+        at(is().nextRetryAt ?? at())
+        expect(is()).toMatchObject({ state: 'connecting', rung })
+        tell(page)
+        expect(is().state).toBe('backoff')
+      }
+      at(is().nextRetryAt!)
+      connected()
+      greet()
+      expect(is()).toMatchObject({ state: 'connected', stale: false })
+    },
+  )
+})
+
 describe('401', () => {
   const refusal = { type: 'answered', status: 401, isStream: false, retryAfterMs: 0 } as const
 

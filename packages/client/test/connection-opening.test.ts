@@ -25,9 +25,28 @@ describe('opening', () => {
     at(10_000)
     connected()
     at(39_999)
-    expect(is().state).toBe('connected')
+    expect(is().state).toBe('connecting')
     at(40_000)
     expect(is().state).toBe('backoff')
+  })
+
+  test('is over with the first byte of the body: what a proxy holds back is not connected', () => {
+    const { is, connected, tell, effects } = machine()
+    connected()
+    expect(is().state).toBe('connecting')
+    tell({ type: 'bytes' })
+    expect(is().state).toBe('connected')
+    expect(effects).toContain('notify')
+  })
+
+  test('is over with the head of a server that is known not to greet, as it may be quiet for ever', () => {
+    const { is, connected, tell, elapse } = machine()
+    connected()
+    tell({ type: 'event', id: null })
+    tell({ type: 'ended' })
+    elapse(1000)
+    connected()
+    expect(is()).toMatchObject({ state: 'connected', generation: 2 })
   })
 })
 

@@ -6,8 +6,8 @@ import { clock, opened, retried, server, start, stateOf } from './stage.ts'
 test('a stream that a proxy holds back is polled instead, from the same place', async () => {
   const { stream, events } = start({ from: 'e1' })
   for (let attempt = 0; attempt < 2; attempt++) {
-    await server.stream()
-    await stateOf(stream, 'connected')
+    await server.heldBack()
+    expect(stream.state.state).toBe('connecting')
     clock.advance(30_000)
     await retried(stream)
   }

@@ -31,6 +31,7 @@ describe('a line', () => {
   })
 
   test('whose heartbeat is longer than any timer is not taken for dead at once', async () => {
+    page()
     const { stream } = start()
     const first = await server.stream()
     first.send(...hello({ heartbeatMs: 2 ** 40 }, 'e0'))

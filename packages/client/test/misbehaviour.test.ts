@@ -43,12 +43,12 @@ describe('a server, or what stands between, that', () => {
 
   test('starts with a BOM: it is dropped, and only that one', async () => {
     const { stream, events } = start({ parse: 'text' })
-    const first = await server.stream()
+    const first = await server.heldBack()
     first.write('\uFEFFdata: \uFEFF1\n\n')
     expect(await events.until(1)).toEqual(['\uFEFF1'])
     first.cut()
     await retried(stream)
-    ;(await server.stream()).write('\uFEFFdata: 2\n\n')
+    ;(await server.heldBack()).write('\uFEFFdata: 2\n\n')
     expect(await events.until(2)).toEqual(['\uFEFF1', '2'])
   })
 

@@ -36,6 +36,23 @@ describe('a server that refuses', () => {
     await first.gone
   })
 
+  test('by sending a page where a stream was, as the login of a network does, is waited for', async () => {
+    const { stream, events } = start()
+    const first = await server.stream()
+    first.send(...message('e1'))
+    await events.until(1)
+    first.cut()
+    await retried(stream)
+    const login = await server.visit()
+    login.answer(200, { 'content-type': 'text/html' })
+    login.write('<title>Welcome to our Wi-Fi</title>')
+    await retried(stream)
+    const second = await server.stream()
+    expect(second.headers['last-event-id']).toBe('e1')
+    second.send(...message('e2'))
+    expect(await events.until(2)).toEqual(['e1', 'e2'])
+  })
+
   test('to be reached is tried again', async () => {
     let failures = 2
     const { stream, events } = start({

@@ -22,15 +22,22 @@ export async function scriptedServer(): Promise<ScriptedServer> {
     return arrived.shift() ?? new Promise((resolve) => waiting.push(resolve))
   }
 
+  async function heldBack(): Promise<Visit> {
+    const visit = await next()
+    visit.answer(200, { 'content-type': 'text/event-stream; charset=utf-8' })
+    return visit
+  }
+
   return {
     url: `http://127.0.0.1:${port}/events/orders`,
     visits: () => visits,
     visit: next,
     async stream() {
-      const visit = await next()
-      visit.answer(200, { 'content-type': 'text/event-stream; charset=utf-8' })
+      const visit = await heldBack()
+      visit.write(':\n')
       return visit
     },
+    heldBack,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
@@ -62,8 +69,10 @@ export interface ScriptedServer {
   readonly url: string
   /** The next request, once it is there. */
   visit(): Promise<Visit>
-  /** The next request, answered as a hub answers. */
+  /** The next request, answered with the head of a stream and a first comment. */
   stream(): Promise<Visit>
+  /** The same without the comment, as by a proxy that holds back the body. */
+  heldBack(): Promise<Visit>
   /** Requests so far. */
   visits(): number
   close(): Promise<void>

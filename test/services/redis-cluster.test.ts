@@ -1,9 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { isSame, type Position } from '@rejoin/protocol'
 import { Cluster } from 'ioredis'
 import { createCluster } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { askRedis, type RedisServer, replicated, startRedis } from '../faults/redis-server.ts'
-import { openLogOf } from './redis/opened-log.ts'
+import { type OpenedLog, openLogOf } from './redis/opened-log.ts'
 
 let servers: RedisServer[] = []
 beforeAll(async () => {
@@ -53,7 +54,82 @@ describe.each(Object.entries(clients))('a Cluster of three, with a client of %s'
     await owner.start()
     await until(isFormed)
   }, 60_000)
+
+  test('loses nothing in silence when its slot is moved under traffic, against all advice', async () => {
+    const log = `${prefix}-moved`
+    const hub = await openLogOf(client(), { prefix: log })
+    const channels = ['a', 'b', 'c']
+    const acknowledged: Record<string, string[]> = { a: [], b: [], c: [] }
+    const refusals = new Set<string>()
+    let isOver = false
+    const publisher = async (channel: string) => {
+      for (let count = 0; !isOver; count += 1) {
+        await hub.publish(channel, `${count}`).then(
+          () => acknowledged[channel]!.push(`${count}`),
+          (error) => refusals.add(error.code),
+        )
+      }
+    }
+    const publishers = channels.map(publisher)
+    await until(async () => channels.every((channel) => acknowledged[channel]!.length > 20))
+    await moveSlot(log)
+    const moved = acknowledged.a!.length
+    await until(async () => acknowledged.a!.length > moved + 20)
+    isOver = true
+    await Promise.all(publishers)
+    await hub.reached(await hub.log.head())
+
+    expect([...refusals].filter((code) => code !== 'log-unavailable')).toEqual([])
+    for (const channel of channels) {
+      const heard = new Set(hub.events().flatMap((event) => (event.channel === channel ? [event.data] : [])))
+      const { data, gap } = await hub.read([channel], hub.start, 100_000)
+      const isTold =
+        gap !== undefined || hub.batches.some(({ after }, index) => index > 0 && !isFollowed(hub, index, after))
+      const missing = acknowledged[channel]!.filter((text) => !(data.includes(text) && heard.has(text)))
+      expect([channel, isTold ? [] : missing]).toEqual([channel, []])
+    }
+    // One for the new master; none for each time a node was asked that had half of the log.
+    expect(hub.log.history).toHaveLength(2)
+  }, 60_000)
 })
+
+/** Whether a batch goes on where the one before it ended. */
+function isFollowed({ batches }: OpenedLog, index: number, after: Position): boolean {
+  const before = batches[index - 1]
+  return isSame(after, before?.events.at(-1)?.position ?? before?.after ?? after)
+}
+
+/** Key by key, as redis-cli does it. The order is the worst there is: what says that there is a log first, its feed last. */
+async function moveSlot(prefix: string): Promise<void> {
+  const from = await ownerOf(prefix)
+  const slot = (await askRedis(from.port, 'CLUSTER', 'KEYSLOT', `{${prefix}}:log`)).trim()
+  const ids = new Map(
+    await Promise.all(
+      servers.map(async ({ port }) => [port, (await askRedis(port, 'CLUSTER', 'MYID')).trim()] as [number, string]),
+    ),
+  )
+  const masters: RedisServer[] = []
+  for (const server of servers) {
+    if ((await askRedis(server.port, 'INFO', 'replication')).includes('role:master')) masters.push(server)
+  }
+  const to = masters.find(({ port }) => port !== from.port) as RedisServer
+  await askRedis(to.port, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', ids.get(from.port)!)
+  await askRedis(from.port, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', ids.get(to.port)!)
+  for (;;) {
+    const found = (await askRedis(from.port, 'CLUSTER', 'GETKEYSINSLOT', slot, '100')).split('\n').filter(Boolean)
+    const turnOf = (key: string) => (key.endsWith('}:log') ? 0 : key.endsWith('}:feed') ? 2 : 1)
+    const keys = found.sort((a, b) => turnOf(a) - turnOf(b))
+    if (keys.length === 0) break
+    for (const key of keys) {
+      await askRedis(from.port, 'MIGRATE', '127.0.0.1', String(to.port), key, '0', '5000', 'REPLACE')
+      // So that publishes come between two keys.
+      await pause(100)
+    }
+  }
+  for (const { port } of [to, from, ...masters]) {
+    await askRedis(port, 'CLUSTER', 'SETSLOT', slot, 'NODE', ids.get(to.port)!)
+  }
+}
 
 /** Whether every node serves, knows all others to be well, and every master has a replica that is up with it. */
 async function isFormed(): Promise<boolean> {

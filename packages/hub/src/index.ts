@@ -13,6 +13,7 @@ export {
   type SubscribeRequest,
 } from './hub/hub.ts'
 export type { HubOptions } from './hub/hub-options.ts'
+export type { Incoming, IncomingBody } from './hub/incoming.ts'
 export type { Message } from './hub/message.ts'
 export type { HubObservations, ReaderFacts, ReaderObservation } from './hub/observation.ts'
 export type { ReplayLimits, Start } from './hub/opening.ts'

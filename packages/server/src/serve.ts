@@ -237,8 +237,9 @@ function everybody(): Grant {
 }
 
 function hubLimits(given: LimitOptions): LimitOptions {
-  const { maxConnections, maxPerIp, maxPerSubject, maxOpensPer10s, maxAnswerBytes } = given
-  const limits = Object.entries({ maxConnections, maxPerIp, maxPerSubject, maxOpensPer10s, maxAnswerBytes })
+  const { maxConnections, maxPerIp, maxPerSubject, maxOpensPer10s, maxAnswerBytes, maxIncomingBytes } = given
+  const memory = { maxAnswerBytes, maxIncomingBytes }
+  const limits = Object.entries({ maxConnections, maxPerIp, maxPerSubject, maxOpensPer10s, ...memory })
   return Object.fromEntries(limits.filter(([, limit]) => limit !== undefined))
 }
 

@@ -29,7 +29,7 @@ export function refusal(error: unknown): Answer {
   const status = statusOf[error.code] ?? 400
   // RFC 9110, section 15.5.2: a 401 says by what means one can become known.
   const headers: Record<string, string> = status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {}
-  if (error.code === 'log-unavailable') headers['Retry-After'] = '1'
+  if (error.code === 'log-unavailable' || error.code === 'overloaded') headers['Retry-After'] = '1'
   return jsonAnswer(status, { error: { code: error.code, message: error.message } }, headers)
 }
 

@@ -1,3 +1,4 @@
+import type { RejoinError } from '@rejoin/protocol'
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
 import { onAbort } from '../hub/on-abort.ts'
 import { createPullSink } from '../hub/pull-sink.ts'
@@ -35,7 +36,7 @@ export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: numbe
   async function carryOut(plan: Plan, request: Request, direct: DirectWay | undefined): Promise<Response> {
     if (plan.kind === 'stream') return new Response(bodyOf(plan, request.signal, direct), { headers: plan.headers })
     if (plan.kind === 'poll') return responseOf(await plan.answer({ signal: request.signal }))
-    if (plan.kind === 'body') return responseOf(await receive(plan, request))
+    if (plan.kind === 'body') return responseOf(await receive(hub, plan, request))
     return responseOf(plan.answer)
   }
 
@@ -131,22 +132,32 @@ function responseOf({ status, headers, body }: Answer): Response {
   return new Response(body, { status, headers })
 }
 
-async function receive({ maxBytes, accept }: Plan & { kind: 'body' }, { body }: Request): Promise<Answer> {
+async function receive(hub: Hub, { maxBytes, accept }: Plan & { kind: 'body' }, { body }: Request): Promise<Answer> {
+  let refused: RejoinError | undefined
+  const incoming = hub.incoming.begin((error) => {
+    refused = error
+  })
+
+  async function read(stream: ReadableStream<Uint8Array>): Promise<Uint8Array> {
+    const parts: Uint8Array[] = []
+    let length = 0
+    // Leaving the loop cancels the rest.
+    for await (const part of stream) {
+      length += part.length
+      if (length > maxBytes) throw tooLarge(maxBytes)
+      parts.push(part)
+      incoming.add(part.length)
+      if (refused) throw refused
+    }
+    incoming.whole()
+    return Buffer.concat(parts, length)
+  }
+
   try {
-    return await accept(body ? await readBody(body, maxBytes) : new Uint8Array())
+    return await accept(body ? await read(body) : new Uint8Array())
   } catch (error) {
     return refusal(error)
+  } finally {
+    incoming.done()
   }
-}
-
-async function readBody(body: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
-  const parts: Uint8Array[] = []
-  let length = 0
-  // Leaving the loop cancels the rest.
-  for await (const part of body) {
-    length += part.length
-    if (length > maxBytes) throw tooLarge(maxBytes)
-    parts.push(part)
-  }
-  return Buffer.concat(parts, length)
 }

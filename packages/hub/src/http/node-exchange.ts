@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RejoinError } from '@rejoin/protocol'
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
 import { type Answer, refusal, tooLarge } from './answer.ts'
+import { createBodyReader } from './body-reader.ts'
 import { hasGone, onceGone } from './gone.ts'
 import { defaultBudgetBytes } from './options.ts'
 import { createResponseSink } from './response-sink.ts'
@@ -63,7 +64,7 @@ export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): Node
     response: ServerResponse,
   ): Answer | Promise<Answer> {
     if (plan.kind === 'poll') return poll(plan, request, response)
-    if (plan.kind === 'body') return receive(plan, request, maxBodyBytes)
+    if (plan.kind === 'body') return receive(hub, plan, request, maxBodyBytes)
     return plan.answer
   }
 
@@ -123,14 +124,23 @@ function poll(plan: Plan & { kind: 'poll' }, request: IncomingMessage, response:
   return plan.answer({ signal: gone.signal, connection: connectionOf(response) })
 }
 
-async function receive(plan: Plan & { kind: 'body' }, request: IncomingMessage, maxBodyBytes: number): Promise<Answer> {
+async function receive(
+  hub: Hub,
+  plan: Plan & { kind: 'body' },
+  request: IncomingMessage,
+  maxBodyBytes: number,
+): Promise<Answer> {
   const maxBytes = Math.min(plan.maxBytes, maxBodyBytes)
+  const body = createBodyReader(request, maxBytes)
+  const incoming = hub.incoming.begin(body.refuse)
   try {
-    return await plan.accept(bodyAtHand(request, maxBytes) ?? (await readBody(request, maxBytes)))
+    return await plan.accept(bodyAtHand(request, maxBytes) ?? (await body.read(incoming)))
   } catch (error) {
     // The rest of a refused body is read and thrown away, or it would block the next request on this connection.
     request.resume()
     return refusal(error)
+  } finally {
+    incoming.done()
   }
 }
 
@@ -147,29 +157,4 @@ function bodyAtHand(request: IncomingMessage, maxBytes: number): Uint8Array | un
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   if (bytes.length > maxBytes) throw tooLarge(maxBytes)
   return bytes
-}
-
-/** By its events: an async iterator over the request would make a publish over HTTP 14 % slower (`bench -- publish`). */
-function readBody(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
-  return new Promise((resolve, reject) => {
-    const parts: Buffer[] = []
-    let length = 0
-    const take = (part: Buffer) => {
-      length += part.length
-      if (length <= maxBytes) parts.push(part)
-      else refuse()
-    }
-    const refuse = () => {
-      request.off('data', take)
-      reject(tooLarge(maxBytes))
-    }
-    request.once('end', () => {
-      // One of HTTP/2 that was reset in the middle ends like a whole one.
-      if (request.aborted) reject(new RejoinError('The body broke off.', { code: 'invalid-data' }))
-      else resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts, length))
-    })
-    request.once('error', reject)
-    if (Number(request.headers['content-length']) > maxBytes) refuse()
-    else request.on('data', take)
-  })
 }

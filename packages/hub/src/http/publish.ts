@@ -4,12 +4,11 @@ import type { Hub } from '../hub/hub.ts'
 import type { Message } from '../hub/message.ts'
 import type { PublishedEvent, PublishOptions } from '../hub/publishing.ts'
 import { type Answer, forbidden, jsonAnswer, jsonTextAnswer } from './answer.ts'
+import { dataTexts } from './data-texts.ts'
 import type { Target } from './target.ts'
 
 /** The largest body of a publish, in bytes (§5.1). */
 export const maxBodyBytes = 256 * 1024
-// Some readers' JSON parsers recurse, and some of ours did: deeper data would be an attack on one of them.
-const maxDepth = 100
 
 /** Publishes what a request's body says (§5.1). `channel` is what stood in the path, '' for an envelope or a batch. */
 export async function publishBody(
@@ -29,15 +28,16 @@ export async function publishBody(
     return answerOne(hub, await hub.publish(channel, { text, ...readQuery(query) }, options))
   }
   const value = parseJson(text)
+  const data = dataTexts(text)
   if (!Array.isArray(value)) {
-    const envelope = readEnvelope(value)
+    const envelope = readEnvelope(value, data[0])
     assertAllowed(envelope.channel)
     return answerOne(hub, await hub.publish(envelope.channel, envelope, options))
   }
   if (value.length === 0) {
     throw new RejoinError('The batch is empty. Send at least one event.', { code: 'invalid-event' })
   }
-  const envelopes = value.map(readEnvelope)
+  const envelopes = value.map((event, index) => readEnvelope(event, data[index], index))
   for (const envelope of envelopes) assertAllowed(envelope.channel)
   const events = await hub.publishBatch(envelopes, options)
   // Nothing that may stand in an id (§2.6) has to be escaped in JSON.
@@ -87,15 +87,8 @@ function decodeUtf8(body: Uint8Array): string {
 
 function parseJson(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text)
-    if (isNestedDeeper(value, maxDepth)) {
-      throw new RejoinError(`The data is nested more than ${maxDepth} levels deep. Flatten it, or send it as text.`, {
-        code: 'invalid-data',
-      })
-    }
-    return value
+    return JSON.parse(text)
   } catch (cause) {
-    if (cause instanceof RejoinError) throw cause
     throw new RejoinError(
       'The body is not JSON. Send {"channel":…,"data":…} or an array of those, or plain text to /publish/<channel>.',
       { code: 'invalid-event', cause },
@@ -103,28 +96,16 @@ function parseJson(text: string): unknown {
   }
 }
 
-function isNestedDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  if (levels === 0) return true
-  if (Array.isArray(value)) {
-    for (const inner of value) {
-      if (isNestedDeeper(inner, levels - 1)) return true
-    }
-    return false
-  }
-  // Not `Object.values`, which makes an array for every object there is.
-  for (const key in value) {
-    if (isNestedDeeper((value as Record<string, unknown>)[key], levels - 1) && Object.hasOwn(value, key)) return true
-  }
-  return false
-}
-
 type Envelope = Message & { readonly channel: string }
 
-/** What was parsed, once it is known to be an event: nothing is copied of what may be a thousand. */
-function readEnvelope(value: unknown, index?: number): Envelope {
+/**
+ * What was parsed, once it is known to be an event: nothing is copied of what may be a thousand. Its data goes on as the text
+ * that was sent.
+ */
+function readEnvelope(value: unknown, data: string | undefined, index?: number): Envelope {
   const problem = problemOf(value)
-  if (problem === undefined) return value as Envelope
+  if (problem === undefined)
+    return data === undefined ? (value as Envelope) : Object.assign(value as Envelope, { text: data })
   const where = index === undefined ? '' : `Event ${index} of the batch: `
   throw new RejoinError(`${where}${problem}`, { code: 'invalid-event' })
 }

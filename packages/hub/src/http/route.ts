@@ -147,6 +147,8 @@ async function planPublish(hub: Hub, channel: string, target: Target, request: R
   if (request.method !== 'POST') return wrongMethod('POST')
   const grant = await grantOf(request)
   if (grant?.waitMs) return answerWith(tooFast(grant.waitMs))
+  // Before the body is read: whoever may not publish must not be able to fill the memory either.
+  if (grant && !(channel === '' ? (grant.publish ?? []).length > 0 : mayPublish(grant, channel))) throw forbidden()
   const idempotencyKey = request.header('idempotency-key')
   const options = {
     ...(grant?.subject ? { subject: grant.subject } : {}),

@@ -28,6 +28,12 @@ export interface LimitOptions {
    * @defaultValue 33554432
    */
   maxAnswerBytes?: number
+  /**
+   * Bytes of bodies of publishes that may be in memory at once. Beyond that, the one that began first and is not whole yet is
+   * refused with `overloaded`.
+   * @defaultValue 33554432
+   */
+  maxIncomingBytes?: number
 }
 
 /** Counts who is here, and says who may not come in. */

@@ -72,6 +72,7 @@ export function checkedOptions(options: HubOptions) {
     heartbeatMs: positive('heartbeatMs', options.heartbeatMs ?? 25_000),
     stallTimeoutMs: positive('stallTimeoutMs', options.stallTimeoutMs ?? 60_000),
     maxAnswerBytes: limits?.maxAnswerBytes ?? 32 * 1024 * 1024,
+    maxIncomingBytes: limits?.maxIncomingBytes ?? 32 * 1024 * 1024,
     hotBytes: positive('hotBytes', options.hotBytes ?? 16 * 1024 * 1024),
     retain: (options.retain ?? []).map(checkName),
   }

@@ -22,6 +22,7 @@ import { encodeFrames, framesOf } from './frame.ts'
 import type { StreamFrame } from './frame-reader.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { checkedOptions, type HubOptions } from './hub-options.ts'
+import { createIncoming, type Incoming } from './incoming.ts'
 import { createLive } from './live.ts'
 import type { Message } from './message.ts'
 import { createObservers, type Observers, type ReaderFacts } from './observation.ts'
@@ -88,6 +89,8 @@ export interface Hub {
   readonly totals: Readonly<Totals>
   /** Answers to polls that are in memory. Adapters tell it of those that are on their way. */
   readonly unread: Unread
+  /** Bodies of publishes that are in memory. Adapters tell it of those that come. */
+  readonly incoming: Incoming
   /** What readers are told to wait before they come back, in milliseconds, before chance adds to it. */
   readonly retryMs: number
   /**
@@ -418,6 +421,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     },
     totals,
     unread,
+    incoming: createIncoming(settings.maxIncomingBytes),
     get retryMs() {
       return retry.baseMs
     },

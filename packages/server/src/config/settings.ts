@@ -236,6 +236,12 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       help: 'bytes of poll answers in memory at once',
     },
     {
+      key: 'limits.maxIncomingBytes',
+      kind: positive,
+      default: 33_554_432,
+      help: 'bytes of publish bodies in memory at once',
+    },
+    {
       key: 'limits.maxChannels',
       kind: wholeNumber(1, 100),
       default: 100,

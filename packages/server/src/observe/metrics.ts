@@ -127,6 +127,7 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
     'Bytes of poll answers in memory: being collected, or not yet taken by their readers.',
     () => hub.unread.bytes,
   )
+  gauge('rejoin_incoming_body_bytes', 'Bytes of publish bodies in memory.', () => hub.incoming.bytes)
   const windowAge = watchWindowAge(hub)
   gauge(
     'rejoin_window_age_seconds',

@@ -1,0 +1,53 @@
+import type { IncomingMessage } from 'node:http'
+import { RejoinError } from '@rejoin/protocol'
+import type { IncomingBody } from '../hub/incoming.ts'
+import { tooLarge } from './answer.ts'
+
+/** Reads the body of a request, unless it is refused before it is whole. */
+export interface BodyReader {
+  /** Rejects when the body is too large, breaks off or is refused. Tells `incoming` what comes of it. */
+  read(incoming: IncomingBody): Promise<Uint8Array>
+  /** Lets go of what is there of the body, and has `read` reject with this error. */
+  readonly refuse: (error: RejoinError) => void
+}
+
+/** By its events: an async iterator over the request would make a publish over HTTP 14 % slower (`bench -- publish`). */
+export function createBodyReader(request: IncomingMessage, maxBytes: number): BodyReader {
+  let parts: Buffer[] = []
+  let length = 0
+  let refuse: (error: RejoinError) => void = () => undefined
+
+  function read(incoming: IncomingBody): Promise<Uint8Array> {
+    return new Promise((resolve, reject) => {
+      const take = (part: Buffer) => {
+        length += part.length
+        if (length > maxBytes) {
+          refuse(tooLarge(maxBytes))
+          return
+        }
+        parts.push(part)
+        // A body that comes byte by byte would otherwise take two hundred times its length.
+        if (parts.length === maxParts) parts = [Buffer.concat(parts, length)]
+        incoming.add(part.length)
+      }
+      refuse = (error) => {
+        request.off('data', take)
+        parts = []
+        reject(error)
+      }
+      request.once('end', () => {
+        incoming.whole()
+        // One of HTTP/2 that was reset in the middle ends like a whole one.
+        if (request.aborted) reject(new RejoinError('The body broke off.', { code: 'invalid-data' }))
+        else resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts))
+      })
+      request.once('error', reject)
+      if (Number(request.headers['content-length']) > maxBytes) refuse(tooLarge(maxBytes))
+      else request.on('data', take)
+    })
+  }
+
+  return { read, refuse: (error) => refuse(error) }
+}
+
+const maxParts = 256

@@ -82,3 +82,10 @@ export async function operate(port: number, ...command: string[]): Promise<unkno
   client.disconnect()
   return reply
 }
+
+/** Up to where Redis has written its append-only file; -1 while something waits to be written. */
+export async function offsetOf(port: number): Promise<number> {
+  const info = String(await operate(port, 'INFO', 'persistence'))
+  const fieldOf = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1])
+  return fieldOf('aof_buffer_length') === 0 ? fieldOf('aof_current_size') - fieldOf('aof_base_size') : -1
+}

@@ -42,11 +42,11 @@ const behind = { calls: 2, entries: 512, holdMs: 25 }
 const mostCalls = slots / 2
 
 /**
- * @param read - what an outcome of an append of so many entries means; throws what its caller is to be told
+ * @param read - what the outcome of an append of these entries means; throws what its caller is to be told
  */
 export function createAppends<Appended>(
   send: (number: string, args: readonly string[]) => Promise<Answers>,
-  read: (outcome: string, at: number, count: number) => Appended,
+  read: (outcome: string, at: number, entries: readonly NewEvent[]) => Appended,
 ): Appends<Appended> {
   let gathered: Gathered<Appended> = nothingYet()
   let calls = 0
@@ -117,9 +117,9 @@ export function createAppends<Appended>(
     }
   }
 
-  function answer({ resolve, reject, count }: Taker<Appended>, outcome: string, at: number): void {
+  function answer({ resolve, reject, entries }: Taker<Appended>, outcome: string, at: number): void {
     try {
-      resolve(read(outcome, at, count))
+      resolve(read(outcome, at, entries))
     } catch (error) {
       reject(error)
     }
@@ -139,7 +139,7 @@ export function createAppends<Appended>(
       }
       gathered.entries += entries.length
       waiting += 1
-      return new Promise((resolve, reject) => void gathered.takers.push({ resolve, reject, count: entries.length }))
+      return new Promise((resolve, reject) => void gathered.takers.push({ resolve, reject, entries }))
     },
     flush,
     async settled() {
@@ -160,7 +160,7 @@ interface Gathered<Appended> {
 }
 
 interface Taker<Appended> {
-  readonly count: number
+  readonly entries: readonly NewEvent[]
   resolve(appended: Appended): void
   reject(error: unknown): void
 }

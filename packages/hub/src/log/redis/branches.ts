@@ -1,12 +1,14 @@
 import { type Branch, type History, isAfter, origin, type Position } from '@rejoin/protocol'
 import { parsePlace } from './entry.ts'
 
-/** As the script gives them: epoch, number, first place, and the fork or a dash. */
+/** As the script gives them: epoch, number, first place, the fork or a dash, and how far past it the loss is on record. */
 export function parseBranches(lines: readonly string[]): History {
   return lines.map((line) => {
-    const [epoch = '', number = '', first = '', fork = '-'] = line.split(' ')
+    const [epoch = '', number = '', first = '', fork = '-', reported = ''] = line.split(' ')
     const branch: Branch = { epoch, number: Number(number), first: parsePlace(first) }
-    return fork === '-' ? branch : { ...branch, fork: parsePlace(fork) }
+    if (fork === '-') return branch
+    const forked = { ...branch, fork: parsePlace(fork) }
+    return reported === '' ? forked : { ...forked, reported: parsePlace(reported) }
   })
 }
 
@@ -29,8 +31,12 @@ export function baseOf(history: History): Position {
   return start?.fork ? start.first : origin
 }
 
-/** Where a place that was reached on a branch got lost: the first later branch that forked off before it. */
+/**
+ * Where a place that was reached on a branch got lost: the first later branch that forked off before it. A history that does
+ * not know the branch at all has lost it by its newest at the latest.
+ */
 export function lostAt(history: History, epoch: string, place: Position): Branch | undefined {
   const at = history.findIndex((branch) => branch.epoch === epoch)
+  if (at === -1) return history.at(-1)
   return history.slice(at + 1).find(({ fork }) => fork && isAfter(place, fork))
 }

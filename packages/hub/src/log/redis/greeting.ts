@@ -5,7 +5,7 @@ import { checkServer, type ServerFacts, type ServerIdentity, unavailable } from 
 import type { Connection } from './client.ts'
 import { parsePlace, placeText } from './entry.ts'
 import { formatVersion, keysOf, probe, type Script, type ScriptSettings, scriptFor } from './script/script.ts'
-import type { KnownState } from './state.ts'
+import type { KnownState, Loss } from './state.ts'
 
 /** A connection whose server is known, with the script that only this server process knows. */
 export interface Greeted {
@@ -66,13 +66,9 @@ export function createGreeting(options: GreetingOptions): Greet {
       // Somebody removed the branches. What this log held before cannot be told apart any more; from here on it can.
       if (lines.length === 0) lines = await openBranch(step, hello.epoch, hello.top)
       if (lines[0] === '!empty') continue
-      const stored = parseBranches(lines)
-      if (state.isOverrun(stored)) {
-        const again = await openBranch(step, stored.at(-1)?.epoch ?? '')
-        state.adopt(parseBranches(again))
-      } else {
-        state.adopt(stored)
-      }
+      lines = await reportLoss(step, lines)
+      if (lines[0] === '!empty') continue
+      state.adopt(parseBranches(lines))
       return { connection, script, process: server.run }
     }
     throw unavailable('its log is removed again and again')
@@ -87,13 +83,41 @@ export function createGreeting(options: GreetingOptions): Greet {
     const last = parsePlace(hello.last)
     const isStored = isSameServer(hello, { run: hello.logRun, lineage: hello.logLineage })
     const isProved = isStored && hello.top === hello.last && !(seen && isAfter(seen, last))
-    return isProved ? step('history') : openBranch(step, hello.epoch, hello.top)
+    if (isProved) return step('history')
+    const isBehind = hello.epoch === state.epoch && state.seen !== undefined && isAfter(state.seen, last)
+    // In the same step in which the branch opens: nobody can be led over it before.
+    const loss = isBehind ? { fork: last, through: state.seen } : undefined
+    return openBranch(step, hello.epoch, hello.top, loss as Loss | undefined)
   }
 
-  function openBranch(step: Step, epoch: string, top = ''): Promise<string[]> {
+  /**
+   * What this hub has seen beyond the fork of a branch that another hub opened: that hub may not have seen it, so the channels
+   * concerned are put on record by one more branch. Nobody whose channels lost nothing is told of it.
+   */
+  async function reportLoss(step: Step, found: readonly string[]): Promise<string[]> {
+    let lines = [...found]
+    for (let round = 0; round < rounds && lines[0] !== '!empty'; round += 1) {
+      const stored = parseBranches(lines)
+      const loss = state.lossIn(stored)
+      const reported = loss?.branch?.reported
+      if (!loss || (reported && loss.through && !isAfter(loss.through, reported))) break
+      lines = await openBranch(step, stored.at(-1)?.epoch ?? '', '', loss)
+      // A branch this log knows nothing of, of which it cannot keep how far the record goes: once is enough.
+      if (!loss.through && parseBranches(lines).length > stored.length) break
+    }
+    return lines
+  }
+
+  function openBranch(step: Step, epoch: string, top = '', loss?: Loss): Promise<string[]> {
     const places = [top, state.seen ? placeText(state.seen) : ''].filter((place) => place !== '')
     const floor = places.reduce((a, b) => (isAfter(parsePlace(a), parsePlace(b)) ? a : b), '0-0')
-    return step('branch', now(), epoch, newEpoch(), floor)
+    return step('branch', now(), epoch, newEpoch(), floor, ...(loss ? lossArguments(loss) : []))
+  }
+
+  function lossArguments({ branch, fork, through }: Loss): string[] {
+    const lost = state.channels.past(fork)
+    const channels = lost ? [...lost.keys()] : ['*']
+    return [through ? placeText(through) : '', branch?.epoch ?? '', ...channels]
   }
 
   function newEpoch(): string {

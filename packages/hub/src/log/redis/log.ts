@@ -154,7 +154,7 @@ class RedisLog implements Log {
   readonly #tails = new Set<Tail>()
   readonly #appends = createAppends(
     (number, args) => this.#send(number, args),
-    (outcome, at, count) => this.#appendedAs(outcome, at, count),
+    (outcome, at, entries) => this.#appendedAs(outcome, at, entries),
   )
   /** The last appends. The script recognises a call that is sent again; who asks this log again is recognised here. */
   readonly #tokens = createLastOnes<Promise<Appended>>(tokensKept)
@@ -206,9 +206,14 @@ class RedisLog implements Log {
     return appended
   }
 
-  #appendedAs(outcome: string, callAt: number, count: number): Appended {
-    const appended = appendedAs(outcome, callAt, count, this.formats.range.maxSeq)
+  #appendedAs(outcome: string, callAt: number, entries: readonly NewEvent[]): Appended {
+    const appended = appendedAs(outcome, callAt, entries.length, this.formats.range.maxSeq)
     this.#state.see((appended.places.at(-1) as Place).position)
+    // Acknowledged, and maybe lost before the tail has heard of it.
+    for (let index = 0; index < entries.length; index += 1) {
+      const { live, channel } = entries[index] as NewEvent
+      if (!live) this.#state.channels.note(channel, (appended.places[index] as Place).position)
+    }
     return appended
   }
 
@@ -237,6 +242,7 @@ class RedisLog implements Log {
     )) as string[]
     const position = parsePlace(place)
     await this.#met(position, epoch as string)
+    this.#state.channels.note(channel, position)
     await this.#confirmation?.confirmed(position)
     const kind = step === 'end' ? 'end' : 'invalidation'
     return { kind, ...entry, position, at: Number(at), previous: parsePlace(previous) }
@@ -244,7 +250,12 @@ class RedisLog implements Log {
 
   async read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
     this.#assertOpen()
-    return readPage(this.#ask, names, { after, through, limit })
+    for (;;) {
+      const { epoch } = this.#state
+      const page = await readPage(this.#ask, names, { after, through, limit }, this.#state)
+      // Read in parts, of which some may be of another branch.
+      if (epoch === this.#state.epoch) return page
+    }
   }
 
   async readBack(

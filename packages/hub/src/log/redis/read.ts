@@ -1,4 +1,4 @@
-import { isAfter, isPattern, latest, origin, type Position, prefixOf } from '@rejoin/protocol'
+import { isAfter, isPattern, isSame, latest, origin, type Position, prefixOf } from '@rejoin/protocol'
 import { mergeBackPages, shareOfBackPage } from '../back-pages.ts'
 import type { BackPage, Gap, LogEvent, Page, PageLimit, TypedPlace } from '../contract.ts'
 import { mergePages, type PartRead } from '../merged-page.ts'
@@ -6,6 +6,7 @@ import { createWidePage } from '../wide-page.ts'
 import { parseEvents, parsePlace, placeText } from './entry.ts'
 import type { Reply } from './link.ts'
 import type { Ask } from './registry.ts'
+import type { KnownState } from './state.ts'
 
 export interface Range {
   readonly after: Position
@@ -23,7 +24,12 @@ interface Lost {
 }
 
 /** One page of several channels and patterns. */
-export async function readPage(ask: Ask, names: readonly string[], range: Range): Promise<Page> {
+export async function readPage(
+  ask: Ask,
+  names: readonly string[],
+  range: Range,
+  state: Pick<KnownState, 'history'>,
+): Promise<Page> {
   const { after } = range
   const channels = names.filter((name) => !isPattern(name))
   const patterns = names.filter(isPattern)
@@ -33,18 +39,26 @@ export async function readPage(ask: Ask, names: readonly string[], range: Range)
     ...patterns.map(async (name) => [await readPattern(ask, prefixOf(name), range)]),
   ])
   for (const [index, read] of found.flat().entries()) reads.set([...channels, ...patterns][index] as string, read)
-  const gap = gapOf(names, reads, after)
+  const gap = gapOf(names, reads, after, state)
   if (gap) return { events: [], completeThrough: after, gap }
   return mergePages([...reads.values()], range)
 }
 
-function gapOf(names: readonly string[], reads: ReadonlyMap<string, NameRead>, after: Position): Gap | undefined {
+function gapOf(
+  names: readonly string[],
+  reads: ReadonlyMap<string, NameRead>,
+  after: Position,
+  { history }: Pick<KnownState, 'history'>,
+): Gap | undefined {
   const lost = names.filter((name) => isAfter((reads.get(name) as NameRead).trimmedThrough, after))
   if (lost.length === 0) return undefined
   const all = [...reads.values()]
+  // The first place of a branch is no event's: what is trimmed through there lost something by a rollback.
+  const isRolledBack = ({ trimmedThrough }: NameRead) => history.some(({ first }) => isSame(first, trimmedThrough))
+  const byBranch = lost.some((name) => isRolledBack(reads.get(name) as NameRead)) ? 'epoch' : 'expired'
   return {
     channels: lost,
-    reason: all.some(({ forced }) => forced) ? 'forced' : 'expired',
+    reason: all.some(({ forced }) => forced) ? 'forced' : byBranch,
     wholeAfter: all.map(({ trimmedThrough }) => trimmedThrough).reduce(latest),
   }
 }

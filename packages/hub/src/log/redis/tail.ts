@@ -1,4 +1,4 @@
-import { isAfter, isSame, type Position } from '@rejoin/protocol'
+import { type Branch, branchAt, isAfter, isSame, type Position } from '@rejoin/protocol'
 import type { LogEvent, Tail, TailBatch } from '../contract.ts'
 import { lostAt } from './branches.ts'
 import { fedAfterOf, isFedAfter, parseEntry, parsePlace, placeText } from './entry.ts'
@@ -39,11 +39,17 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
   const { link, state, prefix, refresh, onBatch, onContact } = options
   const feedKey = `${prefix}feed`
   let cursor = options.after
-  let epoch = state.epoch
+  let branch = branchOf(cursor)
   let entryBytes = 1000
   const familiar = createFamiliar()
   let greeted: Greeted | undefined
   let closed = false
+
+  state.channels.startAt(cursor)
+
+  function branchOf(place: Position): Branch {
+    return branchAt(state.history, place) ?? (state.history[0] as Branch)
+  }
 
   async function follow(): Promise<void> {
     for (let failures = 0; !closed; ) {
@@ -65,15 +71,15 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
   /** After the log was looked at: a place that was lost with its branch is left for where the next one begins. */
   function resume(): void {
     if (closed) return
-    const lost = lostAt(state.history, epoch, cursor)
-    epoch = state.epoch
+    const lost = lostAt(state.history, branch.epoch, cursor)
     if (lost) goOnFrom(lost.first)
   }
 
   function goOnFrom(place: Position): void {
     cursor = place
-    state.see(place)
-    onBatch({ after: place, events: [] })
+    branch = branchOf(place)
+    state.see(place, branch.epoch)
+    onBatch({ after: place, branch, events: [] })
   }
 
   async function read({ connection }: Greeted): Promise<void> {
@@ -110,7 +116,9 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
     if (found.length > 0) return deliver(found)
     // The feed has let go of what came, or somebody removed it.
     await refresh()
-    if (!closed) goOnFrom(parsePlace(last))
+    if (closed) return
+    state.channels.startAt(parsePlace(last))
+    goOnFrom(parsePlace(last))
   }
 
   async function deliver(entries: readonly Entry[]): Promise<void> {
@@ -119,8 +127,10 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
     const hand = () => {
       if (closed || (events.length === 0 && isSame(after, cursor))) return
       cursor = events.at(-1)?.position ?? after
-      state.see(cursor)
-      onBatch({ after, events })
+      state.see(cursor, branch.epoch)
+      // Nobody is owed a live event.
+      for (const { kind, channel, position } of events) if (kind !== 'live') state.channels.note(channel, position)
+      onBatch({ after, branch, events })
     }
     let bytes = 0
     let lastId = placeText(cursor)
@@ -131,8 +141,9 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
         hand()
         // Before anybody hears of a place on it, the branch has a name.
         await refresh()
-        epoch = state.epoch
         after = isBranch ? event.position : fedAfterOf(value)
+        if (!isBranch) state.channels.startAt(after)
+        branch = branchOf(after)
         events = []
       }
       if (!isBranch) events.push(event)

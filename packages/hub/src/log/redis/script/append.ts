@@ -109,7 +109,7 @@ local function openChannels(log, args, from)
     local found = redis.call('HMGET', channelsKey, unpack(names, first, to))
     for at = first, to do
       local packed = found[at - first + 1]
-      channels[names[at]] = packed and unpackChannel(packed) or unknownChannel(log)
+      channels[names[at]] = packed and knownChannel(log, packed) or unknownChannel(log)
     end
   end
   return channels

@@ -63,7 +63,7 @@ local function retainedOf(channel) return prefix .. 'r:' .. channel end
 
 -- The log's own state; or nil and why it cannot be worked on: the caller has to look at the log anew.
 local function openLog(seen)
-  local found = redis.call('HMGET', logKey, 'run', 'last', 'epoch', 'mean', 'forgotten', 'channels', 'tidied')
+  local found = redis.call('HMGET', logKey, 'run', 'last', 'epoch', 'mean', 'forgotten', 'channels', 'tidied', 'raised')
   if not found[1] then return nil, { '!empty' } end
   if found[1] ~= run then return nil, { '!run' } end
   -- The caller has seen a place that this log has not come to: it was rolled back under the same process.
@@ -71,7 +71,7 @@ local function openLog(seen)
   local ms, seq = split(found[2])
   return {
     last = found[2], ms = ms, seq = seq, epoch = found[3], mean = tonumber(found[4]), forgotten = found[5],
-    channels = tonumber(found[6]), tidied = tonumber(found[7]), entries = 0, bytes = 0,
+    channels = tonumber(found[6]), tidied = tonumber(found[7]), raised = found[8], entries = 0, bytes = 0,
   }
 end
 
@@ -100,9 +100,18 @@ local function unknownChannel(log)
   }
 end
 
+-- A rollback of which nobody can say what it took has taken something from every channel.
+local function knownChannel(log, packed)
+  local it = unpackChannel(packed)
+  if log.raised and isAfter(log.raised, it.trimmed) then
+    it.trimmed, it.newest = log.raised, latest(it.newest, log.raised)
+  end
+  return it
+end
+
 local function openChannel(log, channel)
   local packed = redis.call('HGET', channelsKey, channel)
-  if packed then return unpackChannel(packed) end
+  if packed then return knownChannel(log, packed) end
   return unknownChannel(log)
 end
 

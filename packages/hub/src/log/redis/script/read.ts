@@ -52,6 +52,14 @@ steps.read = function()
   return answer
 end
 
+-- Whether the entry of a branch names a channel with this prefix that lost something before it, each on a line of its own.
+local function hasLost(value, prefix)
+  for name in string.gmatch(string.match(value, '\n\n\n(.*)$') or '', '[^\n]+') do
+    if string.sub(name, 1, #prefix) == prefix then return true end
+  end
+  return false
+end
+
 -- What the feed has of channels that start with a prefix. It has every entry since its oldest, so only channels with news
 -- are looked at. Gives 'far' when it does not reach back to the cursor.
 -- ARGV: search, seen, now, after, through, events, bytes, prefix
@@ -73,7 +81,9 @@ steps.search = function()
       reached = id
       from = id
       scanned = scanned + 1
-      if string.sub(channel, 1, #prefix) == prefix and kind ~= 'b' and kind ~= 'l' then
+      if kind == 'b' then
+        if hasLost(value, prefix) then trimmed = latest(trimmed, id) end
+      elseif string.sub(channel, 1, #prefix) == prefix and kind ~= 'l' then
         if not seen[channel] then
           local it = current(log, channel, now)
           seen[channel] = true
@@ -143,7 +153,9 @@ local function feedBack(log, prefix, now, after, through, most)
       expected = string.match(value, '^(%S+) ')
       from = '(' .. id
       local kind, channel, type = bodyOf(value)
-      if string.sub(channel, 1, #prefix) == prefix and kind ~= 'b' and kind ~= 'l' then
+      if kind == 'b' then
+        if hasLost(value, prefix) then floor = latest(floor, id) end
+      elseif string.sub(channel, 1, #prefix) == prefix and kind ~= 'l' then
         -- What the channel lost is behind its newest entry, and that is the first of its entries that is met here.
         local trimmed = seen[channel]
         if not trimmed then
@@ -237,7 +249,7 @@ steps.changed = function()
   local changed, trimmed, void = {}, log.forgotten, '0-0'
   local states = #names > 0 and redis.call('HMGET', channelsKey, unpack(names)) or {}
   for index, name in ipairs(names) do
-    local it = states[index] and unpackChannel(states[index]) or unknownChannel(log)
+    local it = states[index] and knownChannel(log, states[index]) or unknownChannel(log)
     if isAfter(it.newest, after) then
       changed[#changed + 1] = name
       if isOverWindow(windowFor(name), it, now) then it = current(log, name, now) end

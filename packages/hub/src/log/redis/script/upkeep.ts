@@ -65,19 +65,65 @@ steps.create = function()
   return branches()
 end
 
+-- Nothing that the channel held is enough to go on from any more: readers from before a branch have lost something.
+local function raise(log, channel, first, now)
+  if channel == '*' then
+    log.forgotten = first
+    redis.call('HSET', logKey, 'forgotten', first, 'raised', first)
+    return
+  end
+  local it = openChannel(log, channel)
+  redis.call('DEL', streamOf(channel))
+  it.newest, it.trimmed = first, first
+  it.base, it.count, it.emptySince = it.total, 0, now
+  saveChannel(log, channel, it)
+end
+
+-- The line of a branch in the list of branches, which says how far past its fork the loss is on record.
+local function setReported(epoch, through)
+  for index, line in ipairs(branches()) do
+    local found, rest, reported = string.match(line, '^(%S+) (%S+ %S+ %S+) ?(%S*)$')
+    if found == epoch and (reported == '' or isAfter(through, reported)) then
+      redis.call('LSET', branchesKey, index - 1, found .. ' ' .. rest .. ' ' .. through)
+    end
+  end
+end
+
 -- A branch that goes on from what is here, as an entry of the feed. Only where nobody has opened one since the caller looked.
--- ARGV: branch, now, epoch it was, new epoch, floor
+-- A caller that has seen more than survived says how far, on which branch that was lost ('' for the one that opens now), and
+-- which channels had something there ('*' for all). When others have reported them all, no branch is needed.
+-- ARGV: branch, now, epoch it was, new epoch, floor, seen through, epoch of the branch that lost it, channels...
 steps.branch = function()
-  local found = redis.call('HMGET', logKey, 'epoch', 'last')
+  local found = redis.call('HMGET', logKey, 'epoch', 'last', 'forgotten', 'channels', 'raised')
   if not found[1] then return { '!empty' } end
   if found[1] ~= ARGV[3] then return branches() end
   local now, fork, floor = clock(ARGV[2]), found[2], ARGV[5]
+  local log = { forgotten = found[3], channels = tonumber(found[4]), raised = found[5] or nil }
+  local through, lostBy, lost = ARGV[6] or '', ARGV[7] or '', {}
+  local since = '0-0'
+  for _, line in ipairs(branches()) do
+    local epoch, first = string.match(line, '^(%S+) %S+ (%S+)')
+    if epoch == lostBy then since = first end
+  end
+  for index = 8, #ARGV do
+    local channel = ARGV[index]
+    local trimmed
+    if channel == '*' then trimmed = log.raised or '0-0' else trimmed = openChannel(log, channel).trimmed end
+    if lostBy == '' or isAfter(since, trimmed) then lost[#lost + 1] = channel end
+  end
+  if lostBy ~= '' and #lost == 0 then
+    if through ~= '' then setReported(lostBy, through) end
+    return branches()
+  end
   local first = beginning(floor ~= '' and latest(fork, floor) or fork, now)
-  local value = fork .. ' 0-0 ' .. (hybrid and split(first) - now or now) .. ' 0\nb\n\n\n'
+  local value = fork .. ' 0-0 ' .. (hybrid and split(first) - now or now) .. ' 0\nb\n\n\n' .. table.concat(lost, '\n')
   redis.call('XADD', feedKey, first, 'e', value)
   local number = redis.call('LLEN', branchesKey)
-  redis.call('RPUSH', branchesKey, ARGV[4] .. ' ' .. number .. ' ' .. first .. ' ' .. fork)
+  local line = ARGV[4] .. ' ' .. number .. ' ' .. first .. ' ' .. fork
+  redis.call('RPUSH', branchesKey, line)
+  if through ~= '' then setReported(lostBy ~= '' and lostBy or ARGV[4], through) end
   redis.call('HSET', logKey, 'run', run, 'lineage', lineage, 'last', first, 'epoch', ARGV[4])
+  for _, channel in ipairs(lost) do raise(log, channel, first, now) end
   return branches()
 end
 

@@ -25,14 +25,15 @@ app.post('/greet/:name', async (request) => {
   return { id }
 })
 
-app.addHook('onClose', () => hub.close())
+// Before the server waits for its connections to end, which streams do not by themselves: in `onClose` it would be too late.
+app.addHook('preClose', async () => {
+  await hub.drain({ withinMs: 500 })
+  await hub.close()
+})
 await app.listen({ port: Number(process.env.PORT ?? 3000), host: '127.0.0.1' })
 
 const address = `http://127.0.0.1:${app.server.address().port}`
 console.log(`Read:  curl -N '${address}/api/events/users/ada/inbox?user=ada'`)
 console.log(`Greet: curl -X POST '${address}/greet/ada?user=bob'`)
 
-process.once('SIGINT', async () => {
-  await hub.drain({ withinMs: 500 })
-  await app.close()
-})
+process.once('SIGINT', () => app.close())

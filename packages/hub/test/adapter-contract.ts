@@ -28,6 +28,8 @@ export type Serve = (hub: Hub, setup: Setup) => RequestListener | Promise<Reques
 export interface Traits {
   /** Whether it has an error handler that an application can set. */
   readonly hasErrorHandler: boolean
+  /** Whether the adapter is given nothing of Node's, and so does not see its server being closed. */
+  readonly isApart?: boolean
   /** What its own server calls on every response, and does not survive when it throws. */
   readonly unguarded?: readonly string[]
 }
@@ -36,7 +38,7 @@ export interface Traits {
  * What every adapter has to do, on a real server. Whatever the framework in between, a reader gets the same stream, and the
  * hub hears of what happens to it.
  */
-export function adapterContract(serve: Serve, { hasErrorHandler, unguarded = [] }: Traits): void {
+export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false, unguarded = [] }: Traits): void {
   async function start(setup: Partial<Setup> = {}, options: Partial<HubOptions> = {}): Promise<TestServer> {
     const hub = await createHub({ log: memoryLog(), ...options })
     return serveListener(hub, await serve(hub, { prefix: '', compressed: false, ...setup }))
@@ -113,6 +115,22 @@ export function adapterContract(serve: Serve, { hasErrorHandler, unguarded = [] 
       await stream.ended
       expect(await closed).toMatchObject({ reason: 'drain' })
       expect(stream.events.at(-1)).toMatchObject({ type: 'close', data: '{"reason":"drain"}' })
+    })
+
+    test.skipIf(isApart)('ends with the server that carries it, and so does a poll that waits', async () => {
+      const { hub, server, url, open } = await start()
+      const [id] = await publish(hub, 'a', 1)
+      const polled = fetch(url(`/poll/a?cursor=${id}&waitMs=60000`))
+      const stream = await open('/events/a')
+      await stream.waitFor((events) => events.length === 1)
+      await expect.poll(() => [...hub.connections()].length).toBe(2)
+      const closed = new Promise((resolve) => server.close(resolve))
+      await stream.ended
+      expect(stream.events.at(-1)).toMatchObject({ type: 'close', data: '{"reason":"drain"}' })
+      const answer = await polled
+      expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, expect.stringMatching(/^\d+$/)])
+      await answer.text()
+      await closed
     })
 
     test('whose log fails after the headers were sent says so in band, and nothing else', async () => {

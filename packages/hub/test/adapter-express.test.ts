@@ -47,9 +47,10 @@ describe.each<[name: string, express: Framework, wildcard: string]>([
     { hasErrorHandler: true },
   )
 
-  subscribeContract((hub, { wildcardAt, fixedAt, channels }) => {
+  subscribeContract((hub, { wildcardAt, moreAt, fixedAt, channels }) => {
     const app = express()
     app.get(`${wildcardAt}/${wildcard}`, subscribe(hub))
+    app.get(`${moreAt}/${wildcard}`, subscribe(hub, { moreChannels: true }))
     app.get(fixedAt, subscribe(hub, { channels }))
     return app
   })

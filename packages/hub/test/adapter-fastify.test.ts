@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import compress from '@fastify/compress'
 import { createHub } from '@rejoin/hub'
 import { fastifyPlugin, subscribe } from '@rejoin/hub/fastify'
@@ -6,7 +7,7 @@ import { memoryLog } from '@rejoin/hub/memory'
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import { describe, expect, test } from 'vitest'
 import { adapterContract, bearer } from './adapter-contract.ts'
-import { serveListener } from './http-server.ts'
+import { openStream, serveListener } from './http-server.ts'
 import { publish } from './publishing.ts'
 import { subscribeContract } from './subscribe-contract.ts'
 
@@ -36,9 +37,10 @@ describe('Fastify', () => {
     { hasErrorHandler: true, unguarded: ['writeHead'] },
   )
 
-  subscribeContract((hub, { wildcardAt, fixedAt, channels }) => {
+  subscribeContract((hub, { wildcardAt, moreAt, fixedAt, channels }) => {
     const app = fastify()
     app.get(`${wildcardAt}/*`, subscribe(hub))
+    app.get(`${moreAt}/*`, subscribe(hub, { moreChannels: true }))
     app.get(fixedAt, subscribe(hub, { channels }))
     return listenerOf(app)
   })
@@ -76,6 +78,25 @@ describe('Fastify', () => {
     const { open } = await serveListener(hub, await listenerOf(app))
     for (const path of ['/events/a', '/mine/a', '/events/a//b']) {
       expect((await open(path)).headers['set-cookie']).toEqual(['a=1', 'b=2'])
+    }
+  })
+
+  test('app.close() ends streams and resolves, with a hub that closes before or after the server', async () => {
+    for (const hook of ['preClose', 'onClose'] as const) {
+      const hub = await createHub({ log: memoryLog() })
+      const app = fastify()
+      await app.register(fastifyPlugin(hub))
+      app.get('/mine/*', subscribe(hub))
+      app.addHook(hook, () => hub.close())
+      await app.listen({ port: 0, host: '127.0.0.1' })
+      const { port } = app.server.address() as AddressInfo
+      const streams = await Promise.all(['/events/a', '/mine/b'].map((path) => openStream(port, path)))
+      for (const stream of streams) await stream.waitFor((events) => events.length === 1)
+      await app.close()
+      for (const stream of streams) {
+        await stream.ended
+        expect(stream.events.at(-1)).toMatchObject({ type: 'close', data: '{"reason":"drain"}' })
+      }
     }
   })
 

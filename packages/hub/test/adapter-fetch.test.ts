@@ -16,13 +16,17 @@ describe('Request and Response', () => {
       })
       return getRequestListener((request) => handler(request))
     },
-    { hasErrorHandler: false },
+    { hasErrorHandler: false, isApart: true },
   )
 
-  subscribeContract((hub, { wildcardAt, channels }) => {
+  subscribeContract((hub, { wildcardAt, moreAt, channels }) => {
     // As Next.js calls the handler of app/live/[...channel]/route.ts, with the segments as they were matched.
+    type Matched = { params: Promise<{ channel: string[] }> }
     const matched = subscribe(hub, {
-      channels: async (request: Request, { params }: { params: Promise<{ channel: string[] }> }) => [
+      channels: async (_request: Request, { params }: Matched) => (await params).channel.join('/'),
+    })
+    const more = subscribe(hub, {
+      channels: async (request: Request, { params }: Matched) => [
         (await params).channel.join('/'),
         ...new URL(request.url).searchParams.getAll('channel'),
       ],
@@ -30,9 +34,10 @@ describe('Request and Response', () => {
     const fixed = subscribe(hub, { channels })
     return getRequestListener((request) => {
       const { pathname } = new URL(request.url)
-      if (!pathname.startsWith(`${wildcardAt}/`)) return fixed(request)
-      const channel = pathname.slice(wildcardAt.length + 1).split('/')
-      return matched(request, { params: Promise.resolve({ channel: channel.map(decodeURIComponent) }) })
+      const [path, handler] = pathname.startsWith(`${moreAt}/`) ? [moreAt, more] : [wildcardAt, matched]
+      if (!pathname.startsWith(`${path}/`)) return fixed(request)
+      const channel = pathname.slice(path.length + 1).split('/')
+      return handler(request, { params: Promise.resolve({ channel: channel.map(decodeURIComponent) }) })
     })
   })
 
@@ -97,6 +102,19 @@ describe('Request and Response', () => {
     const connected = new Promise((resolve) => void hub.on('connect', resolve))
     await startReading(await handler(new Request('http://x/events/a'), { address: '192.0.2.7' }))
     expect(await connected).toMatchObject({ ip: '192.0.2.7' })
+  })
+
+  test('an address that cannot be told is a 500, told to the program, and not the end of it', async () => {
+    const failure = new Error('no such peer')
+    const hub = await createHub({ log: memoryLog() })
+    const told = new Promise((resolve) => void hub.on('error', ({ cause }) => resolve(cause)))
+    const handler = fetchHandler(hub, {
+      ip() {
+        throw failure
+      },
+    })
+    expect((await handler(new Request('http://x/events/a'))).status).toBe(500)
+    expect(await told).toBe(failure)
   })
 
   test('a platform that counts the parameters of a handler gives it all that it has, as Deno does', async () => {

@@ -15,10 +15,10 @@ import { subscribeContract } from './subscribe-contract.ts'
 type App = { fetch(request: Request, env?: object): Response | Promise<Response> }
 
 describe.each([
-  ['Hono on @hono/node-server', (app: App) => getRequestListener(app.fetch)],
+  ['Hono on @hono/node-server', (app: App) => getRequestListener(app.fetch), false],
   // Nothing but the standard, as on a platform without Node's request and response.
-  ['Hono on fetch alone', (app: App) => getRequestListener((request) => app.fetch(request))],
-])('%s', (_name, listenerOf) => {
+  ['Hono on fetch alone', (app: App) => getRequestListener((request) => app.fetch(request)), true],
+] as const)('%s', (_name, listenerOf, isApart) => {
   adapterContract(
     (hub, { prefix, compressed, authorize, before, onError }) => {
       const app = new Hono<{ Bindings: Partial<HttpBindings> }>()
@@ -42,12 +42,13 @@ describe.each([
       app.use(`${prefix}/*`, handler)
       return listenerOf(app)
     },
-    { hasErrorHandler: true, unguarded: ['writeHead', 'end'] },
+    { hasErrorHandler: true, isApart, unguarded: ['writeHead', 'end'] },
   )
 
-  subscribeContract((hub, { wildcardAt, fixedAt, channels }) => {
+  subscribeContract((hub, { wildcardAt, moreAt, fixedAt, channels }) => {
     const app = new Hono()
     app.get(`${wildcardAt}/:channel{.+}`, subscribe(hub))
+    app.get(`${moreAt}/:channel{.+}`, subscribe(hub, { moreChannels: true }))
     app.get(fixedAt, subscribe(hub, { channels }))
     return listenerOf(app)
   })

@@ -1,4 +1,4 @@
-import { createServer, request as httpRequest, type RequestListener } from 'node:http'
+import { createServer, request as httpRequest, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, connect as connectSocket } from 'node:net'
 import { createHub, type Hub, type HubOptions } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
@@ -8,6 +8,7 @@ import { parse, type Received } from './recorder.ts'
 
 export interface TestServer {
   readonly hub: Hub
+  readonly server: Server
   readonly port: number
   /** How many connections the server has open. */
   connections(): Promise<number>
@@ -50,6 +51,7 @@ export async function serveListener(hub: Hub, listener: RequestListener): Promis
   })
   return {
     hub,
+    server,
     port,
     connections: () =>
       new Promise((resolve, reject) => {

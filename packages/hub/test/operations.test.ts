@@ -1,3 +1,4 @@
+import { createHub } from '@rejoin/hub'
 import { lmdbLog } from '@rejoin/hub/lmdb'
 import { memoryLog } from '@rejoin/hub/memory'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -12,6 +13,36 @@ function folderOfTest(): string {
 }
 
 describe('an operator', () => {
+  test('who closes a hub twice waits twice for the same end', async () => {
+    let letClose: () => void = () => undefined
+    const gate = new Promise<void>((resolve) => {
+      letClose = resolve
+    })
+    const source = memoryLog()
+    const hub = await createHub({
+      log: {
+        name: 'slow to close',
+        async open(...environment) {
+          const log = await source.open(...environment)
+          const close = log.close.bind(log)
+          log.close = async () => {
+            await gate
+            await close()
+          }
+          return log
+        },
+      },
+    })
+    const ends: number[] = []
+    const first = hub.close().then(() => void ends.push(1))
+    const second = hub.close().then(() => void ends.push(2))
+    await new Promise(setImmediate)
+    expect(ends).toEqual([])
+    letClose()
+    await Promise.all([first, second])
+    expect(ends).toEqual([1, 2])
+  })
+
   test('sees who is connected, and how they fare', async () => {
     const { hub, environment, connect } = await openHub()
     const reader = { ip: '10.0.0.1', userAgent: 'curl', subject: 'ada' }

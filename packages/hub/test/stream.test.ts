@@ -29,6 +29,39 @@ async function take(frames: AsyncIterator<StreamFrame>, count: number): Promise<
 const data = (frames: StreamFrame[]) => frames.filter(({ type }) => type === 'message').map((frame) => frame.data)
 
 describe('a stream inside the program', () => {
+  test('that is left by throw() is a reader that has gone, and the error goes on', async () => {
+    const hub = await startHub()
+    const frames = read(hub)
+    await take(frames, 1)
+    const failure = new Error('the program failed')
+    await expect(frames.throw?.(failure)).rejects.toBe(failure)
+    expect([[...hub.connections()], await frames.next()]).toEqual([[], { done: true, value: undefined }])
+  })
+
+  test('may share its signal with any number of others, without a warning of a leak, and all of them end by it', async () => {
+    const hub = await startHub()
+    const warnings: Error[] = []
+    const onWarning = (warning: Error) => void warnings.push(warning)
+    process.on('warning', onWarning)
+    onTestFinished(() => void process.off('warning', onWarning))
+    const abort = new AbortController()
+    const streams = Array.from({ length: 50 }, () => read(hub, undefined, { signal: abort.signal }))
+    const polls = Array.from({ length: 50 }, () =>
+      hub.poll(
+        { subscription: createSubscription(['a']), start: { from: 'cursor', cursor: 'x' } },
+        { signal: abort.signal },
+      ),
+    )
+    for (const frames of streams) await take(frames, 1)
+    await Promise.all(polls)
+    const ends = streams.map((frames) => frames.next())
+    abort.abort()
+    for (const end of ends) expect(await end).toMatchObject({ done: true })
+    // Warnings are told in a later turn.
+    await new Promise(setImmediate)
+    expect(warnings).toEqual([])
+  })
+
   test('greets, goes on from a cursor, and gives what is published then', async () => {
     const hub = await startHub()
     const [first] = await publish(hub, 'a', 1, 2)

@@ -9,6 +9,8 @@ import { publish } from './publishing.ts'
 export interface Routes {
   /** Below this path, the rest of the path is the channel. */
   readonly wildcardAt: string
+  /** The same, and a request may name more channels. */
+  readonly moreAt: string
   /** At this path, `channels` are read. */
   readonly fixedAt: string
   readonly channels: () => Promise<string[]>
@@ -21,13 +23,26 @@ export function subscribeContract(
   async function start(): Promise<TestServer> {
     const hub = await createHub({ log: memoryLog() })
     const channels = async () => ['users/ada', 'news']
-    return serveListener(hub, await serve(hub, { wildcardAt: '/live', fixedAt: '/me/events', channels }))
+    return serveListener(
+      hub,
+      await serve(hub, { wildcardAt: '/live', moreAt: '/more', fixedAt: '/me/events', channels }),
+    )
   }
 
   describe('a stream at a path of the program', () => {
-    test('reads the channel that the path ends with, percent-decoded, and those of the query', async () => {
+    test('reads the channel that its path names, percent-decoded, and no other', async () => {
       const { hub, open } = await start()
-      const stream = await open('/live/orders%2F42/r%C3%A4ume?channel=b&replay=9')
+      const stream = await open('/live/orders%2F42/r%C3%A4ume?channel=secret&added=secret&replay=9')
+      await publish(hub, 'secret', 1)
+      await publish(hub, 'orders/42/räume', 2)
+      await stream.waitFor((events) => events.length === 2)
+      expect(stream.events.slice(1).map(({ data }) => data)).toEqual(['2'])
+      expect([...hub.connections()].map(({ channels }) => channels)).toEqual([['orders/42/räume']])
+    })
+
+    test('reads those of the query, too, when the program lets it', async () => {
+      const { hub, open } = await start()
+      const stream = await open('/more/orders%2F42/r%C3%A4ume?channel=b&replay=9')
       await publish(hub, 'orders/42/räume', 1)
       await publish(hub, 'b', 2)
       await stream.waitFor((events) => events.length === 3)

@@ -57,11 +57,23 @@ export function tooLarge(maxBytes: number): RejoinError {
 
 /** For readers that can read a status (§4.12); others are told in a stream, which alone an EventSource returns from. */
 export function turnedAway({ reason, retryMs }: Refusal): Answer {
-  const error =
-    reason === 'log-unavailable'
-      ? { code: reason, message: 'The hub hears nothing from its log now. Retry-After says when to return.' }
-      : { code: 'overloaded', message: 'The hub has no room for this reader now. Retry-After says when to return.' }
-  return jsonAnswer(503, { error }, { 'Retry-After': String(Math.ceil(retryMs / 1000)) })
+  return jsonAnswer(
+    503,
+    { error: turnedAwayBy[reason] ?? noRoom },
+    { 'Retry-After': String(Math.ceil(retryMs / 1000)) },
+  )
+}
+
+const noRoom = {
+  code: 'overloaded',
+  message: 'The hub has no room for this reader now. Retry-After says when to return.',
+}
+const turnedAwayBy: Readonly<Record<string, typeof noRoom>> = {
+  drain: { code: 'closed', message: 'The server stops. Retry-After says when to ask again.' },
+  'log-unavailable': {
+    code: 'log-unavailable',
+    message: 'The hub hears nothing from its log now. Retry-After says when to return.',
+  },
 }
 
 /** For a publisher that its rights tell to wait (§5.7). */

@@ -6,11 +6,16 @@ import type { Channels } from './subscribe.ts'
  * pattern has matched.
  */
 export function askedChannels<Call extends readonly unknown[]>(
-  { channels }: SubscribeOptions<Call>,
+  { channels, moreChannels = false }: SubscribeOptions<Call>,
   params: unknown,
   ...call: Call
 ): () => Channels | Promise<Channels> {
-  return channels ? async () => [await channels(...call)].flat() : () => matchedChannel(params)
+  if (channels) return async () => [await channels(...call)].flat()
+  return () => {
+    const matched = matchedChannel(params)
+    // A list, which the query has no say in: what guards the route has seen its pattern's channel and no other.
+    return matched === '' || moreChannels ? matched : [matched]
+  }
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Hub } from '../hub/hub.ts'
 import { askedChannels } from './asked-channels.ts'
 import { createFetchExchange } from './fetch-exchange.ts'
 import { fetchHead } from './fetch-head.ts'
-import { streamTo } from './node-exchange.ts'
+import { pollFor, streamTo } from './node-exchange.ts'
 import { nodeAddress } from './node-head.ts'
 import {
   type AdapterOptions,
@@ -79,6 +79,9 @@ function createHonoExchange(hub: Hub, { sinkBudgetBytes = defaultBudgetBytes }: 
     if (plan.kind === 'failure') throw plan.error
     const node = nodeOf(env)
     if (node && (plan.kind === 'stream' || plan.kind === 'poll')) await inTurn(node.incoming, node.outgoing)
+    if (plan.kind === 'poll' && node) {
+      return exchange({ kind: 'answer', answer: await pollFor(hub, plan, node.incoming, node.outgoing) }, req.raw)
+    }
     if (plan.kind !== 'stream' || !node) return exchange(plan, req.raw)
     const { incoming, outgoing } = node
     const response = await exchange(plan, req.raw, (subscribe, onGone) => {

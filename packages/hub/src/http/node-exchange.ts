@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RejoinError } from '@rejoin/protocol'
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
-import { type Answer, refusal, tooLarge } from './answer.ts'
+import { type Answer, refusal, tooLarge, turnedAway } from './answer.ts'
 import { createBodyReader } from './body-reader.ts'
+import { onceClosing } from './closing-server.ts'
 import { hasGone, onceGone } from './gone.ts'
 import { defaultBudgetBytes } from './options.ts'
 import { createResponseSink } from './response-sink.ts'
@@ -63,7 +64,7 @@ export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): Node
     request: IncomingMessage,
     response: ServerResponse,
   ): Answer | Promise<Answer> {
-    if (plan.kind === 'poll') return poll(plan, request, response)
+    if (plan.kind === 'poll') return pollFor(hub, plan, request, response)
     if (plan.kind === 'body') return receive(hub, plan, request, maxBodyBytes)
     return plan.answer
   }
@@ -87,8 +88,10 @@ export function streamTo(
   const sink = createResponseSink(request, response, budgetBytes)
   const session = hub.subscribe(subscribe, sink)
   const stopListening = sink.onDrain(() => session.drained())
+  const stopWatching = onceClosing(request.socket, () => hub.disconnect(session.connection, { reason: 'drain' }))
   onceGone(request, response, () => {
     stopListening()
+    stopWatching()
     session.disconnected()
     onGone?.()
   })
@@ -118,10 +121,25 @@ function answeredBefore(): RejoinError {
   )
 }
 
-function poll(plan: Plan & { kind: 'poll' }, request: IncomingMessage, response: ServerResponse): Promise<Answer> {
-  const gone = new AbortController()
-  onceGone(request, response, () => gone.abort())
-  return plan.answer({ signal: gone.signal, connection: connectionOf(response) })
+/** The answer to a poll, which is over when its reader has left, and turned away when its server closes. */
+export function pollFor(
+  hub: Hub,
+  plan: Plan & { kind: 'poll' },
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<Answer> {
+  const over = new AbortController()
+  return new Promise((resolve, reject) => {
+    const stopWatching = onceClosing(request.socket, () => {
+      resolve(turnedAway({ reason: 'drain', retryMs: hub.retryMs }))
+      over.abort()
+    })
+    onceGone(request, response, () => {
+      stopWatching()
+      over.abort()
+    })
+    plan.answer({ signal: over.signal, connection: connectionOf(response) }).then(resolve, reject)
+  })
 }
 
 async function receive(

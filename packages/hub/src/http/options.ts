@@ -47,10 +47,16 @@ export interface BodyOptions {
 /** For a stream at a path of the program's own. */
 export interface SubscribeOptions<Call extends readonly unknown[]> extends AdapterOptions<Call> {
   /**
-   * The channels of the stream, whatever the request asks for. Left out, the one that the route's pattern has matched and
-   * those in `?channel=`.
+   * The channels of the stream, whatever the request asks for. Left out, the one that the route's pattern has matched; of a
+   * route that matches none, those in `?channel=`.
    */
   channels?: (...call: Call) => string | readonly string[] | Promise<string | readonly string[]>
+  /**
+   * Whether `?channel=` may name more channels than the one that the route's pattern has matched. A guard of the route sees
+   * only that one: allow more where `authorize` judges all of them.
+   * @defaultValue false
+   */
+  moreChannels?: boolean
 }
 
 export const defaultBudgetBytes = 64 * 1024

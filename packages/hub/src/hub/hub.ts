@@ -249,6 +249,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   })
   let draining = false
   let closed = false
+  let closing: Promise<void> | undefined
 
   const opening = {
     log,
@@ -369,6 +370,21 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     return reason
   }
 
+  async function closeAll(): Promise<void> {
+    closed = true
+    heartbeat.stop()
+    stalls.stop()
+    stopCheckpoints()
+    stopWatchingWindow()
+    contact.stop()
+    publishing.close()
+    tail.close()
+    for (const session of sessions) session.end('drain')
+    polls.close()
+    live.close()
+    await log.close()
+  }
+
   return {
     log,
     on: observers.on,
@@ -438,20 +454,9 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       draining = true
       await endAll(reason, withinMs)
     },
-    async close() {
-      if (closed) return
-      closed = true
-      heartbeat.stop()
-      stalls.stop()
-      stopCheckpoints()
-      stopWatchingWindow()
-      contact.stop()
-      publishing.close()
-      tail.close()
-      for (const session of sessions) session.end('drain')
-      polls.close()
-      live.close()
-      await log.close()
+    close() {
+      closing ??= closeAll()
+      return closing
     },
   }
 }

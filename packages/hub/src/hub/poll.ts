@@ -3,6 +3,7 @@ import type { StreamFrame } from './frame-reader.ts'
 import type { Refusal, SubscribeRequest } from './hub.ts'
 import type { Follower } from './live.ts'
 import type { HubObservations, Observers } from './observation.ts'
+import { onAbort } from './on-abort.ts'
 import { createPollReaders, type PollReadersContext } from './poll-readers.ts'
 import { createPollSink, type PollSink } from './poll-sink.ts'
 import type { Session } from './session.ts'
@@ -79,7 +80,7 @@ export function createPolls(context: PollContext): Polls {
       late = true
       sink.look()
     })
-    signal?.addEventListener('abort', sink.look, { once: true })
+    const stopListening = onAbort(signal, sink.look)
     do {
       await sink.when(() => isOver() || (session.mode === 'live' && (late || sink.hasNews)))
       if (!isOver() && !sink.hasNews)
@@ -87,7 +88,7 @@ export function createPolls(context: PollContext): Polls {
       // A session that lost its place meanwhile has something to announce first.
     } while (!isOver() && session.mode !== 'live')
     cancelWait()
-    signal?.removeEventListener('abort', sink.look)
+    stopListening()
     // The place it has reached without an event, or the next poll would search the same stretch again.
     if (!isOver() && !sink.hasNews) context.mark(session)
   }

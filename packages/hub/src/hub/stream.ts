@@ -1,5 +1,6 @@
 import { createFrameReader, type StreamFrame } from './frame-reader.ts'
 import type { SubscribeRequest } from './hub.ts'
+import { onAbort } from './on-abort.ts'
 import { createPullSink } from './pull-sink.ts'
 import type { Session } from './session.ts'
 import type { Sink } from './sink.ts'
@@ -32,10 +33,10 @@ export function createStream(
       let session: Session | undefined
       if (signal?.aborted) sink.end()
       else session = subscribe(request, sink)
-      signal?.addEventListener('abort', leave)
+      const stopListening = onAbort(signal, leave)
 
       function leave(): void {
-        signal?.removeEventListener('abort', leave)
+        stopListening()
         session?.disconnected()
         sink.stop()
       }
@@ -46,7 +47,7 @@ export function createStream(
             sink.ask({
               take: (value) => resolve({ done: false, value }),
               end() {
-                signal?.removeEventListener('abort', leave)
+                stopListening()
                 resolve({ done: true, value: undefined })
               },
               fail: reject,
@@ -56,6 +57,11 @@ export function createStream(
         async return() {
           leave()
           return { done: true, value: undefined }
+        },
+        // For helpers that pass on a failure of the program, which would otherwise leave a reader behind.
+        async throw(error) {
+          leave()
+          throw error
         },
       }
     },

@@ -61,7 +61,6 @@ describe('the client', () => {
         "client/stream.js",
         "client/wake.js",
         "protocol/errors.js",
-        "protocol/id-text.js",
         "protocol/index.js",
         "protocol/names.js",
       ]

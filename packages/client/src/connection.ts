@@ -88,10 +88,7 @@ const reactions: { readonly [Type in Input['type']]: Reaction<Extract<Input, { t
     next.lastByteAt = now
     if (!next.proved) next.openedAt = now
   },
-  renewed(next, moment, { headers }) {
-    open(next, moment)
-    next.renewed = headers
-  },
+  renewed: open,
   paused(next, { now }, { paused }) {
     next.paused = paused
     next.lastByteAt = now
@@ -230,7 +227,7 @@ function wake(next: Draft, moment: Moment): void {
   else if (state === 'backoff') next.nextRetryAt ??= notBefore
 }
 
-function open(next: Draft, { now }: Moment): void {
+function open(next: Draft, { now }: Moment, input?: { type: string; headers?: Headers }): void {
   if (next.upgradeAt <= now) {
     next.upgradeAt = never
     next.rung = 0
@@ -245,7 +242,7 @@ function open(next: Draft, { now }: Moment): void {
   next.silenceMs = next.openMs
   next.renewAt = never
   next.answered = next.proved = next.paused = next.asking = next.astray = false
-  next.renewed = undefined
+  next.renewed = input?.headers
   next.nextRetryAt = next.closeReason = null
 }
 

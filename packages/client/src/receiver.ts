@@ -1,7 +1,8 @@
-import { type Close, isIdText, isReservedType, type SyncRequired } from '@rejoin/protocol'
+import { type Close, isReservedType, type SyncRequired } from '@rejoin/protocol'
 import { type Connection, isOpen, type Report } from './connection.ts'
 import { duplicateNews, type Handlers } from './handlers.ts'
 import { createRecentIds } from './recent-ids.ts'
+import { isCursor } from './request.ts'
 import type { Block } from './transport.ts'
 
 /**
@@ -16,6 +17,8 @@ export function createReceivers({
   handlers,
 }: ReceiverOptions): (generation: number) => Receiver {
   const recentIds = createRecentIds()
+  // The last event that named its id, of a server that is no hub.
+  let last: { id: string; data: string } | undefined
   // A handler that later events have to wait for. Nothing is delivered meanwhile, on whichever connection it arrives.
   let busy: Promise<void> | undefined
 
@@ -31,23 +34,25 @@ export function createReceivers({
       const { type, data = '', channel } = block
       // An event that names no id shows the one before it.
       const isNamed = block.id !== lastId || type === undefined
+      const isFirst = !lastId
       lastId = block.id
-      // One that could not be sent back is no place: a little too much is replayed then, and nothing is missed (§2.6).
-      const id = isNamed && (lastId === '' || isIdText(lastId)) ? lastId : null
+      // One that is too long to be sent back is no place: a little too much is replayed then, and nothing is missed.
+      const id = isNamed && (!lastId || isCursor(lastId)) ? lastId : null
       if (type === undefined) return tell({ type: 'id', id })
       if (isReservedType(type)) return control(type, data, id)
       // The last id outlives its connection (§6), for an event that names none.
       const event = { id: lastId || (current().cursor ?? ''), type, data, channel }
-      // On a hub every event names its id (§4.3), so that the same id again is the same event again. Elsewhere it may be
-      // another event, which names none.
-      if ((greeted || isNamed) && recentIds.has(lastId)) {
+      // On a hub every event names its id (§4.3), so that the same id again is the same event again. Elsewhere ids may begin
+      // again, as after a restart: there, only the event that a server resumes from is one that we have.
+      if (greeted ? recentIds.has(lastId) : isFirst && lastId === last?.id && data === last.data) {
         void handlers.call(duplicateNews, event)
         // It counts all the same: its handler may have replaced the connection that brought it, and so kept the place
         // from moving.
         return void handled(generation, id)
       }
       const settled = handlers.event(event)
-      if (isNamed && lastId) recentIds.add(lastId)
+      if (greeted) recentIds.add(lastId)
+      else if (isNamed) last = event
       return after(settled, () => handled(generation, id))
     }
 

@@ -19,12 +19,15 @@ export async function sendRequest(
 ): Promise<Response> {
   const { clientId, generation: attempt, cursor, refresh, renewed } = request
   const { fetch = globalThis.fetch, credentials } = options
-  const inHeader = request.cursorIn === 'header'
+  // Not every server numbers its events as a hub does (§2.6): with a control character, no header could carry the id.
+  const inHeader = request.cursorIn === 'header' && !/[^ -~\u0080-\uffff]/.test(cursor ?? '')
   // A hub ends what it still holds of our last connection (§4.13), and turns us away by a status (§4.12).
   const url = requestAddress(address, { clientId, attempt, reject: 'status' }, inHeader ? null : cursor)
   const send = (headers: Headers, redirect: RequestRedirect) => {
     headers.set('Accept', accept)
-    if (cursor !== null && inHeader) headers.set('Last-Event-ID', cursor)
+    // As UTF-8, like a browser's EventSource: fetch takes bytes, one for each character.
+    if (cursor !== null && inHeader)
+      headers.set('Last-Event-ID', String.fromCharCode(...new TextEncoder().encode(cursor)))
     else headers.delete('Last-Event-ID')
     return fetch(url, { headers, redirect, cache: 'no-store', credentials, signal } as RequestInit)
   }
@@ -39,6 +42,11 @@ export async function sendRequest(
   if (status && (status < 300 || status > 399)) return response
   await response.body?.cancel()
   return send(new Headers(), 'follow')
+}
+
+/** Whether an id can be sent back: few servers take more than 8,000 characters. */
+export function isCursor(id: string): boolean {
+  return /^.{1,8000}$/s.test(id)
 }
 
 export interface RequestOptions {

@@ -1,4 +1,3 @@
-import { isIdText } from '@rejoin/protocol'
 import { resolveAddress } from './address.ts'
 import { maxTimerMs } from './backoff.ts'
 import { systemClock } from './clock.ts'
@@ -12,7 +11,7 @@ import { iterate } from './iteration.ts'
 import type { ConnectOptions } from './options.ts'
 import { createReceivers } from './receiver.ts'
 import { report } from './report.ts'
-import { userHeaders } from './request.ts'
+import { isCursor, userHeaders } from './request.ts'
 import type { EventsOf, Schemas } from './schema.ts'
 import type { StreamState, TransportName } from './stream-state.ts'
 import type { Transport, TransportParts } from './transport.ts'
@@ -39,7 +38,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   for (const [name, value] of Object.entries(numbers)) {
     if (!(value >= 0)) throw invalidOption(`${name} is ${value}. Give 0 or more.`)
   }
-  if (from !== null && !isIdText(from)) throw invalidOption(`from is ${from}. Give an id.`)
+  if (from !== null && !isCursor(from)) throw invalidOption(`from is ${from}. Give an id.`)
   const address = resolveAddress(url)
   const policy = {
     ...options,
@@ -113,7 +112,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
 
   function begin(found?: unknown): void {
     begun = true
-    if (typeof found === 'string' && isIdText(found)) connection = { ...connection, cursor: found }
+    if (typeof found === 'string' && isCursor(found)) connection = { ...connection, cursor: found }
     dispatch({ type: pauseWhenHidden && isHidden() ? 'hide' : 'connect' })
   }
 

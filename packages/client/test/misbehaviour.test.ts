@@ -61,21 +61,48 @@ describe('a server, or what stands between, that', () => {
     expect(stream.cursor).toBe('e1')
   })
 
-  test.each(['two words', 'ñ', '🐙', '"quoted"', 'tab\tted', 'x'.repeat(200)])(
-    'gives out the id %j, which no header can carry: the stream still comes back',
+  test.each(['stream:42', 'two words', '"quoted"', '[{"topic":"a","offset":7}]', 'ñ', '🐙', 'x'.repeat(2000)])(
+    'gives out the id %j, which no hub would: it is sent back as it came',
     async (id) => {
       const { stream, events } = start()
       const first = await server.stream()
       first.write(`${[...message('e1'), '', `id: ${id}`, 'data: 2'].join('\n')}\n\n`)
       await events.until(2)
+      expect(stream.cursor).toBe(id)
       first.cut()
       await retried(stream)
       const second = await server.stream()
-      expect(second.headers['last-event-id']).toBe('e1')
+      expect(Buffer.from(second.headers['last-event-id'] as string, 'latin1').toString()).toBe(id)
       second.send(...message('e3'))
       await events.until(3)
     },
   )
+
+  test.each(['tab\tted', 'bell\u0007'])(
+    'gives out the id %j, which no header can carry: it is sent back in the query',
+    async (id) => {
+      const { stream, events } = start()
+      const first = await server.stream()
+      first.send(`id: ${id}`, 'data: 1')
+      await events.until(1)
+      first.cut()
+      await retried(stream)
+      const { url, headers } = await server.visit()
+      expect(url.searchParams.get('lastEventId')).toBe(id)
+      expect(headers['last-event-id']).toBeUndefined()
+    },
+  )
+
+  test('gives out an id that is too long to be sent back: the stream comes back from the one before it', async () => {
+    const { stream, events } = start()
+    const first = await server.stream()
+    first.send(...message('e1'))
+    first.send(`id: ${'x'.repeat(8001)}`, 'data: 2')
+    await events.until(2)
+    first.cut()
+    await retried(stream)
+    expect((await server.visit()).headers['last-event-id']).toBe('e1')
+  })
 
   test('asks for a wait of a thousand years: the longest wait holds', async () => {
     const { stream } = start()
@@ -206,6 +233,36 @@ describe('a server, or what stands between, that', () => {
     for (const id of ['e1', 'e1', 'e2']) visit.send(...message(id))
     expect(await events.until(2)).toEqual(['e1', 'e2'])
     expect(again).toEqual([{ id: 'e1', type: 'message', data: '"e1"' }])
+  })
+
+  test('is no hub and numbers its events from the start after a restart: none is taken for one that was there before', async () => {
+    const { stream, events } = start()
+    const again: unknown[] = []
+    stream.onDuplicate((event) => again.push(event))
+    for (let run = 0; run < 3; run++) {
+      const visit = await server.stream()
+      for (let n = 1; n <= 35; n++) visit.send(...message(`${n}`, `${run}-${n}`))
+      await events.until(35 * (run + 1))
+      visit.cut()
+      await retried(stream)
+    }
+    expect(new Set(events.data()).size).toBe(105)
+    expect(again).toEqual([])
+  })
+
+  test('is no hub and resumes with the event that was seen last: that one is not delivered again', async () => {
+    const { stream, events } = start()
+    const again: string[] = []
+    stream.onDuplicate(({ id }) => again.push(id))
+    const first = await server.stream()
+    for (const id of ['1', '2', '3']) first.send(...message(id))
+    await events.until(3)
+    first.cut()
+    await retried(stream)
+    const second = await server.stream()
+    for (const id of ['3', '4', '3']) second.send(...message(id))
+    expect(await events.until(5)).toEqual(['1', '2', '3', '4', '3'])
+    expect(again).toEqual(['3'])
   })
 
   test('asks for a reload without end: a few are made, and then they are kept apart', async () => {

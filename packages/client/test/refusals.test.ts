@@ -86,7 +86,8 @@ describe('a server that refuses', () => {
 describe('what cannot work is refused at once', () => {
   test.each([
     ['a relative URL outside of a page', '/events/orders', {}],
-    ['a cursor that is no id', 'http://hub/events', { from: 'two words' }],
+    ['a cursor that is empty', 'http://hub/events', { from: '' }],
+    ['a cursor that is too long', 'http://hub/events', { from: 'x'.repeat(8001) }],
     ['a wait that is no number', 'http://hub/events', { retryMs: Number.NaN }],
     ['a negative limit', 'http://hub/events', { maxRetryMs: -1 }],
   ])('%s', (_, url, options) => {

@@ -31,12 +31,15 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   const address = await resolveHost(host)
   const isLoopback = isLoopbackAddress(address)
   const rules = rulesOf(options, isLoopback)
-  const access = rules && (await import('./access/access.ts')).createAccess(rules)
+  let hubWithRights: Pick<Hub, 'renewRights'> | undefined
+  const onKeysChanged = () => hubWithRights?.renewRights()
+  const access = rules && (await import('./access/access.ts')).createAccess(rules, { onKeysChanged })
   const certificate = options.tls && watchCertificate(options.tls, { onReload: renewCertificate })
 
   const latest = (options.playground ?? !access) ? createLatestNumbers() : undefined
   const snapshot = latest ? { snapshot: latest.snapshot(options.hub?.snapshot) } : {}
   const hub = await createHub({ ...options.hub, ...snapshot, log, limits: hubLimits(limits) })
+  hubWithRights = hub
   announcer?.watch(hub)
   const readers = watchReaders(hub)
   const observation = await createObservation({

@@ -102,7 +102,12 @@ export interface Hub {
   invalidate(channel: string): Promise<void>
   /** Ends every stream of a subject whose rights are gone. Its next request is judged anew. */
   revoke(subject: string): void
-  /** How often that was done; adapters note it before they ask for rights. */
+  /**
+   * Asks `authorize` again for every stream that is here, spread over `withinMs`, and ends those whose rights are gone. To be
+   * called when the keys or the rules have changed by which rights are given.
+   */
+  renewRights(options?: { withinMs?: number }): void
+  /** How often either was done; adapters note it before they ask for rights. */
   readonly revocations: number
   /** Ends all streams, spread over a while so that readers return spread; resolves when the last has ended. */
   drain(options?: DrainOptions): Promise<void>
@@ -446,6 +451,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       await reachHead()
     },
     revoke: presence.revoke,
+    renewRights: ({ withinMs = 3000 } = {}) => presence.renewAll(withinMs),
     get revocations() {
       return presence.revocations
     },

@@ -11,7 +11,9 @@ export interface Presence {
   renew(session: Session): Promise<boolean>
   remove(session: Session): void
   revoke(subject: string): void
-  /** How often rights have been revoked so far: to be noted before they are asked for, and given to `add` with them. */
+  /** Asks for the rights of all sessions again, spread over so long. */
+  renewAll(withinMs: number): void
+  /** How often rights have been revoked or all asked for again so far: to be noted before they are asked for, and given to `add` with them. */
   readonly revocations: number
   /** When the rights of a session expire, undefined when they do not. */
   expiresAt(session: Session): number | undefined
@@ -44,6 +46,8 @@ export function createPresence(environment: Environment): Presence {
   /** The latest revocation of a subject. */
   const revoked = new Map<string, number>()
   let revocations = 0
+  /** The latest time that all rights were asked for again, counted as `revocations`. */
+  let renewals = 0
 
   function expireAt(session: Session, at: number): void {
     const left = at - environment.now()
@@ -62,7 +66,23 @@ export function createPresence(environment: Environment): Presence {
     }
   }
 
+  async function judgeAgain(session: Session): Promise<boolean> {
+    const entry = present.get(session)
+    if (!entry?.renew) return true
+    entry.judgedAt = environment.now()
+    // Rights that cannot be asked for are rights that nobody vouches for.
+    const grant = await within(renewTimeoutMs, entry.renew(), environment)
+    if (!grant || grant.subject !== entry.grant.subject || !maySubscribe(grant, session.subscription)) {
+      session.end('token-expired')
+      return false
+    }
+    entry.cancel()
+    if (grant.expiresAt !== undefined) expireAt(session, grant.expiresAt)
+    return true
+  }
+
   return {
+    renew: judgeAgain,
     add(session, { grant, renew, asOf = revocations }, client) {
       const { subject } = grant
       present.set(session, { cancel: () => undefined, grant, renew, client, judgedAt: environment.now() })
@@ -72,25 +92,20 @@ export function createPresence(environment: Environment): Presence {
         if ((revoked.get(subject) ?? 0) > asOf) session.end('token-expired')
       }
       if (grant.expiresAt !== undefined) expireAt(session, grant.expiresAt)
+      // Its rights were given by what has changed since.
+      if (asOf < renewals) void judgeAgain(session)
     },
     isStale(session) {
       const entry = present.get(session)
       // Either way, because the clock may have been set back.
       return entry?.renew !== undefined && Math.abs(environment.now() - entry.judgedAt) >= renewAfterMs
     },
-    async renew(session) {
-      const entry = present.get(session)
-      if (!entry?.renew) return true
-      entry.judgedAt = environment.now()
-      // Rights that cannot be asked for are rights that nobody vouches for.
-      const grant = await within(renewTimeoutMs, entry.renew(), environment)
-      if (!grant || grant.subject !== entry.grant.subject || !maySubscribe(grant, session.subscription)) {
-        session.end('token-expired')
-        return false
+    renewAll(withinMs) {
+      revocations += 1
+      renewals = revocations
+      for (const [session, entry] of present) {
+        if (entry.renew) environment.after(environment.random() * withinMs, () => void judgeAgain(session))
       }
-      entry.cancel()
-      if (grant.expiresAt !== undefined) expireAt(session, grant.expiresAt)
-      return true
     },
     remove(session) {
       const entry = present.get(session)

@@ -31,12 +31,18 @@ export interface Access {
   close(): void
 }
 
+export interface AccessOptions {
+  now?: () => number
+  /** Tokens are checked by other keys from now on: rights that were given before are to be asked for again. */
+  onKeysChanged?: () => void
+}
+
 // Node takes 16 KiB of headers altogether. The limit is on what is remembered and decoded.
 const maxTokenLength = 8192
 const minKeyLength = 32
 
 /** Throws `invalid-option` when a rule is wrong or a key is weak. */
-export function createAccess(rules: AccessRules, { now = Date.now }: { now?: () => number } = {}): Access {
+export function createAccess(rules: AccessRules, { now = Date.now, onKeysChanged }: AccessOptions = {}): Access {
   const { jwt = [], keys = [], anonymous, cookie, ticketMs = 30_000 } = rules
   if (cookie !== undefined && !/^[\w!#$%&'*+.^`|~-]+$/.test(cookie)) {
     throw badRule(`${JSON.stringify(cookie)} is no name of a cookie. Use letters, digits and - _`)
@@ -64,6 +70,7 @@ export function createAccess(rules: AccessRules, { now = Date.now }: { now?: () 
   function forget(): void {
     verified.clear()
     verifiedHeaders.clear()
+    onKeysChanged?.()
   }
 
   /** @param header - the whole one, if the token stands in one */

@@ -21,7 +21,7 @@ export interface KeySetContext {
 
 // An issuer that takes a key back is believed within this time.
 const addressFreshMs = 5 * 60_000
-const fileFreshMs = 5000
+const fileFreshMs = 2000
 // Tokens with made-up key ids must not make us flood the issuer.
 const unknownKeyPauseMs = 30_000
 const failurePauseMs = 5000
@@ -42,6 +42,13 @@ export function createKeySet(source: string, { now, changed, signal }: KeySetCon
   let triedAt = Number.NEGATIVE_INFINITY
   let failure: unknown
   let reading: Promise<void> | undefined
+  let timer: NodeJS.Timeout | undefined
+
+  /** Also while nobody asks: streams stay open for hours under keys that may be taken back meanwhile. */
+  function readAgainLater(): void {
+    timer ??= setInterval(() => void read(), freshMs).unref()
+    signal.addEventListener('abort', () => clearInterval(timer), { once: true })
+  }
 
   /** One at a time, whoever asks. Never rejects. */
   function read(): Promise<void> {
@@ -64,8 +71,9 @@ export function createKeySet(source: string, { now, changed, signal }: KeySetCon
     if (newText !== text) {
       const { createLocalJWKSet } = await import('jose')
       keys = createLocalJWKSet(JSON.parse(newText) as JSONWebKeySet)
+      const isFirst = text === undefined
       text = newText
-      changed()
+      if (!isFirst) changed()
     }
     readAt = now()
   }
@@ -89,6 +97,7 @@ export function createKeySet(source: string, { now, changed, signal }: KeySetCon
 
   return {
     async find(header, token) {
+      if (!timer && !signal.aborted) readAgainLater()
       const known = await current()
       try {
         return await known(header, token)

@@ -61,7 +61,7 @@ export interface JwtRule {
   publicKey?: string
   /**
    * A JSON Web Key Set: an https address, or a file. An address is read again every five minutes, and earlier, but at most
-   * every 30 seconds, when a token names a key that is not in it; a file every five seconds. Needs `issuer` and `audience`,
+   * every 30 seconds, when a token names a key that is not in it; a file every two seconds. Needs `issuer` and `audience`,
    * because such keys sign for others as well.
    */
   jwks?: string

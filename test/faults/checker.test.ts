@@ -420,6 +420,44 @@ describe('false-gap', () => {
     expect(tell.broken()).toEqual({ 'unannounced-gap': 1 })
   })
 
+  test('of two masters, a reader that is led from the one to the other is told; what each gave out is in its own order', () => {
+    const split = () => {
+      const tell = story()
+      tell.write({ kind: 'ids', order: 'text' })
+      for (const who of ['old', 'new']) tell.reader(who)
+      tell.publish(1, { id: '1-E0' })
+      for (const who of ['old', 'new']) tell.recv(who, 1, { id: '1-E0' })
+      tell.wait(1000)
+      tell.write({ kind: 'branch', why: 'a second master', mayLoseSince: 500, epoch: 'E0' })
+      tell.write({ kind: 'branched' })
+      tell.publish(2, { id: '8-E0' })
+      tell.recv('old', 2, { id: '8-E0' })
+      tell.publish(3, { id: '3-E1' })
+      tell.recv('new', 3, { id: '3-E1' })
+      tell.publish(4, { id: '9-E0' })
+      tell.recv('old', 4, { id: '9-E0' })
+      tell.write({ kind: 'branch', why: 'the old one is left', mayLoseSince: 500, losesSince: 500, epoch: 'E0' })
+      tell.write({ kind: 'branched' })
+      return tell
+    }
+    const told = split()
+    told.gap('old', '9-E0', '4-E1', { reason: 'epoch' })
+    told.publish(5, { id: '5-E1' })
+    for (const who of ['old', 'new']) told.recv(who, 5, { id: '5-E1' })
+    expect(told.broken()).toEqual({})
+    const silent = split()
+    silent.publish(5, { id: '5-E1' })
+    for (const who of ['old', 'new']) silent.recv(who, 5, { id: '5-E1' })
+    // For 3, which it never got, and for 2 and 4, which it had.
+    expect(silent.broken()).toEqual({ 'unannounced-gap': 2 })
+    const missing = split()
+    missing.gap('old', '9-E0', '4-E1', { reason: 'epoch' })
+    missing.publish(5, { id: '5-E1' })
+    missing.publish(6, { id: '6-E1' })
+    for (const who of ['old', 'new']) missing.recv(who, 6, { id: '6-E1' })
+    expect(missing.broken()).toEqual({ 'lost-write': 1 })
+  })
+
   test('what was acknowledged before a loss, and is not there, is lost all the same', () => {
     const tell = story()
     tell.reader('r')

@@ -20,15 +20,15 @@ import type { Line } from './history.ts'
  */
 export function checkHistory(sources: readonly Source[]): Report {
   const ledger = readLedger(sources)
-  const precedence = createPrecedence(ledger)
   const losses = createLosses(ledger)
+  const precedence = createPrecedence(ledger, losses)
   const gaps = judgeGaps(ledger, precedence)
   const catchUp = measureCatchUp(ledger)
   const findings = [
     ...findMissing(ledger, precedence, losses),
     ...losses.findUntold(),
     ...gaps.findings,
-    ...findInversions(ledger),
+    ...findInversions(ledger, losses),
     ...findIdFaults(ledger, losses),
     ...findLeaks(ledger),
     ...findTornFrames(ledger),

@@ -191,6 +191,8 @@ export type FactLine =
       readonly mayLoseSince?: number
       /** What was called since then, and is there by now, is certainly lost. */
       readonly losesSince?: number
+      /** Of all that, only events whose id names this epoch: the others were taken by a master that stays. */
+      readonly epoch?: string
     })
   /**
    * What the last `branch` line announced was done between that line and this one, and every hub knows. Without it a gap is

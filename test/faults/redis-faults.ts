@@ -99,7 +99,7 @@ export async function cutPower(stage: RedisStage, cycles: number, lostMs: number
 const unwrittenMs = 2000
 
 /** A hub that has stored an event knows which log it is that holds it. */
-async function everyHubKnows({ hubs, history, pause }: RedisStage): Promise<void> {
+async function everyHubKnows({ hubs, history, pause }: Pick<RedisStage, 'hubs' | 'history' | 'pause'>): Promise<void> {
   for (const { port } of hubs) {
     const send = throughHttp(`http://127.0.0.1:${port}`)
     const isStored = async () => (await send('unread', 'who is there?', randomUUID())).kind === 'ok'
@@ -137,6 +137,51 @@ export async function promoteReplica(stage: RedisStage, lagMs: number): Promise<
   history.write({ kind: 'heal' })
   await everyHubKnows(stage)
   await crowd.renewed()
+}
+
+/**
+ * Makes the replica a master while the old one lives, and leads all hubs but the first to it. Both take events for a while, and
+ * then the first hub is led there as well.
+ */
+export async function splitMasters(
+  stage: RedisStage,
+  { lagMs, apartMs, aheadMs = 0 }: { lagMs: number; apartMs: number; aheadMs?: number },
+): Promise<void> {
+  const { redis, hubs, history, crowd, pause, random, setRedisClock } = stage
+  const replication = await openFaultProxy({ target: { port: redis.port }, random })
+  stage.closing(() => replication.close())
+  const replica = await startRedis({ settings: { replicaof: `127.0.0.1 ${replication.port}` } })
+  stage.closing(() => replica.remove())
+  await replicatedOnce(redis)
+  // The first replica changes the name of the master's lineage; with the next call the hubs open a branch for it.
+  await everyHubKnows(stage)
+  await pause(apartMs)
+  const epoch = (await askRedis(redis.port, 'HGET', '{rejoin}:log', 'epoch')).trim()
+  replication.refuse('silence')
+  replication.cutAll('half-open')
+  const since = performance.timeOrigin + performance.now()
+  await pause(lagMs)
+  history.write({ kind: 'fault', what: `a replica ${lagMs} ms behind becomes a second master` })
+  history.write({ kind: 'branch', why: 'the newest events are lost', mayLoseSince: since - unwrittenMs, epoch })
+  await askRedis(replica.port, 'REPLICAOF', 'NO', 'ONE')
+  const moved = hubs.slice(1)
+  stage.serveFrom(
+    replica,
+    moved.map((_, index) => index + 1),
+  )
+  await everyHubKnows({ ...stage, hubs: moved })
+  // From here on the old master is ahead of the new one, or behind it: its events are given up, wherever they stand.
+  if (aheadMs !== 0) setRedisClock(aheadMs)
+  await pause(apartMs)
+  history.write({
+    ...{ kind: 'branch', why: 'the last hub leaves the old master', epoch },
+    ...{ mayLoseSince: since - unwrittenMs, losesSince: since },
+  })
+  stage.serveFrom(replica, [0])
+  history.write({ kind: 'heal' })
+  await everyHubKnows(stage)
+  await crowd.renewed()
+  await redis.kill()
 }
 
 /** While events come, the replica is never quite there; that it has been, once, is enough. */

@@ -26,11 +26,13 @@ export async function runOnRedis(options: RedisRunOptions): Promise<void> {
       env: clock?.env ?? {},
     })
     closing.push(() => redis.remove())
-    const target = { port: redis.port }
+    const targets: { port: number }[] = []
     const lines: FaultProxy[] = []
     const hubs: LastingHub<StartedHub, number>[] = []
     const doors: Door[] = []
     for (let index = 0; index < count; index += 1) {
+      const target = { port: redis.port }
+      targets.push(target)
       const line = await openFaultProxy({ target, random })
       closing.push(() => line.close())
       lines.push(line)
@@ -78,9 +80,9 @@ export async function runOnRedis(options: RedisRunOptions): Promise<void> {
         door.leadsTo.port = (hubs[to] as LastingHub).port
         door.proxy.cutAll('reset')
       },
-      serveFrom(server) {
-        target.port = server.port
-        for (const line of lines) line.cutAll('reset')
+      serveFrom(server, hubs = lines.map((_, index) => index)) {
+        for (const index of hubs) (targets[index] as { port: number }).port = server.port
+        for (const index of hubs) lines[index]?.cutAll('reset')
       },
       setRedisClock(aheadMs) {
         if (!clock) throw new Error('Ask for a clock that can be set.')
@@ -144,8 +146,8 @@ export interface RedisStage {
   pause(ms: number): Promise<void>
   /** Leads everybody who came to one hub to another. */
   lead(from: number, to: number): void
-  /** All hubs find this Redis from now on. */
-  serveFrom(server: Pick<RedisServer, 'port'>): void
+  /** These hubs find this Redis from now on; left out, all of them. */
+  serveFrom(server: Pick<RedisServer, 'port'>, hubs?: readonly number[]): void
   /** To so many ms ahead of ours. */
   setRedisClock(aheadMs: number): void
   /** Done at the end of the run, whatever happens. */

@@ -9,6 +9,7 @@ import {
   partOneWay,
   promoteReplica,
   restartRedis,
+  splitMasters,
   stepClocks,
 } from '../faults/redis-faults.ts'
 import { type RedisRunOptions, runOnRedis } from '../faults/redis-stage.ts'
@@ -43,6 +44,10 @@ test('after Redis was emptied, every reader is told', async () => {
 
 test('after a replica took over without the newest events, whoever lost something is told, and no id is used again', async () => {
   await run({ hubs: 3, faults: (stage) => promoteReplica(stage, 1000) })
+})
+
+test('with two masters at once, readers led from one to the other are told, and miss nothing else', async () => {
+  await run({ hubs: 2, faults: (stage) => splitMasters(stage, { lagMs: 300, apartMs: 1000 }) })
 })
 
 test('hubs that are cut off from Redis find back, and their readers miss nothing', async () => {

@@ -48,13 +48,22 @@ interface Branch {
   readonly until: number | undefined
 }
 
-/** When the place of an id was certainly not there yet: before the call of an event that stands before it, or is it. */
+/** The ids of a master that was given up have an order of their own. */
 function createDates(ledger: Ledger): (id: string | null) => number {
+  const epochs = ledger.facts('branch').flatMap(({ epoch }) => epoch ?? [])
+  const isGivenUp = (id: string) => epochs.some((epoch) => id.includes(epoch))
+  const [ofThose, ofOthers] = [datesOf(ledger, isGivenUp), datesOf(ledger, (id) => !isGivenUp(id))]
+  return (id) => (id !== null && isGivenUp(id) ? ofThose(id) : ofOthers(id))
+}
+
+/** When the place of an id was certainly not there yet: before the call of an event that stands before it, or is it. */
+function datesOf(ledger: Ledger, isOfThese: (id: string) => boolean): (id: string | null) => number {
   const order = ledger.facts('ids')[0]?.order
   if (!order) return () => Number.NEGATIVE_INFINITY
   const idOf = (publish: Publish) => publish.ids.keys().next().value as string
   const named = ledger.publishes.filter((publish) => publish.ids.size === 1 && publish.invokedAt < Infinity)
-  const sorted = named.map((publish) => ({ id: idOf(publish), latest: publish.invokedAt }))
+  const dated = named.map((publish) => ({ id: idOf(publish), latest: publish.invokedAt }))
+  const sorted = dated.filter(({ id }) => isOfThese(id))
   sorted.sort((a, b) => compareIds(order, a.id, b.id))
   let latest = Number.NEGATIVE_INFINITY
   for (const each of sorted) {

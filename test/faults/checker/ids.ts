@@ -8,7 +8,9 @@ export function findIdFaults(ledger: Ledger, losses: Losses): Finding[] {
     ...ledger.publishes.flatMap((publish) => [...severalIds(publish, ledger, losses), ...severalHashes(publish)]),
     ...ledger.readers.flatMap(repeats),
     ...[...ledger.publishesById].flatMap(([id, owners]) => reuse(id, owners)),
-    ...regressions(ledger),
+    // Two masters number their events without knowing of each other.
+    ...regressions(ledger, (publish) => !losses.isOnLostMaster(publish)),
+    ...regressions(ledger, losses.isOnLostMaster),
     ...ledger.publishes.flatMap(phantom),
   ]
 }
@@ -74,10 +76,11 @@ function reuse(id: string, owners: readonly Publish[]): Finding[] {
 }
 
 /** Ids that are smaller than one which was in the log before their event was published. */
-function regressions(ledger: Ledger): Finding[] {
+function regressions(ledger: Ledger, isOfThese: (publish: Publish) => boolean): Finding[] {
   const order = ledger.facts('ids')[0]?.order
   if (!order) return []
-  const named = ledger.publishes.filter((publish) => publish.ids.size === 1 && publish.invokedAt < Infinity)
+  const hasOneId = (publish: Publish) => publish.ids.size === 1 && publish.invokedAt < Infinity
+  const named = ledger.publishes.filter((publish) => hasOneId(publish) && isOfThese(publish))
   const byAppend = named.toSorted((a, b) => a.appendedBy - b.appendedBy)
   const findings: Finding[] = []
   let next = 0

@@ -1,13 +1,14 @@
 import { compareIds, idIn } from './ids.ts'
 import type { Finding, LineNumber } from './invariants.ts'
 import { type Ledger, type Publish, receiptOf, type StartedReader } from './ledger.ts'
+import type { Losses } from './losses.ts'
 
 /**
  * Receipts in another order than that of the log, over all channels of a reader, since a hub has one order. An event was
  * before another when it was in the log before the other was published, when its id is smaller, or when the reader with
  * the most receipts says so; the first proof that fails is reported.
  */
-export function findInversions(ledger: Ledger): Finding[] {
+export function findInversions(ledger: Ledger, { isOnLostMaster }: Pick<Losses, 'isOnLostMaster'>): Finding[] {
   const order = ledger.facts('ids')[0]?.order
   const witness = ledger.readers.toSorted((a, b) => b.receipts.t.length - a.receipts.t.length)[0]
   return ledger.readers.flatMap((reader) => {
@@ -30,8 +31,10 @@ export function findInversions(ledger: Ledger): Finding[] {
     for (let receipt = received.length - 1; receipt >= 0; receipt -= 1) {
       const publish = received[receipt] as Publish
       const isEarlier = (other: Publish) => other.appendedBy < publish.invokedAt
+      // Two masters number their events without knowing of each other.
+      const isNumbered = order !== undefined && !isOnLostMaster(publish)
       const isSmaller = (other: Publish) =>
-        order !== undefined && compareIds(order, idIn(reader, other), idIn(reader, publish)) < 0
+        isNumbered && compareIds(order, idIn(reader, other), idIn(reader, publish)) < 0
       const isWitnessed = (other: Publish) => witness !== undefined && cameFirst(witness, other, publish)
 
       if (isInverted(receipt, appended, isEarlier)) {
@@ -44,7 +47,7 @@ export function findInversions(ledger: Ledger): Finding[] {
       }
 
       if (appended === undefined || publish.appendedBy < (received[appended] as Publish).appendedBy) appended = receipt
-      if (smallest === undefined || !isSmaller(received[smallest] as Publish)) smallest = receipt
+      if (isNumbered && (smallest === undefined || !isSmaller(received[smallest] as Publish))) smallest = receipt
       if (witness && receiptOf(witness, publish) >= 0) {
         if (witnessed === undefined || !isWitnessed(received[witnessed] as Publish)) witnessed = receipt
       }

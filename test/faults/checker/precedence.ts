@@ -1,15 +1,17 @@
 import { type Ledger, type Publish, type Reader, receiptOf } from './ledger.ts'
+import type { Losses } from './losses.ts'
 
 /**
  * What the history proves about the order of the log. It does not know the log itself and cannot read ids, so there are
  * two proofs: one event was in the log before the other was published; or a reader got them in this order. The first
  * outweighs the second, as a reader may be wrong.
  */
-export function createPrecedence({ readers }: Ledger): Precedence {
+export function createPrecedence({ readers }: Ledger, { isOnLostMaster }: Pick<Losses, 'isOnLostMaster'>): Precedence {
   const witnesses = readers.toSorted((a, b) => b.receipts.t.length - a.receipts.t.length)
   const reaches = new Map<string, Reach>()
 
   function before(first: Publish, second: Publish): boolean {
+    if (isOnLostMaster(first) !== isOnLostMaster(second)) return false
     if (first.appendedBy < second.invokedAt) return true
     if (second.appendedBy < first.invokedAt) return false
     const witness = witnesses.find((reader) => receiptOf(reader, first) >= 0 && receiptOf(reader, second) >= 0)
@@ -24,7 +26,7 @@ export function createPrecedence({ readers }: Ledger): Precedence {
     const reach: Reach = { receipts: [], furthest: [] }
     let furthest = Number.NEGATIVE_INFINITY
     reader.receipts.publish.forEach((publish, receipt) => {
-      if (publish.channel !== channel) return
+      if (publish.channel !== channel || isOnLostMaster(publish)) return
       // What nobody published proves nothing.
       const invokedAt = publish.invokes.length > 0 ? publish.invokedAt : Number.NEGATIVE_INFINITY
       furthest = Math.max(furthest, witness ? receiptOf(witness, publish) : invokedAt)

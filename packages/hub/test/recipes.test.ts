@@ -6,10 +6,12 @@ import { NestFactory } from '@nestjs/core'
 import { createHub, createSubscription, type Hub, type SubscribeRequest } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
+import { createTRPCClient, httpSubscriptionLink } from '@trpc/client'
 import { initTRPC, tracked } from '@trpc/server'
 import { fetchRequestHandler } from '@trpc/server/adapters/fetch'
+import { EventSource } from 'eventsource'
 import { from, mergeMap, Observable } from 'rxjs'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { serveListener, type TestServer } from './http-server.ts'
 import { publish } from './publishing.ts'
 
@@ -56,9 +58,9 @@ function recipe(path: string, serve: (hub: Hub) => Promise<RequestListener>, dat
 }
 
 describe('a subscription of tRPC', () => {
-  async function serve(hub: Hub): Promise<RequestListener> {
+  function routerOf(hub: Hub) {
     const t = initTRPC.create()
-    const router = t.router({
+    return t.router({
       order: t.procedure
         .input((value) => value as { id: string; lastEventId?: string | null })
         .subscription(async function* ({ input, signal }) {
@@ -68,10 +70,25 @@ describe('a subscription of tRPC', () => {
             start: cursor ? { from: 'cursor', cursor } : { from: 'now' },
           }
           for await (const { id, type, data } of hub.stream(request, { signal })) {
-            if (id !== null) yield tracked(id, { type, data: JSON.parse(data) as unknown })
+            if (id !== null) yield tracked(id, { type, data: parsed(data) })
+            if (type === 'close' && JSON.parse(data).reason !== 'finished') {
+              throw new DOMException('The hub sends its readers away. They come back.', 'AbortError')
+            }
           }
         }),
     })
+  }
+
+  function parsed(data: string): unknown {
+    try {
+      return JSON.parse(data)
+    } catch {
+      return data
+    }
+  }
+
+  async function serve(hub: Hub): Promise<RequestListener> {
+    const router = routerOf(hub)
     return getRequestListener((req) => fetchRequestHandler({ endpoint: '/trpc', req, router }))
   }
 
@@ -79,6 +96,85 @@ describe('a subscription of tRPC', () => {
   recipe(`/trpc/order?input=${input}`, serve, (data) => {
     const { type, data: value } = (data === '' ? {} : JSON.parse(data)) as { type?: string; data?: unknown }
     return type === 'message' ? value : undefined
+  })
+
+  /** What tRPC's own client hands to a program. */
+  function subscribe(url: string) {
+    type Router = ReturnType<typeof routerOf>
+    const link = httpSubscriptionLink({ url, EventSource })
+    const client = createTRPCClient<Router>({ links: [link] })
+    const received: unknown[] = []
+    const ended: unknown[] = []
+    const waiting = new Set<() => void>()
+    const { unsubscribe } = client.order.subscribe(
+      { id: '42' },
+      {
+        onData({ data }) {
+          received.push(data)
+          for (const look of waiting) look()
+        },
+        onComplete: () => void ended.push('complete'),
+        onError: (error) => void ended.push(error),
+      },
+    )
+    onTestFinished(unsubscribe)
+    const waitFor = (type: string, value?: unknown) =>
+      new Promise<void>((resolve) => {
+        const look = () => {
+          const isThere = received.some((event) => {
+            const { type: got, data } = event as { type: string; data: unknown }
+            return got === type && (value === undefined || data === value)
+          })
+          if (!isThere) return
+          waiting.delete(look)
+          resolve()
+        }
+        waiting.add(look)
+        look()
+      })
+    const values = () =>
+      received.flatMap((event) => {
+        const { type, data } = event as { type: string; data: unknown }
+        return type === 'message' ? [data] : []
+      })
+    return { values, ended, waitFor }
+  }
+
+  test("tRPC's own client is back after a drain, and misses nothing of the time between", async () => {
+    const hub = await createHub({ log: memoryLog() })
+    const { url } = await serveListener(hub, await serve(hub))
+    const client = subscribe(url('/trpc'))
+    await client.waitFor('hello')
+    await publish(hub, 'orders/42', 1)
+    await client.waitFor('message', 1)
+    // One reader is sent away, as by a drain, and something happens before it is back.
+    for (const { connection } of hub.connections()) hub.disconnect(connection, { reason: 'drain' })
+    await publish(hub, 'orders/42', 2)
+    await client.waitFor('message', 2)
+    await publish(hub, 'orders/42', 3)
+    await client.waitFor('message', 3)
+    expect([client.values(), client.ended]).toEqual([[1, 2, 3], []])
+  })
+
+  test("tRPC's own client gets text that is no JSON as it is, and goes on", async () => {
+    const hub = await createHub({ log: memoryLog() })
+    const { url } = await serveListener(hub, await serve(hub))
+    const client = subscribe(url('/trpc'))
+    await client.waitFor('hello')
+    await hub.publish('orders/42', { text: 'not { JSON' })
+    await publish(hub, 'orders/42', 2)
+    await client.waitFor('message', 2)
+    expect(client.values()).toEqual(['not { JSON', 2])
+  })
+
+  test("tRPC's own client is told that it is complete when its channel has ended", async () => {
+    const hub = await createHub({ log: memoryLog() })
+    const { url } = await serveListener(hub, await serve(hub))
+    const client = subscribe(url('/trpc'))
+    await client.waitFor('hello')
+    await hub.end('orders/42')
+    await client.waitFor('close')
+    await expect.poll(() => client.ended).toEqual(['complete'])
   })
 })
 

@@ -20,11 +20,11 @@ const clients = {
 describe.each(Object.entries(clients))('redis log, with a client of %s', (name, client) => {
   logContract({
     test,
-    source: ({ window, place }) => ({
+    source: ({ place, ...options }) => ({
       name: 'redis',
       open: (environment) => {
         const prefix = `${name}-${place}`.replaceAll(/[^\w.]+/g, '-')
-        return redisLog(client(), { prefix, clock: 'hub', ...(window ? { window } : {}) }).open(environment)
+        return redisLog(client(), { prefix, clock: 'hub', ...options }).open(environment)
       },
     }),
     differs: [

@@ -96,6 +96,27 @@ describe('a publisher', () => {
     expect(await eventsOf(hub, 'a')).toEqual(['1'])
   })
 
+  test('gives up after ten minutes, however many tries are left: the hub may have forgotten its key (§5.5)', async () => {
+    const timeoutMs = 31_337
+    const { clock, keys, publisher } = await serve((_request, response) => answer(response, 503), {
+      ...{ timeoutMs, maxRetries: 1000 },
+    })
+    const started = clock.now()
+    let outcome: unknown
+    publisher.publish('a', { data: 1 }).catch((error) => {
+      outcome = error
+    })
+    while (outcome === undefined) {
+      await new Promise((resolve) => setImmediate(resolve))
+      const wait = clock.timers().find((ms) => ms !== timeoutMs)
+      if (wait !== undefined) clock.advance(wait)
+    }
+    expect(outcome).toMatchObject({ retryable: true })
+    expect(clock.now() - started).toBeLessThanOrEqual(600_000)
+    expect(clock.now() - started).toBeGreaterThan(500_000)
+    expect(keys.length).toBeGreaterThan(10)
+  })
+
   test('comes back no sooner than Retry-After', async () => {
     const { clock, publisher } = await serve(
       (_request, response, n) => n === 1 && answer(response, 503, { 'retry-after': '9' }),

@@ -10,7 +10,7 @@ describe('lmdb log', () => {
 
   logContract({
     test,
-    source: ({ window, place }) => lmdbLog(join(folder, place), window ? { window } : {}),
+    source: ({ place, ...options }) => lmdbLog(join(folder, place), options),
     differs: [
       {
         reason: 'a restart loses nothing, so there is nothing to tell apart',

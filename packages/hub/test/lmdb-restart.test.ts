@@ -87,18 +87,28 @@ test('an idempotency key is recognised after a restart, and refused for another 
   expect((await log.windows(['a']))[0]?.events).toBe(1)
 })
 
-test('idempotency keys are bounded in number and in time', async () => {
+test('idempotency keys are bounded in number and in time, and the share of a publisher holds over a restart', async () => {
   const { open, environment } = lmdbWorkbench()
-  const log = await open({ idempotency: { maxKeys: 2, maxAgeMs: 60_000 } })
-  const publishOnce = async (key: string) => {
+  const options = { idempotency: { maxKeys: 2, maxRecentKeys: 8, maxAgeMs: 3_600_000 } }
+  const publishOnce = async (log: Awaited<ReturnType<typeof open>>, scope: string, key: string) => {
     const entries = [{ channel: 'a', type: 'message', data: key }]
-    return (await log.append(entries, { token: key, once: { scope: '', key, hash: key } })).repeated
+    return (await log.append(entries, { token: key, once: { scope, key, hash: key } })).repeated
   }
-  for (const key of ['1', '2', '3']) expect(await publishOnce(key)).toBe(false)
-  expect([await publishOnce('3'), await publishOnce('2')]).toEqual([true, true])
-  expect(await publishOnce('1')).toBe(false)
-  await environment.advance(61_000)
-  expect(await publishOnce('3')).toBe(false)
+  const before = await open(options)
+  for (const key of ['1', '2', '3', '4']) expect(await publishOnce(before, 'me', key)).toBe(false)
+  await expect(publishOnce(before, 'me', '5')).rejects.toMatchObject({ code: 'overloaded', retryable: true })
+  await before.close()
+  const log = await open(options)
+  await expect(publishOnce(log, 'me', '5')).rejects.toMatchObject({ code: 'overloaded' })
+  expect(await publishOnce(log, 'you', '5')).toBe(false)
+  expect([await publishOnce(log, 'me', '1'), await publishOnce(log, 'me', '4')]).toEqual([true, true])
+  await environment.advance(601_000)
+  // Two of the five go, and more than two are kept only while they are young.
+  await log.probe()
+  expect(await publishOnce(log, 'me', '5')).toBe(false)
+  expect(await publishOnce(log, 'me', '1')).toBe(false)
+  await environment.advance(3_601_000)
+  expect(await publishOnce(log, 'you', '5')).toBe(false)
 })
 
 test('a log is refused under another codec, with advice', async () => {

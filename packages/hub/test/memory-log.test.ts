@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 describe('memory log', () => {
   logContract({
     test,
-    source: ({ window }) => memoryLog(window ? { window } : {}),
+    source: ({ place: _, ...options }) => memoryLog(options),
     differs: [
       {
         reason: 'history ends with the process',

@@ -23,6 +23,7 @@ export function createPublisher(url: string | URL, options: PublisherOptions = {
 
   async function send(content: unknown, { idempotencyKey = randomKey(), signal }: PublishCall = {}): Promise<unknown> {
     const body = JSON.stringify(content)
+    const giveUpAt = clock.now() + horizonMs
     let refresh = false
     for (let failures = 0; ; failures++) {
       const { answer, status, retryAfterMs, error } = await attempt(body, idempotencyKey, refresh, signal)
@@ -35,10 +36,11 @@ export function createPublisher(url: string | URL, options: PublisherOptions = {
         failures--
       } else {
         if (!error.retryable || failures >= maxRetries) throw error
-        await wait(
-          retryDelay({ failures, baseMs, floorMs: retryAfterMs, maxMs }, () => clock.random()),
-          signal,
-        )
+        const delay = retryDelay({ failures, baseMs, floorMs: retryAfterMs, maxMs }, () => clock.random())
+        if (clock.now() + delay > giveUpAt) throw error
+        await wait(delay, signal)
+        // A computer that slept wakes up much later.
+        if (clock.now() > giveUpAt) throw error
       }
     }
   }
@@ -113,7 +115,8 @@ export interface Publisher {
 export interface PublisherOptions extends RequestOptions {
   /**
    * How often a publish is tried again, when the network fails, the hub does not answer in time, or says that it cannot
-   * now (408, 425, 429, 5xx). The waits double and are spread; ten of them take about a minute.
+   * now (408, 425, 429, 5xx). The waits double and are spread; ten of them take about a minute. After ten minutes a publish is
+   * not tried again, however many tries are left: a hub may have forgotten its key by then, and would publish it twice.
    * @defaultValue 10
    */
   maxRetries?: number
@@ -195,6 +198,8 @@ function isFunction(value: unknown): boolean {
   return typeof value === 'function'
 }
 
+/** A hub forgets no key that is younger (§5.5). A try that came later could publish twice. */
+const horizonMs = 600_000
 const baseMs = 200
 /** As long as the longest `Retry-After` of a hub. */
 const maxMs = 60_000

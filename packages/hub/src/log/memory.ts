@@ -136,6 +136,7 @@ class MemoryLog implements Log {
     const at = this.#environment.now()
     const earlier = once && this.#idempotency.earlier(once, at)
     if (earlier) return { places: earlier, repeated: true }
+    if (once) this.#idempotency.admit(once)
     const refusal = this.#refuse(entries)
     if (refusal) throw refusal
     const events = entries.map((entry) => this.#push(entry, at))

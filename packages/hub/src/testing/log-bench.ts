@@ -11,12 +11,13 @@ import type {
   TailBatch,
   WindowOptions,
 } from '../log/contract.ts'
+import type { IdempotencyOptions } from '../log/idempotency.ts'
 import type { VirtualEnvironment } from './virtual-environment.ts'
 
 /** Where a duty of the contract is tried: logs on one place, in virtual time. */
 export interface Bench {
   readonly environment: VirtualEnvironment
-  open(window?: WindowOptions): Promise<Log>
+  open(window?: WindowOptions, idempotency?: IdempotencyOptions): Promise<Log>
 }
 
 /** Tests by name. */

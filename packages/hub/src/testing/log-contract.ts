@@ -1,6 +1,8 @@
 import type { Log, LogSource, WindowOptions } from '../log/contract.ts'
+import type { IdempotencyOptions } from '../log/idempotency.ts'
 import { backDuties } from './back-duties.ts'
 import { channelDuties } from './channel-duties.ts'
+import { keyDuties } from './key-duties.ts'
 import type { Bench } from './log-bench.ts'
 import { logDuties } from './log-duties.ts'
 import { patternDuties } from './pattern-duties.ts'
@@ -10,8 +12,11 @@ import { createVirtualEnvironment } from './virtual-environment.ts'
 export interface LogContractOptions {
   /** The test function of your runner: vitest's, node:test's, Jest's. */
   test(name: string, run: () => Promise<void>): void
-  /** A log with this window that nobody else uses. Called twice with the same `place`, it opens what it left there. */
-  source(options: { window?: WindowOptions; place: string }): LogSource
+  /**
+   * A log with this window, and these bounds on the idempotency keys it remembers, that nobody else uses. Called twice with the
+   * same `place`, it opens what it left there.
+   */
+  source(options: { window?: WindowOptions; idempotency?: IdempotencyOptions; place: string }): LogSource
   /** Duties this log cannot have, each with the reason; they are left out. An unknown name is an error. */
   differs?: readonly { readonly reason: string; readonly tests: readonly string[] }[]
 }
@@ -35,8 +40,9 @@ export function logContract({ test, source, differs = [] }: LogContractOptions):
       const tails = settleTails(environment)
       const opened: Log[] = []
       const place = `${name}-${process.pid}-${environment.random()}`
-      const open: Bench['open'] = async (window) => {
-        const log = await source({ place, ...(window ? { window } : {}) }).open(environment)
+      const open: Bench['open'] = async (window, idempotency) => {
+        const options = { place, ...(window ? { window } : {}), ...(idempotency ? { idempotency } : {}) }
+        const log = await source(options).open(environment)
         opened.push(log)
         tails.watch(log)
         return log
@@ -50,4 +56,4 @@ export function logContract({ test, source, differs = [] }: LogContractOptions):
   }
 }
 
-const duties = { ...logDuties, ...patternDuties, ...backDuties, ...channelDuties }
+const duties = { ...logDuties, ...patternDuties, ...backDuties, ...channelDuties, ...keyDuties }

@@ -9,6 +9,7 @@ import type { Position } from '@rejoin/protocol'
  * - `P` + position: what one commit touched, for readers of patterns
  * - `R` + the channel's number + key: the newest event of a key
  * - `I` + digest of scope and key: a publish made under an idempotency key; `O` + position: the same, oldest first
+ * - `N` + tag of a scope: how many of these keys it has
  */
 export const formatKey = Buffer.from('F')
 export const stateKey = Buffer.from('S')
@@ -69,6 +70,10 @@ export function onceKey(digest: Uint8Array): Buffer {
 
 export function onceOrderKey(position: Position): Buffer {
   return placeKey(0x4f, position)
+}
+
+export function onceCountKey(tag: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from('N'), tag])
 }
 
 export const onceOrderRange = { start: Buffer.from('O'), end: Buffer.from('P') }

@@ -135,6 +135,7 @@ class LmdbLog implements Log {
   #announced: Position
   /** Channels found over their window by a read, and on their way to be trimmed. */
   readonly #untidy = new Set<string>()
+  #tidyingKeys = false
   #closing: Promise<void> | undefined
 
   constructor(opened: OpenedLog, options: Settings, environment: Environment) {
@@ -178,7 +179,14 @@ class LmdbLog implements Log {
   /** In the turn in which it finds no earlier one, it begins: of two with one key, the second finds the first. */
   #appendOnce(entries: readonly NewEvent[], once: Once): Promise<Appended> {
     const earlier = this.#once.earlier(once, this.#now())
-    return earlier ? earlier.then((places) => ({ places, repeated: true })) : this.#append(entries, once)
+    if (earlier) return earlier.then((places) => ({ places, repeated: true }))
+    try {
+      this.#once.admit(once, this.#state.keys)
+    } catch (refusal) {
+      this.#tidyKeys()
+      throw refusal
+    }
+    return this.#append(entries, once)
   }
 
   async invalidate(channel: string): Promise<LogEvent> {
@@ -394,6 +402,16 @@ class LmdbLog implements Log {
     const done = () => void this.#untidy.delete(channel)
     // Nobody waits for it, and a disk that is full now will be asked again by the next read.
     this.#commits.submit({ size: 100, apply: (draft) => void draft.sweep(channel, 0) }).then(done, done)
+  }
+
+  /** Old keys go with commits, and when all publishes are refused for want of room, there are none. */
+  #tidyKeys(): void {
+    if (this.#tidyingKeys) return
+    this.#tidyingKeys = true
+    const done = () => {
+      this.#tidyingKeys = false
+    }
+    this.#commits.submit({ size: 100, apply: () => undefined }).then(done, done)
   }
 
   /** What is read, as it is now. */

@@ -25,6 +25,7 @@ import type {
   Window,
   WindowOptions,
 } from '../contract.ts'
+import { keyLimits } from '../idempotency.ts'
 import { idsOf } from '../ids-of.ts'
 import { createWindows, type Windows, windowOf } from '../window.ts'
 import { type Answers, createAppends } from './appends.ts'
@@ -83,7 +84,7 @@ export function redisLog(client: RedisClient, options: RedisLogOptions = {}): Lo
         window,
         windows: windows.named,
         feed: numbers.feed,
-        idempotency: { maxAgeMs: 24 * 3_600_000, maxKeys: 100_000, ...options.idempotency },
+        idempotency: keyLimits(options.idempotency),
         forgetAfterMs: options.forgetAfterMs ?? 30 * 24 * 3_600_000,
       }
       const state = createKnownState()

@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto'
 import { type Position, RejoinError } from '@rejoin/protocol'
 import type { Appended, Place } from '../contract.ts'
 import { channelEnded } from '../ended.ts'
-import type { Once } from '../idempotency.ts'
+import { keyReused, noRoomForKeys, type Once } from '../idempotency.ts'
 import { tooMuch } from '../retained.ts'
 import { isPlace, parsePlace } from './entry.ts'
+import { digestChars } from './script/script.ts'
 
 /** What became of an append, from what the script says of it. Throws what the log refuses. */
 export function appendedAs(outcome: string, callAt: number, count: number, maxSeq: number): Appended {
@@ -36,16 +37,20 @@ function refusal(outcome: string, channel: string): RejoinError {
     case 'full':
       return tooMuch(channel)
     case 'key-reused':
-      return new RejoinError('This Idempotency-Key was used for another publish. Use a new key for a new event.', {
-        code: 'key-reused',
-      })
+      return keyReused()
+    case 'crowded':
+      return noRoomForKeys()
     default:
       return new RejoinError('The log has used all places of its counter. Start a new log.', { code: 'too-large' })
   }
 }
 
-/** How the script knows a publish that is not to be stored twice. */
+/** How the script knows a publish that is not to be stored twice, and behind that its publisher. */
 export function digestOf({ scope, key }: Once): string {
   // A line break is in no header and no subject, so no two pairs meet.
-  return createHash('sha256').update(`${scope}\n${key}`).digest('base64url').slice(0, 22)
+  return digest(`${scope}\n${key}`, digestChars) + digest(scope, 8)
+}
+
+function digest(text: string, chars: number): string {
+  return createHash('sha256').update(text).digest('base64url').slice(0, chars)
 }

@@ -57,14 +57,30 @@ local function retain(channel, it, entry, id, value)
   end
 end
 
+-- A publish under an idempotency key comes with a digest of the key, and behind it a tag of its publisher.
+local function keyOf(digest) return string.sub(digest, 1, onceDigestChars) end
+local function publisherOf(digest) return string.sub(digest, onceDigestChars + 1) end
+
 local function forgetKeys(now)
   for _ = 1, 64 do
     local oldest = redis.call('ZRANGE', onceOrderKey, 0, 0, 'WITHSCORES')
     if not oldest[1] then return end
-    if redis.call('ZCARD', onceOrderKey) <= onceKeys and now - tonumber(oldest[2]) <= onceAgeMs then return end
+    local age = now - tonumber(oldest[2])
+    local goes = age > onceAgeMs or (age > onceHorizonMs and redis.call('ZCARD', onceOrderKey) > onceKeys)
+    if not goes then return end
     redis.call('ZREM', onceOrderKey, oldest[1])
-    redis.call('HDEL', onceKey, oldest[1])
+    redis.call('HDEL', onceKey, keyOf(oldest[1]))
+    local publisher = publisherOf(oldest[1])
+    if redis.call('HINCRBY', onceCountsKey, publisher, -1) <= 0 then redis.call('HDEL', onceCountsKey, publisher) end
   end
+end
+
+-- A publisher may have as many keys as are free, which is always so while half of the room is.
+local function hasRoomForKey(now, digest)
+  if redis.call('ZCARD', onceOrderKey) * 2 < onceRoom then return true end
+  forgetKeys(now)
+  local own = tonumber(redis.call('HGET', onceCountsKey, publisherOf(digest)) or 0)
+  return own < onceRoom - redis.call('ZCARD', onceOrderKey)
 end
 
 -- An append of one entry without keys, which most are, has three arguments: cost, channel, body. Another starts with a head:
@@ -156,11 +172,12 @@ end
 -- One append: the place of its first entry, and all of them are written; or why none is. It is decided before any write.
 local function appendEntries(log, channels, now, args, from, count, digest, hash)
   if digest ~= '' then
-    local heldHash, at, first = string.match(redis.call('HGET', onceKey, digest) or '', '^(%S+) (%S+) (%S+)$')
+    local heldHash, at, first = string.match(redis.call('HGET', onceKey, keyOf(digest)) or '', '^(%S+) (%S+) (%S+)$')
     if heldHash and now - tonumber(at) <= onceAgeMs then
       if heldHash ~= hash then return 'key-reused' end
       return 'repeated ' .. first .. ' ' .. at
     end
+    if not hasRoomForKey(now, digest) then return 'crowded' end
   end
   local kept
   local index = from
@@ -197,8 +214,11 @@ local function appendEntries(log, channels, now, args, from, count, digest, hash
     index = next
   end
   if digest ~= '' then
-    redis.call('HSET', onceKey, digest, hash .. ' ' .. whole(now) .. ' ' .. first)
-    redis.call('ZADD', onceOrderKey, now, digest)
+    redis.call('HSET', onceKey, keyOf(digest), hash .. ' ' .. whole(now) .. ' ' .. first)
+    -- A key that was used again after its time stands there already.
+    if redis.call('ZADD', onceOrderKey, now, digest) == 1 then
+      redis.call('HINCRBY', onceCountsKey, publisherOf(digest), 1)
+    end
     forgetKeys(now)
   end
   return first

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { IdFormats } from '@rejoin/protocol'
 import { retainLimits, type WindowOptions } from '../../contract.ts'
+import { type KeyLimits, retryHorizonMs } from '../../idempotency.ts'
 import type { ServerIdentity } from '../checks.ts'
 import { append } from './append.ts'
 import { common } from './common.ts'
@@ -23,12 +24,15 @@ export interface ScriptSettings {
   /** Of channels and patterns that have another one. */
   readonly windows: ReadonlyMap<string, Required<WindowOptions>>
   readonly feed: { readonly maxAgeMs: number; readonly maxBytes: number }
-  readonly idempotency: { readonly maxAgeMs: number; readonly maxKeys: number }
+  readonly idempotency: KeyLimits
   readonly forgetAfterMs: number
 }
 
 /** Of the layout in Redis. One written by a later Rejoin is refused, because it would be misread. */
 export const formatVersion = 3
+
+/** Of an idempotency key's digest, which the tag of its publisher stands behind. */
+export const digestChars = 22
 
 /** Calls of one hub whose answers are remembered. It never has half as many under way. */
 export const slots = 1024
@@ -69,6 +73,7 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
     keyedKey: `${prefix}keyed`,
     onceKey: `${prefix}once`,
     onceOrderKey: `${prefix}once-order`,
+    onceCountsKey: `${prefix}once-counts`,
     branchesKey: `${prefix}branches`,
     sweepKey: `${prefix}sweep`,
     notesKey: `${prefix}notes`,
@@ -81,6 +86,9 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
     feedBytes: feed.maxBytes,
     onceAgeMs: idempotency.maxAgeMs,
     onceKeys: idempotency.maxKeys,
+    onceRoom: idempotency.maxRecentKeys,
+    onceHorizonMs: retryHorizonMs,
+    onceDigestChars: digestChars,
     forgetAfterMs,
     retainKeys: retainLimits.keys,
     retainBytes: retainLimits.bytes,

@@ -51,7 +51,7 @@ end
 steps.create = function()
   if redis.call('EXISTS', logKey) == 1 then return branches() end
   for _, name in ipairs(redis.call('ZRANGE', namesKey, 0, -1)) do redis.call('UNLINK', streamOf(name), retainedOf(name)) end
-  redis.call('UNLINK', feedKey, channelsKey, namesKey, keyedKey, onceKey, onceOrderKey, branchesKey)
+  redis.call('UNLINK', feedKey, channelsKey, namesKey, keyedKey, onceKey, onceOrderKey, onceCountsKey, branchesKey)
   local now, floor = clock(ARGV[2]), ARGV[5]
   local first = '0-0'
   if hybrid or floor ~= '' then first = beginning(floor ~= '' and floor or '0-0', now) end

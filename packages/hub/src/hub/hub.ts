@@ -33,7 +33,7 @@ import { anonymous } from './poll-readers.ts'
 import { createPresence, type Rights } from './presence.ts'
 import { type ChannelMessage, createPublishing, type PublishedEvent, type PublishOptions } from './publishing.ts'
 import { createReadership } from './readership.ts'
-import { retainedEvents } from './retained.ts'
+import { createRetainedEvents } from './retained.ts'
 import { createRetryPolicy } from './retry.ts'
 import { createSession, type Session } from './session.ts'
 import { type Sink, shareBytes } from './sink.ts'
@@ -270,9 +270,10 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const context = {
     ...{ log, live, blocks, slices, windows, stalls, retry, environment, observers, heartbeatMs },
     ...{ idOf, idOn, branchOf, ends, totals },
-    retained: (names: readonly string[]) => retainedEvents(log, retain, names, idOf),
+    retained: createRetainedEvents(log, retain, idOf),
     snapshots: createSnapshots(options, environment, live),
-    findOpening: (subscription: Subscription, from: Start) => findOpening(opening, subscription, from),
+    findOpening: (subscription: Subscription, from: Start, isGone: () => boolean) =>
+      findOpening(opening, subscription, from, isGone),
     presence,
     onEnd(session: Session) {
       forget(session)

@@ -49,7 +49,19 @@ export interface OpeningContext extends Required<ReplayLimits> {
   now(): number
 }
 
-export async function findOpening(context: OpeningContext, subscription: Subscription, start: Start): Promise<Opening> {
+/**
+ * Finds where a stream starts.
+ *
+ * @param isGone - whether the reader has gone meanwhile. A search that nobody waits for is given up; what it gives then says
+ *   nothing.
+ */
+export async function findOpening(
+  opening: OpeningContext,
+  subscription: Subscription,
+  start: Start,
+  isGone: () => boolean = () => false,
+): Promise<Opening> {
+  const context = { ...opening, isGone }
   switch (start.from) {
     case 'cursor':
       return judge(context, subscription, start.cursor)
@@ -62,6 +74,11 @@ export async function findOpening(context: OpeningContext, subscription: Subscri
   }
 }
 
+/** A search for one reader. */
+interface Search extends OpeningContext {
+  isGone(): boolean
+}
+
 /** The log may have trimmed past what this node's tail has brought; a stream that started behind it would go back. */
 async function onceApplied({ live, branchOf }: OpeningContext, position: Position): Promise<Opening> {
   const branch = branchOf(position)
@@ -69,7 +86,7 @@ async function onceApplied({ live, branchOf }: OpeningContext, position: Positio
   return { ok: true, position, branch }
 }
 
-async function judge(context: OpeningContext, subscription: Subscription, cursor: string): Promise<Opening> {
+async function judge(context: Search, subscription: Subscription, cursor: string): Promise<Opening> {
   const { log, live, branchOf } = context
   const { channels } = subscription
   let verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head: live.head })
@@ -87,7 +104,7 @@ async function judge(context: OpeningContext, subscription: Subscription, cursor
   return tooLong ? { ok: false, reason: 'replay-limit', channels } : { ok: true, position, branch }
 }
 
-async function exceedsLimits(context: OpeningContext, subscription: Subscription, after: Position): Promise<boolean> {
+async function exceedsLimits(context: Search, subscription: Subscription, after: Position): Promise<boolean> {
   const { maxReplayEvents, maxReplayAgeMs } = context
   if (maxReplayEvents === Number.POSITIVE_INFINITY && maxReplayAgeMs === Number.POSITIVE_INFINITY) return false
   let count = 0
@@ -110,14 +127,17 @@ async function earliest({ log, windows }: OpeningContext, { channels }: Subscrip
 }
 
 /** The place behind which `count` events of the subscription stand, or as many as there are. */
-async function beforeLast(context: OpeningContext, subscription: Subscription, count: number): Promise<Position> {
-  const { log, live, slices } = context
+async function beforeLast(context: Search, subscription: Subscription, count: number): Promise<Position> {
+  const { log, live, slices, isGone } = context
   if (count === 0) return live.head
   let wholeAfter = log.history[0]?.first as Position
   let through = live.head
   let left = count
-  while (isAfter(through, wholeAfter)) {
-    const range = [wholeAfter, through, Math.min(left + 1, backAtATime)] as const
+  // Most ask for a few, and have them with the first page. A filter that lets none of them through needs many pages.
+  let most = Math.min(count + 1, backAtATime)
+  while (isAfter(through, wholeAfter) && !isGone()) {
+    const range = [wholeAfter, through, most] as const
+    most = Math.min(8 * most, backAtATime)
     const page = await slices.take(() => log.readBack?.(subscription.channels, ...range))
     if (!page) return beforeLastFromTheOldest(context, subscription, count)
     wholeAfter = latest(wholeAfter, page.wholeAfter)
@@ -135,11 +155,7 @@ async function beforeLast(context: OpeningContext, subscription: Subscription, c
 const backAtATime = 1024
 
 /** The same, found the long way: for a log that cannot be read backwards, or not so far. */
-async function beforeLastFromTheOldest(
-  context: OpeningContext,
-  subscription: Subscription,
-  count: number,
-): Promise<Position> {
+async function beforeLastFromTheOldest(context: Search, subscription: Subscription, count: number): Promise<Position> {
   let start = await earliest(context, subscription)
   let places: Position[] = []
   for await (const frames of framesAfter(context, subscription, start)) {
@@ -161,15 +177,15 @@ async function beforeLastFromTheOldest(
  * whole. What is at hand is walked in slices as well: a turn that walked all of it would be as long as the window.
  */
 export async function* framesAfter(
-  context: OpeningContext,
+  context: OpeningContext & Partial<Search>,
   subscription: Subscription,
   after: Position,
 ): AsyncGenerator<readonly Frame[] | Gap> {
-  const { blocks, live, slices } = context
+  const { blocks, live, slices, isGone } = context
   const { channels } = subscription
   const through = live.head
   let cursor = after
-  while (isAfter(through, cursor)) {
+  while (isAfter(through, cursor) && !isGone?.()) {
     const hot = await slices.take(() =>
       live.hot.covers(channels, cursor) ? live.hot.slice(channels, cursor, sliceBytes) : undefined,
     )

@@ -1,26 +1,63 @@
-import { covers, isPattern, type Position, type RetainedEvent } from '@rejoin/protocol'
-import type { Log } from '../log/contract.ts'
+import { covers, type Position, type RetainedEvent } from '@rejoin/protocol'
+import type { Log, LogEvent } from '../log/contract.ts'
 
 /**
  * The newest event of each key that these channels retain, as `sync-required` carries them; undefined when none of them
  * retains anything, or when they are too many to be sent, or cannot be read: the reader is told of the gap all the same.
+ *
+ * A log may have to look at every channel below a pattern, so readers that come together share the look. They share one that
+ * begins after all of them have noted their places: a value that was read before would hide the event that replaced it.
  */
-export async function retainedEvents(
+export type RetainedEvents = (names: readonly string[]) => Promise<readonly RetainedEvent[] | undefined>
+
+export function createRetainedEvents(
   log: Pick<Log, 'retained'>,
   retain: readonly string[],
-  names: readonly string[],
   idOf: (position: Position) => string,
-): Promise<readonly RetainedEvent[] | undefined> {
-  const retaining = names.filter((name) =>
-    retain.some((kept) => covers(kept, name) || (isPattern(name) && covers(name, kept))),
+): RetainedEvents {
+  const underWay = new Map<string, Look>()
+
+  function look(names: readonly string[]): Promise<Retained> {
+    const key = names.join('\n')
+    const now = underWay.get(key)
+    if (now) {
+      // Not the one under way, which may have passed what has changed since, but the one after it.
+      now.next ??= now.done.then(() => look(names))
+      return now.next
+    }
+    const done = log.retained(names).catch(() => undefined)
+    const begun: Look = { done }
+    underWay.set(key, begun)
+    void done.then(() => underWay.delete(key))
+    return done
+  }
+
+  return async (names) => {
+    const retaining = narrowed(names, retain)
+    if (retaining.length === 0) return undefined
+    const events = await look(retaining)
+    return events?.map(({ channel, key = '', type, data, position }) => ({
+      id: idOf(position),
+      channel,
+      key,
+      type,
+      data,
+    }))
+  }
+}
+
+type Retained = readonly LogEvent[] | undefined
+
+interface Look {
+  readonly done: Promise<Retained>
+  next?: Promise<Retained>
+}
+
+/** The part of these channels and patterns that may retain anything: of `*`, only what is below `prices/*`. */
+function narrowed(names: readonly string[], retain: readonly string[]): string[] {
+  const both = names.flatMap((name) =>
+    retain.flatMap((kept) => (covers(kept, name) ? [name] : covers(name, kept) ? [kept] : [])),
   )
-  if (retaining.length === 0) return undefined
-  const events = await log.retained(retaining).catch(() => undefined)
-  return events?.map(({ channel, key = '', type, data, position }) => ({
-    id: idOf(position),
-    channel,
-    key,
-    type,
-    data,
-  }))
+  const parts = [...new Set(both)].sort()
+  return parts.filter((name) => !parts.some((other) => other !== name && covers(other, name)))
 }

@@ -85,7 +85,7 @@ export interface SessionContext {
   idOn(position: Position, branch: Branch): string
   /** The branch that a position of the log lies on, as the log tells it now. */
   branchOf(position: Position): Branch
-  findOpening(subscription: Subscription, start: Start): Promise<Opening>
+  findOpening(subscription: Subscription, start: Start, isGone: () => boolean): Promise<Opening>
   readonly presence: Pick<Presence, 'isStale' | 'renew' | 'expiresAt'>
   onEnd(session: Session): void
 }
@@ -197,7 +197,7 @@ class ReaderSession implements Session, Stalled {
 
   /** Finds the place to start from. The greeting waits for the first read, which alone can tell that it is whole. */
   async #open(): Promise<void> {
-    const opening = await this.#context.findOpening(this.subscription, this.#start)
+    const opening = await this.#context.findOpening(this.subscription, this.#start, () => this.#hasEnded())
     if (this.mode === 'ended') return
     if (opening.ok) {
       this.#stand(opening.position, opening.branch)

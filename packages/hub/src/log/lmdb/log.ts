@@ -43,14 +43,13 @@ import { channelKey, stateKey } from './keys.ts'
 import { createStoredOnce, type StoredOnce } from './once.ts'
 import { type OpenedLog, openLog } from './opening.ts'
 import { type PageSource, readPage } from './page.ts'
-import { channelsUnder } from './patterns.ts'
 import { readChannelBack, readFeedBack } from './read-back.ts'
 import { readRetained } from './retained-values.ts'
 import { type ChannelState, type LogState, openChannelState, openLogState, sealLogState } from './state.ts'
 import { startSweep } from './sweep.ts'
 import { trimChannel } from './trim.ts'
 import { readEvery, type WideSource } from './wide-read.ts'
-import { readWindow, readWindowUnder, type WindowSource } from './windows.ts'
+import { readChannels, readWindow, readWindowUnder, type WindowSource } from './windows.ts'
 
 export interface LmdbLogOptions {
   /**
@@ -296,16 +295,7 @@ class LmdbLog implements Log {
 
   async channels({ prefix, after, limit }: ChannelPage): Promise<readonly Window[]> {
     this.#assertOpen()
-    const { store } = this.#opened
-    const source = this.#source()
-    return store.reading(() => {
-      const windows: Window[] = []
-      for (const { channel } of channelsUnder(store, prefix, channelKey(after > prefix ? after : prefix))) {
-        if (windows.length >= limit) break
-        if (channel !== after) windows.push(readWindow(source, channel))
-      }
-      return windows
-    })
+    return readChannels(this.#source(), { prefix, after, limit }, this.#slices)
   }
 
   fault(): RejoinError | undefined {

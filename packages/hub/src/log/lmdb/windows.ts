@@ -1,7 +1,8 @@
 import { comparePositions, type Position, prefixOf } from '@rejoin/protocol'
 import type { SliceQueue } from '../../slice-queue.ts'
-import type { Window } from '../contract.ts'
+import type { ChannelPage, Window } from '../contract.ts'
 import { sumWindows, type Windows } from '../window.ts'
+import { channelKey } from './keys.ts'
 import { channelsUnder } from './patterns.ts'
 import { readChannel } from './read.ts'
 import type { ChannelState } from './state.ts'
@@ -70,6 +71,32 @@ export async function readWindowUnder(source: WindowSource, pattern: string, sli
   } while (from)
   const first = await inSlice(() => oldest.channels.map((channel) => readWindow(source, channel)))
   return { ...sum, ...pickOldest([sum, ...first]) }
+}
+
+/** The windows of the next channels that start with a prefix, in the order of their names. */
+export async function readChannels(
+  source: WindowSource,
+  { prefix, after, limit }: ChannelPage,
+  slices: SliceQueue,
+): Promise<readonly Window[]> {
+  const { store } = source
+  const windows: Window[] = []
+  let from: Buffer | undefined = channelKey(after > prefix ? after : prefix)
+  while (from && windows.length < limit) {
+    const start: Buffer = from
+    const most = Math.min(limit, windows.length + channelsAtATime)
+    from = await slices.take(() =>
+      store.reading(() => {
+        for (const { key, channel } of channelsUnder(store, prefix, start)) {
+          if (windows.length === most) return key
+          if (channel !== after) windows.push(readWindow(source, channel))
+        }
+        return undefined
+      }),
+    )
+    source.assertOpen()
+  }
+  return windows
 }
 
 // A millisecond; where all of them have to be trimmed first, some.

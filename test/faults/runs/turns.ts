@@ -1,0 +1,46 @@
+/**
+ * Every request with all kinds of parameters at a million channels: no turn of the loop over 20 ms.
+ *
+ * On the memory log, on LMDB and on Redis, or on one of them with `--only 1`, `2` or `3`. Then 50 readers at once of what is dear to
+ * serve, with a publisher beside them. Time in which the system ran something else, and pauses of the garbage collector, are
+ * taken off the turns. On Redis, the longest call of a script is told as well: nobody else is answered meanwhile.
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { askRedis, startRedis } from '../redis-server.ts'
+import { runTurns } from '../turns.ts'
+import { announceRun } from './long-run.ts'
+
+const { inputs, progress } = announceRun('turns', { channels: 1_000_000, full: 10_000, only: 0, longest: 20 })
+const logs = (['memory', 'lmdb', 'redis'] as const).filter((_, index) => inputs.only === 0 || inputs.only === index + 1)
+let failures = 0
+
+for (const log of logs) {
+  const directory = mkdtempSync(join(tmpdir(), 'rejoin-turns-'))
+  const redis = log === 'redis' ? await startRedis({ settings: { 'slowlog-log-slower-than': 5000 } }) : undefined
+  const { channels, full } = inputs
+  const { turns, crowds } = await runTurns({
+    ...{ log, channels, full, directory },
+    ...(redis && { redisPort: redis.port }),
+    onProgress: (text) => progress(`${log}: ${text}`),
+  })
+  if (redis) {
+    // An entry is its id, its time, how long it took in µs, and its command.
+    const slow = (await askRedis(redis.port, 'SLOWLOG', 'GET', '1000')).split('\n')
+    const tookMs = slow.flatMap((line, index) => (line === 'evalsha' ? Number(slow[index - 1]) / 1000 : []))
+    progress(`redis: ${tookMs.length} calls of a script over 5 ms, the longest ${Math.max(0, ...tookMs)} ms`)
+    await redis.remove()
+  }
+  rmSync(directory, { recursive: true })
+  const tooLong = [...turns, ...crowds].filter(({ ms }) => ms > inputs.longest)
+  failures += tooLong.length
+  progress(`${log}: ${turns.length} requests, the longest turns:`)
+  for (const { what, ms } of turns.slice(0, 12)) console.log(`  ${ms.toFixed(1).padStart(8)} ms  ${what}`)
+  for (const { what, ms, allMs, publishP99Ms } of crowds) {
+    const figures = `all greeted in ${allMs.toFixed(0)} ms, publishes p99 ${publishP99Ms.toFixed(0)} ms`
+    console.log(`  ${ms.toFixed(1).padStart(8)} ms  ${what}: ${figures}`)
+  }
+}
+console.log(failures === 0 ? 'PASSED' : `FAILED: ${failures} turns over ${inputs.longest} ms`)
+if (failures > 0) process.exitCode = 1

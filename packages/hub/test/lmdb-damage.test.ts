@@ -2,6 +2,10 @@ import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { createVirtualEnvironment } from '@rejoin/hub/testing'
 import { open as openDatabase } from 'lmdb'
 import { describe, expect, test } from 'vitest'
+import { checkFile } from '../src/log/lmdb/check.ts'
+import { readRoot } from '../src/log/lmdb/file.ts'
+import { judgeInChild } from '../src/log/lmdb/judge.ts'
+import { checkPages } from '../src/log/lmdb/pages.ts'
 import type { Store } from '../src/log/lmdb/store.ts'
 import { startSweep } from '../src/log/lmdb/sweep.ts'
 import { createWindows } from '../src/log/window.ts'
@@ -230,6 +234,37 @@ describe('a file that cannot be a log is refused, with advice', () => {
     await root.put(key, writer.seal(key))
     await root.close()
     await expect(open()).rejects.toMatchObject({ code: 'invalid-option', message: expect.stringContaining('format 3') })
+  })
+})
+
+describe('a file with more pages than are followed at the start', () => {
+  async function fill() {
+    const bench = lmdbWorkbench()
+    const log = await bench.open({ durability: 'os' })
+    for (let round = 0; round < 5; round += 1) {
+      await Promise.all(Array.from({ length: 100 }, (_, index) => publish(log, `a/${round}/${index}`, 'x'.repeat(100))))
+    }
+    await log.close()
+    return { ...bench, store: { directory: bench.folder(), isWhole: () => expect.fail('asked in this process') } }
+  }
+
+  test('is opened when LMDB can read all of it', async () => {
+    const { store } = await fill()
+    await expect(checkFile(store, 1)).resolves.toBeUndefined()
+  })
+
+  test('is refused with a sentence when a page is damaged that would end the process', async () => {
+    const { store, data } = await fill()
+    const bytes = readFileSync(data())
+    // Each page but the two roots: what its header says is gone.
+    for (let at = 2 * 4096; at < bytes.length; at += 4096) bytes.fill(0, at + 16, at + 24)
+    writeFileSync(data(), bytes)
+    expect(checkPages(data(), (await readRoot(data()))!, 1000).kind).toBe('damaged')
+    await expect(judgeInChild(data())).resolves.toBe('damaged')
+    await expect(checkFile(store, 1000)).rejects.toMatchObject({
+      code: 'invalid-option',
+      message: expect.stringMatching(/is damaged: .+ Restore it/),
+    })
   })
 })
 

@@ -14,11 +14,10 @@ import {
 } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 import { idsOf } from '../ids-of.ts'
-import { readRoot, refuseFile } from './file.ts'
+import { checkFile } from './check.ts'
 import { formatVersion, openFormat, sealFormat } from './format.ts'
 import { watchIdentity } from './identity.ts'
 import { afterChannels, channelKey, feedRange, formatKey, stateKey } from './keys.ts'
-import { checkPages } from './pages.ts'
 import { type LogState, openChannelState, openLogState, sealLogState } from './state.ts'
 import { dataName, openStore, type Store } from './store.ts'
 import { takeWriterLock } from './writer-lock.ts'
@@ -92,18 +91,6 @@ async function restore(store: Store, { codec, environment }: OpeningOptions): Pr
   return startBranch(store, { state, history }, codec, environment)
 }
 
-/** Refuses a file that LMDB would misread, or that the next write would damage further. */
-async function checkFile(store: Store): Promise<void> {
-  const path = join(store.directory, dataName)
-  const root = await readRoot(path)
-  if (!root) return
-  const verdict = checkPages(path, root, pagesAtOpen)
-  if (verdict.kind === 'damaged') refuseFile(path, `is damaged: ${verdict.how}. A write would lose more of it`)
-  if (verdict.kind === 'unfinished' && !store.isWhole({ walked: checkedAtOpen, counted: countedAtOpen })) {
-    refuseFile(path, 'is damaged: its keys are out of order. A write would lose more of it')
-  }
-}
-
 /**
  * An entry whose name is damaged is not found under the right one, and its channel would look as if it had never been. So
  * all are looked at, 1 µs each; where there are so many that a start would take long, the sweep does it soon after.
@@ -124,11 +111,6 @@ async function checkChannels(store: Store, state: LogState): Promise<void> {
 }
 
 const checkedAtOpen = 200_000
-
-const pagesAtOpen = 100_000
-
-// A million channels with an event each are two million, and 0.25 s of a start that may take 2 s.
-const countedAtOpen = 5_000_000
 
 interface Restored {
   readonly state: LogState

@@ -53,7 +53,8 @@ test('the dashboard of one shows both, with the readers of each', async () => {
 
 test('a hub that goes on without Redis tells everybody to reload when it is back, before it publishes to it again', async () => {
   const redis = await openRedis()
-  const [one, other] = await Promise.all([serveOn(redis, { REJOIN_WHEN_DOWN: 'local' }), serveOn(redis)])
+  const local1s = { REJOIN_WHEN_DOWN: 'local', REJOIN_MAX_TAIL_SILENCE_MS: '1000' }
+  const [one, other] = await Promise.all([serveOn(redis, local1s), serveOn(redis)])
   const [here, there] = [await read(one.url), await read(other.url)]
   await publish(one.url, 'before')
   await Promise.all([here.got('data: before'), there.got('data: before')])
@@ -63,6 +64,10 @@ test('a hub that goes on without Redis tells everybody to reload when it is back
   expect(local).toMatchObject({ status: 202, durability: 'none' })
   await here.got('data: local')
   expect(await publish(other.url, 'refused')).toMatchObject({ status: 503 })
+  await one.printed('log_silent')
+  const newcomer = await read(one.url)
+  expect(await publish(one.url, 'still local')).toMatchObject({ status: 202 })
+  await Promise.all([here.got('data: still local'), newcomer.got('data: still local')])
 
   await redis.start()
   await one.printed('log_healed')
@@ -71,11 +76,14 @@ test('a hub that goes on without Redis tells everybody to reload when it is back
   const after = await publish(one.url, 'after')
   expect(after.status).toBe(201)
   await Promise.all([here.got('data: after'), there.got('data: after')])
-  expect(here.events()).toEqual(['before', 'local', 'sync-required', 'after'])
+  expect(here.events()).toEqual(['before', 'local', 'still local', 'sync-required', 'after'])
+  await newcomer.got('data: after')
+  expect(newcomer.events()).toEqual(['still local', 'sync-required', 'after'])
   expect(there.events()).toEqual(['before', 'sync-required', 'after'])
   const audit = one.lines.map((line) => JSON.parse(line)).filter(({ event }) => /local|healed/.test(event))
   expect(audit).toMatchObject([
     { event: 'publish_local', channel: 'orders', id: local.id },
+    { event: 'publish_local', channel: 'orders' },
     { event: 'log_healed', channels: ['orders'] },
   ])
 

@@ -15,11 +15,15 @@ function distantLog() {
   let unheard: (() => void)[] | undefined
   let unanswered: ((error: unknown) => void)[] | undefined
   const awayError = () => new RejoinError('The log is away.', { code: 'log-unavailable', retryable: true })
-  const guarded = ['append', 'probe', 'invalidate', 'end'] as const
+  const writes = ['append', 'probe', 'invalidate', 'end'] as const
+  const reads = ['head', 'read', 'readBack', 'windows', 'retained', 'channels'] as const
+  let guarded: readonly string[] = writes
+  let opened: Log | undefined
   const source: LogSource = {
     name: 'distant',
     async open(environment) {
       const log = await inner.open(environment)
+      opened = log
       return new Proxy(log, {
         get(target, name) {
           if (name === 'tailSilenceMs') return () => silentMs
@@ -32,7 +36,7 @@ function distantLog() {
           }
           const value: unknown = Reflect.get(target, name, target)
           if (typeof value !== 'function') return value
-          if (!guarded.includes(name as never)) return value.bind(target)
+          if (!guarded.includes(name as string)) return value.bind(target)
           asked += 1
           if (!away) return value.bind(target)
           return () => {
@@ -54,6 +58,16 @@ function distantLog() {
       for (const reject of unanswered ?? []) reject(awayError())
       unanswered = undefined
     },
+    /** Cut off, cannot be read either, and has been silent for too long. */
+    vanish() {
+      guarded = [...writes, ...reads]
+      silentMs = 11_000
+      this.cut()
+    },
+    /** Another hub on the same log, which still reaches it, publishes. */
+    async publishElsewhere(channel: string, data: string) {
+      await opened?.append([{ channel, type: 'message', data }], { token: `elsewhere ${data}` })
+    },
     /** Says nothing at all, until it is cut off. */
     hang() {
       away = true
@@ -68,6 +82,7 @@ function distantLog() {
     },
     heal() {
       away = false
+      guarded = writes
       silentMs = 0
       for (const hear of unheard ?? []) hear()
       unheard = undefined
@@ -212,6 +227,78 @@ describe('a publish while the log is away', () => {
     await environment.settle()
     expect(JSON.parse(absent.events[1]?.data ?? '')).toMatchObject({ reason: 'forced' })
     expect(bystander.events.map(({ type }) => type)).not.toContain('sync-required')
+  })
+
+  const shown = (reader: { events: { type: string; data: string }[] }) =>
+    reader.events.map(({ type, data }) => (type === 'message' ? data : type))
+
+  test('is served for as long as the log is away, to those who were here and to those who come (§5.6)', async () => {
+    const { distant, hub, environment, connect } = await openDistant({ whenDown: 'local' })
+    const reader = connect('a')
+    await publish(hub, 'a', 1)
+    distant.vanish()
+    await environment.advance(60_000)
+    const newcomer = connect('a')
+    for (const data of [2, 3]) {
+      expect((await hub.publish('a', { data })).local).toBe(true)
+      await environment.advance(60_000)
+    }
+    expect(shown(reader)).toEqual(['hello', '1', '2', '3'])
+    expect(shown(newcomer)).toEqual(['hello', '2', '3'])
+    distant.heal()
+    await environment.advance(5000)
+    expect((await hub.publish('a', { data: 4 })).local).toBeUndefined()
+    await environment.settle()
+    for (const each of [reader, newcomer]) expect(shown(each).slice(-3)).toEqual(['3', 'sync-required', '4'])
+    expect([reader.ended, newcomer.ended]).toEqual([false, false])
+  })
+
+  test('tells a reader that returns meanwhile to reload, and goes on with what comes', async () => {
+    const { distant, hub, environment, connect } = await openDistant({ whenDown: 'local' })
+    const [first] = await publish(hub, 'a', 1)
+    distant.vanish()
+    await environment.advance(3000)
+    const { id: local } = await hub.publish('a', { data: 2 })
+    await environment.settle()
+    const back = [first as string, local, 'nonsense'].map((cursor) => connect('a', { cursor }))
+    await environment.settle()
+    await hub.publish('a', { data: 3 })
+    await environment.settle()
+    for (const reader of back) expect(shown(reader)).toEqual(['hello', 'sync-required', '3'])
+    expect(back.map((reader) => JSON.parse(reader.events[1]?.data ?? '').reason)).toEqual([
+      'forced',
+      'epoch',
+      'unknown-id',
+    ])
+    expect(closing(connect('a', { start: { from: 'earliest' } }))).toEqual(['log-unavailable'])
+  })
+
+  test('is told of to the readers that have it before they get anything of the log, whoever publishes first (§5.6)', async () => {
+    const { distant, hub, environment, connect } = await openDistant({ whenDown: 'local' })
+    const [here, bystander] = [connect('a'), connect('b')]
+    await publish(hub, 'a', 1)
+    distant.vanish()
+    await environment.advance(3000)
+    await hub.publish('a', { data: 2 })
+    await environment.settle()
+    distant.heal()
+    await distant.publishElsewhere('b', '3')
+    await environment.settle()
+    expect(shown(here)).toEqual(['hello', '1', '2', 'sync-required'])
+    expect(shown(bystander)).toEqual(['hello', '3'])
+    // Even if the hub dies before it can tell the others: this reader goes on from a position of the log, at any hub.
+    expect(here.lastId).toBe(bystander.lastId)
+  })
+
+  test('is nothing for polls, which are sent elsewhere (§4.14)', async () => {
+    const distant = distantLog()
+    const { hub, url } = await serveHub({ log: distant.source, whenDown: 'local' })
+    const silent = new Promise((resolve) => void hub.on('silence', resolve))
+    distant.vanish()
+    await silent
+    const answer = await fetch(url('/poll/a'))
+    expect([answer.status, Number(answer.headers.get('retry-after')) > 0]).toEqual([503, true])
+    expect((await fetch(url('/events/a?reject=status'))).status).toBe(200)
   })
 
   test.each([

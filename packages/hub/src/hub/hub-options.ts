@@ -37,8 +37,9 @@ export interface HubOptions extends RetryOptions, ReplayLimits, SnapshotOptions 
   maxTailSilenceMs?: number
   /**
    * What becomes of publishes while the log is away. `refuse` rejects them with `log-unavailable`. `local` hands them to the
-   * readers of this hub and keeps them nowhere; when the log is back, all readers of those channels are told `sync-required`,
-   * `forced`, because what they have is not what others have.
+   * readers of this hub and keeps them nowhere. Its readers then stay for as long as the log is away, and new ones are let in;
+   * whoever returns is told `sync-required`. When the log is back, all readers of the channels concerned are told
+   * `sync-required`, `forced`, because what they have is not what others have.
    * @defaultValue 'refuse'
    */
   whenDown?: 'refuse' | 'local'

@@ -26,7 +26,7 @@ import { createIncoming, type Incoming } from './incoming.ts'
 import { createLive } from './live.ts'
 import type { Message } from './message.ts'
 import { createObservers, type Observers, type ReaderFacts } from './observation.ts'
-import { findOpening, type Start } from './opening.ts'
+import { findOpening, judgeWithoutLog, type Start } from './opening.ts'
 import { sharedWindows } from './pattern-windows.ts'
 import { createPolls, type PollAnswer, type PollOptions } from './poll.ts'
 import { anonymous } from './poll-readers.ts'
@@ -241,9 +241,12 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const contact = watchContact({
     ...{ log, environment, maxSilenceMs: settings.maxTailSilenceMs },
     onLost(cause) {
-      observers.tell('silence', { silentMs: log.tailSilenceMs?.() ?? 0, ...(cause && { cause }) })
+      const local = options.whenDown === 'local' && !cause
+      const silentMs = log.tailSilenceMs?.() ?? 0
+      observers.tell('silence', { silentMs, ...(cause && { cause }), ...(local && { local }) })
       live.fallSilent()
-      void endAll('log-unavailable', leaveWithinMs)
+      if (local) publishing.goLocal()
+      else void endAll('log-unavailable', leaveWithinMs)
     },
   })
   /** What was put into the log has come to the readers here, as far as the log tells anything now. */
@@ -272,8 +275,11 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     ...{ idOf, idOn, branchOf, ends, totals },
     retained: createRetainedEvents(log, retain, idOf),
     snapshots: createSnapshots(options, environment, live),
-    findOpening: (subscription: Subscription, from: Start, isGone: () => boolean) =>
-      findOpening(opening, subscription, from, isGone),
+    isLocal: () => publishing.isLocal,
+    findOpening: async (subscription: Subscription, from: Start, isGone: () => boolean) =>
+      publishing.isLocal && from.from === 'cursor'
+        ? judgeWithoutLog(opening, subscription, from.cursor)
+        : findOpening(opening, subscription, from, isGone),
     presence,
     onEnd(session: Session) {
       forget(session)
@@ -342,7 +348,8 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     { subscription, start: from }: SubscribeRequest,
     reader: ReaderFacts,
   ): CloseReason | undefined {
-    if (contact.isLost && from.from !== 'cursor') return 'log-unavailable'
+    const isServed = from.from === 'cursor' || (publishing.isLocal && from.from === 'now')
+    if (contact.isLost && !isServed) return 'log-unavailable'
     return refusal(reader, subscription) === undefined ? undefined : 'overloaded'
   }
 
@@ -398,9 +405,13 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     publishBatch: publishing.publishBatch,
     subscribe,
     stream: (request, streaming) => createStream(subscribe, request, streaming),
-    poll: polls.poll,
+    async poll(request, polling) {
+      // An answer could only tell it to reload, and so could the next one, at once.
+      if (!publishing.isLocal) return polls.poll(request, polling)
+      return { reason: 'log-unavailable', retryMs: retry.forGoodbye(request.subscription.channels) }
+    },
     refuse(reader, subscription) {
-      const reason = contact.isLost ? 'log-unavailable' : refusal(reader, subscription)
+      const reason = contact.isLost && !publishing.isLocal ? 'log-unavailable' : refusal(reader, subscription)
       if (reason === undefined) return undefined
       admission.knock(reader, environment.now())
       return { reason, retryMs: retry.forGoodbye(subscription.channels) }

@@ -5,12 +5,15 @@ import { type Audiences, createAudiences, type LiveReader } from './audience.ts'
 import type { Frame } from './frame.ts'
 import { createHotWindow, type HotWindow } from './hot-window.ts'
 import type { SharedBytes } from './sink.ts'
+import { wants } from './subscription.ts'
 import type { Totals } from './totals.ts'
 
 /** A reader on the live side, and how it is sent back to reading from the log. */
 export interface Follower extends LiveReader {
   /** The reader has everything up to `position` on `branch` and is live no more. */
   leaveLive(position: Position, branch: Branch): void
+  /** The reader is handed something that is not in the log. It has to be told before it gets anything else of the log. */
+  stray(): void
 }
 
 /**
@@ -48,7 +51,10 @@ export interface Live {
   close(): void
   /** Moves the cursors of readers that got nothing for long, so that they do not fall out of the window or rescan it. */
   checkpoint(): void
-  /** Writes frames that are not the log's to those who are live: no head moves, and nothing is kept. */
+  /**
+   * Writes frames that are not the log's to those who are live: no head moves, and nothing is kept. Readers that got one are
+   * sent back to reading as soon as the log says anything.
+   */
   say(frames: readonly Frame[]): void
   /**
    * Brings one live reader up to `head` and writes it that place, so that it can leave from there. Not to be called from
@@ -91,6 +97,8 @@ export function createLive(options: LiveOptions): Live {
   let waiting: Waiter[] = []
   /** For positions of branches that the tail has yet to bring. */
   let waitingForBranch: Waiter[] = []
+  /** Live readers that were handed something that is not in the log. */
+  const strays = new Set<Follower>()
   /** Events since the hub opened, to tell how far behind a quiet reader's id is. */
   let count = 0
 
@@ -105,6 +113,7 @@ export function createLive(options: LiveOptions): Live {
 
   function leaveFull(reader: Follower): void {
     audiences.remove(reader)
+    strays.delete(reader)
     reader.leaveLive(head, branch)
   }
 
@@ -119,6 +128,36 @@ export function createLive(options: LiveOptions): Live {
       audiences.remove(reader)
       reader.leaveLive(before, branchBefore)
     }
+  }
+
+  /**
+   * The log is heard again. What it says must not follow what it knows nothing of: these readers get nothing of the batch, and
+   * are sent back to reading behind it, so that a batch which declares their channels void is told to them only once.
+   */
+  function withoutStrays(work: () => void): void {
+    flush()
+    const [position, on, sent] = [head, branch, [...strays]]
+    strays.clear()
+    for (const reader of sent) audiences.remove(reader)
+    work()
+    for (const reader of sent) reader.leaveLive(position, on)
+  }
+
+  function take(batch: TailBatch): void {
+    const on = batch.branch ?? branchOf(batch.after)
+    if (!isSame(batch.after, head) || on.epoch !== branch.epoch) lostPlace(batch.after, on)
+    const frames = encode(
+      batch.events.filter(({ kind }) => kind === 'event' || kind === 'live'),
+      branch,
+      audiences.isHeard,
+    )
+    let added = 0
+    for (const event of batch.events) {
+      if (event.kind === 'invalidation') invalidate(event)
+      else if (event.kind === 'end') end(event)
+      else add(frames[added++] as Frame, event.kind)
+    }
+    if (waiting.length > 0) wakeWaiting()
   }
 
   /** The tail could not continue where it stood. The log knows what its readers missed. */
@@ -193,20 +232,8 @@ export function createLive(options: LiveOptions): Live {
     },
     hot,
     apply(batch) {
-      const on = batch.branch ?? branchOf(batch.after)
-      if (!isSame(batch.after, head) || on.epoch !== branch.epoch) lostPlace(batch.after, on)
-      const frames = encode(
-        batch.events.filter(({ kind }) => kind === 'event' || kind === 'live'),
-        branch,
-        audiences.isHeard,
-      )
-      let added = 0
-      for (const event of batch.events) {
-        if (event.kind === 'invalidation') invalidate(event)
-        else if (event.kind === 'end') end(event)
-        else add(frames[added++] as Frame, event.kind)
-      }
-      if (waiting.length > 0) wakeWaiting()
+      if (strays.size > 0) withoutStrays(() => take(batch))
+      else take(batch)
     },
     join(follower, cursor, on) {
       if (delivering || !isSame(cursor, head) || on.epoch !== branch.epoch) return false
@@ -217,6 +244,7 @@ export function createLive(options: LiveOptions): Live {
     },
     leave(follower) {
       audiences.remove(follower)
+      strays.delete(follower)
     },
     reached(position, on, signal) {
       if (isThere(position, on)) return Promise.resolve()
@@ -254,6 +282,13 @@ export function createLive(options: LiveOptions): Live {
     say(frames) {
       environment.endOfTurn(() => {
         flush()
+        for (const frame of frames) {
+          for (const reader of audiences.readersOf(frame.channel)) {
+            if (!wants(reader.subscription, frame)) continue
+            reader.stray()
+            strays.add(reader)
+          }
+        }
         delivering = true
         audiences.deliver(frames, { now: environment.now(), count }, leaveFull)
         delivering = false

@@ -7,8 +7,8 @@ import type { Live } from './live.ts'
 /**
  * Publishing while the log is away, for those who would rather have news now than all of it. What is published then goes to
  * the readers of this hub only and is kept nowhere. Its ids are of an epoch that no log knows, so whoever comes back with one
- * is told of a gap; and when the log is back, every channel that was served like this is declared void before anything else
- * is appended, so that everybody is told: those who got it, and those who did not.
+ * is told of a gap. Readers that got such an event are told before they get anything else of the log: see `Live.say`. When
+ * the log is back, every channel that was served like this is declared void, so that the others are told as well.
  */
 export interface LocalService {
   /** Whether events are published past the log now. */

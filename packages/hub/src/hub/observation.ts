@@ -31,9 +31,9 @@ export interface HubObservations {
   healed: { channels: readonly string[] }
   /**
    * The hub has heard nothing from its log for too long, or its log was damaged behind its back (`cause`). It sends its
-   * readers elsewhere.
+   * readers elsewhere; or serves them without it (`local`), with `whenDown: 'local'`.
    */
-  silence: { silentMs: number; cause?: RejoinError }
+  silence: { silentMs: number; cause?: RejoinError; local?: boolean }
   /** The program's own code, an `authorize` for one, failed while a request was answered. */
   error: { cause: unknown }
   /** `repeated`: nothing was appended, the publish was answered with the id of an earlier one under the same key. */

@@ -79,6 +79,15 @@ interface Search extends OpeningContext {
   isGone(): boolean
 }
 
+/**
+ * While events go past a log that is away: whoever returns may have missed some of those, which are kept nowhere, so nobody
+ * resumes. The reason is what can be said of the cursor without asking the log.
+ */
+export function judgeWithoutLog({ log, live }: OpeningContext, { channels }: Subscription, cursor: string): Opening {
+  const verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head: live.head })
+  return { ok: false, reason: verdict.ok ? 'forced' : verdict.reason, channels }
+}
+
 /** The log may have trimmed past what this node's tail has brought; a stream that started behind it would go back. */
 async function onceApplied({ live, branchOf }: OpeningContext, position: Position): Promise<Opening> {
   const branch = branchOf(position)

@@ -11,6 +11,10 @@ import type { Observers } from './observation.ts'
 export interface Publishing {
   publish(channel: string, message: Message, options?: PublishOptions): Promise<PublishedEvent>
   publishBatch(messages: readonly ChannelMessage[], options?: PublishOptions): Promise<PublishedEvent[]>
+  /** Whether events go past the log now. */
+  readonly isLocal: boolean
+  /** The log is away: from now on events go past it, until it is back. */
+  goLocal(): void
   /** Nothing is published any more. */
   close(): void
 }
@@ -161,6 +165,10 @@ export function createPublishing({
       publishAll(() => [toNewEvent(channel, message, retain)], publishing, first),
     publishBatch: (messages, publishing = {}) =>
       publishAll(() => messages.map((message) => toNewEvent(message.channel, message, retain)), publishing, all),
+    get isLocal() {
+      return local.isOpen
+    },
+    goLocal: local.open,
     close() {
       closed = true
       local.stop()

@@ -86,6 +86,8 @@ export interface SessionContext {
   /** The branch that a position of the log lies on, as the log tells it now. */
   branchOf(position: Position): Branch
   findOpening(subscription: Subscription, start: Start, isGone: () => boolean): Promise<Opening>
+  /** Whether the log is away, and readers are served without it. */
+  isLocal(): boolean
   readonly presence: Pick<Presence, 'isStale' | 'renew' | 'expiresAt'>
   onEnd(session: Session): void
 }
@@ -144,6 +146,8 @@ class ReaderSession implements Session, Stalled {
   /** The age of the first of those. */
   #absenceMs: number | null = null
   #stopJudging: Cancel = nothing
+  /** It was handed something that is not in the log, and is not told yet. */
+  #isStray = false
 
   constructor(context: SessionContext, { connection, subscription, start, reader }: SessionRequest, sink: Sink) {
     this.connection = connection
@@ -245,6 +249,11 @@ class ReaderSession implements Session, Stalled {
       this.#goOnAfter(this.#waitForTail(this.#newest.first, this.#newest))
       return
     }
+    if (this.#isStray) {
+      this.#isStray = false
+      this.#goOnAfter(this.#announceGap('forced', this.subscription.channels, this.#id, origin))
+      return
+    }
     if (!this.#survives()) {
       const from = this.#greeted ? this.#id : (this.#shown as string)
       this.#goOnAfter(this.#announceGap('epoch', this.subscription.channels, from, origin))
@@ -254,8 +263,8 @@ class ReaderSession implements Session, Stalled {
       this.#goOnAfter(this.#waitForTail(this.#cursor, this.#branch))
       return
     }
-    const { ends } = this.#context
-    if (this.#endAsOf !== ends.changes && !ends.knows(this.subscription.channels)) {
+    const { ends, isLocal } = this.#context
+    if (!isLocal() && this.#endAsOf !== ends.changes && !ends.knows(this.subscription.channels)) {
       this.#goOnAfter(this.#learnEnd())
       return
     }
@@ -457,7 +466,10 @@ class ReaderSession implements Session, Stalled {
     // channel, which is nothing that a bad cursor should cost.
     const isHere = live.hot.covers(channels, taken.position)
     const asked = isHere && channels.some(isPattern) ? [] : channels
-    const [held, retained] = await Promise.all([windows(asked), this.#context.retained(channels)])
+    // While events go past a log that is away, it is not asked at all.
+    const [held, retained] = this.#context.isLocal()
+      ? [[], undefined]
+      : await Promise.all([windows(asked), this.#context.retained(channels)])
     if (this.mode !== 'replaying') return
     // A snapshot that took longer than the window reaches back is of no use: what follows it is gone as well.
     const outlived = held.some((window) => isAfter(window.trimmedThrough, taken.position))
@@ -598,6 +610,10 @@ class ReaderSession implements Session, Stalled {
   disconnected(): void {
     this.#context.stalls.unwatch(this)
     this.#finish('disconnected')
+  }
+
+  stray(): void {
+    this.#isStray = true
   }
 
   leaveLive(position: Position, branch: Branch): void {

@@ -76,9 +76,9 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
         const { channels, reason } = reader
         logger.warn({ event: 'sse_reject', ...readerFields(reader), ...channelFields(channels), reason })
       })
-      hub.on('silence', ({ silentMs, cause }) => {
+      hub.on('silence', ({ silentMs, cause, local = false }) => {
         if (cause) logger.error({ event: 'log_lost', cause: causeText(cause) })
-        else logger.error({ event: 'log_silent', silent_ms: Math.round(silentMs) })
+        else logger.error({ event: 'log_silent', silent_ms: Math.round(silentMs), local })
       })
       hub.on('local', ({ channel, type, id, bytes, subject }) => {
         logger.warn({

@@ -44,15 +44,18 @@ export function terminal({ write, colour, now }: Terminal): Announcer {
       hub.on('close', ({ connection, channels, reason, cause }) => {
         if (cause) say(`${style('red', 'failed')} ${some(channels)} ${connection}, ${reason}: ${causeText(cause)}`)
       })
-      hub.on('silence', ({ silentMs, cause }) => {
-        if (cause) say(`${style('red', 'lost')} the log; readers are sent elsewhere. ${causeText(cause)}`)
-        else say(`${style('red', 'silent')} log for ${Math.round(silentMs / 1000)} s; readers are sent elsewhere`)
+      hub.on('silence', ({ silentMs, cause, local }) => {
+        const what = local ? 'readers are served without it' : 'readers are sent elsewhere'
+        if (cause) say(`${style('red', 'lost')} the log; ${what}. ${causeText(cause)}`)
+        else say(`${style('red', 'silent')} log for ${Math.round(silentMs / 1000)} s; ${what}`)
       })
       hub.on('local', ({ channel, id }) => {
         say(`${style('yellow', 'local')} ${some([channel])} ${id}, to the readers here alone: the log is away`)
       })
       hub.on('healed', ({ channels }) => {
-        say(`${style('green', 'healed')} the log is back; told to reload: readers of ${some(channels)}`)
+        const told =
+          channels.length > 0 ? `told to reload: readers of ${some(channels)}` : 'nothing was published meanwhile'
+        say(`${style('green', 'healed')} the log is back; ${told}`)
       })
       hub.on('error', ({ cause }) => say(`${style('red', 'failed')} to answer a request: ${causeText(cause)}`))
     },

@@ -68,13 +68,14 @@ test('after a failover to the replica, every publish that was answered as replic
   await eventually(async () => expect(refused.length).toBeGreaterThan(0))
   await master.kill()
   await operate(replica.port, 'REPLICAOF', 'NO', 'ONE')
+  const survived = await textsOf(replica)
   isOver = true
   target.port = replica.port
   proxy.cutAll('reset')
   await Promise.all(publishers)
   await eventually(() => hub.publish('b', 'goes on'))
-  const survivor = await openRedisLog(replica.port)
-  const { data } = await survivor.read(['a'], hub.start, 100_000)
+  // The hub tells readers that the channel has lost something; what Redis has of it is another matter.
+  const data = [...survived, ...(await textsOf(replica))]
   expect(answered.filter((text) => !data.includes(text))).toEqual([])
   expect(refused.some((text) => !data.includes(text))).toBe(true)
 })
@@ -110,6 +111,12 @@ test('too few replicas are warned of when the log is opened', async () => {
   await openRedisLog(server.port, { ...replicated, replicas: 2, onWarning: (message) => void warnings.push(message) })
   expect(warnings).toEqual([expect.stringContaining('Redis has 0 replicas, and durability replicated waits for 2')])
 })
+
+/** What a server holds of the channel, as an operator would look at it. */
+async function textsOf({ port }: RedisServer): Promise<string[]> {
+  const entries = (await operate(port, 'XRANGE', '{rejoin}:c:a', '-', '+')) as [string, [string, string]][]
+  return entries.map(([, [, value]]) => value.slice(value.lastIndexOf('\n') + 1))
+}
 
 interface Pair {
   readonly master: RedisServer

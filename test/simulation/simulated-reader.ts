@@ -155,7 +155,16 @@ export function createReader(
     if (!('events' in given)) return answer(503)
     const hello = given.events.find(({ type }) => type === 'hello')
     if (hello?.id && !receipts.place) greeting = truth.place(hello.id)
-    return { status: 200, headers: new Headers({ 'content-type': 'application/json' }), json: async () => given }
+    const pieces = [Buffer.from(JSON.stringify(given))]
+    const reader = {
+      async read() {
+        const value = pieces.pop()
+        return { done: value === undefined, value }
+      },
+      cancel: async () => undefined,
+    }
+    const headers = new Headers({ 'content-type': 'application/json' })
+    return { status: 200, headers, body: { getReader: () => reader } }
   }
 
   function startOf(requested: string | null): Start {
@@ -175,6 +184,7 @@ export function createReader(
         if (value && !receipts.place) tap(value)
         return value ? { done: false, value } : { done: true, value: undefined }
       },
+      cancel: async () => opened.leave(),
     }
     return {
       status,

@@ -112,6 +112,25 @@ test('a Redis that lost its newest events tells those of the channels concerned,
   }
 })
 
+test('a Redis that loses its newest events, and then the record of that, tells all the same', async () => {
+  const server = await startRedis({ settings: { appendfsync: 'everysec' } })
+  onTestFinished(() => server.remove())
+  const one = await openClockedHub(server.port, Date.now())
+  const first = await one.publish('a', 'first')
+  await expect.poll(async () => (await offsetOf(server.port)) === server.written()).toBe(true)
+  const kept = server.written()
+  const here = readerOf(one.hub, 'a')
+  await one.publish('a', 'lost')
+  await here.hears('lost')
+  for (let times = 1; times <= 2; times += 1) {
+    await server.kill()
+    server.cutTo(kept)
+    await server.start()
+    await expect.poll(() => here.said().filter((each) => each === 'epoch').length).toBe(times)
+  }
+  expect(await comesBack(one.hub, 'a', first)).toEqual(overAll(['epoch']))
+})
+
 test('an acknowledged publish that Redis loses before any tail has it is told to those who were to get it', async () => {
   const server = await startRedis({ settings: { appendfsync: 'everysec' } })
   onTestFinished(() => server.remove())

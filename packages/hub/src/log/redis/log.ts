@@ -30,7 +30,7 @@ import { idsOf } from '../ids-of.ts'
 import { createWindows, type Windows, windowOf } from '../window.ts'
 import { type Answers, createAppends } from './appends.ts'
 import { parseBranches } from './branches.ts'
-import { noAofWarning, replicasWarning, type ServerFacts } from './checks.ts'
+import { noAofWarning, replicasWarning, type ServerFacts, unavailable } from './checks.ts'
 import { connectorOf, type RedisClient } from './client.ts'
 import { type Confirmation, createConfirmation } from './confirmation.ts'
 import { bodyOf, parsePlace, placeText } from './entry.ts'
@@ -220,7 +220,7 @@ class RedisLog implements Log {
 
   async #send(number: string, args: readonly string[]): Promise<Answers> {
     const [epoch, at, outcomes] = (await this.#write('append', number, ...args)) as [string, string, string]
-    if (epoch !== this.#state.epoch) await this.#refresh()
+    await this.#follow(epoch)
     return { at: Number(at), outcomes: outcomes.split('\n') }
   }
 
@@ -357,8 +357,15 @@ class RedisLog implements Log {
 
   /** A place of the log, on a branch that may have been opened by another hub. */
   async #met(position: Position, epoch: string): Promise<void> {
-    if (epoch !== this.#state.epoch) await this.#refresh()
+    await this.#follow(epoch)
     this.#state.see(position)
+  }
+
+  /** Goes over to the branch of an answer. One that is of an earlier branch came too late: its places may be others' by now. */
+  async #follow(epoch: string): Promise<void> {
+    if (epoch === this.#state.epoch) return
+    await this.#refresh()
+    if (epoch !== this.#state.epoch) throw unavailable('its log has gone on on another branch meanwhile')
   }
 
   async #refresh(): Promise<void> {

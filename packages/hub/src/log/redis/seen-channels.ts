@@ -10,8 +10,8 @@ export interface SeenChannels {
   note(channel: string, position: Position): void
   /** The channels with an entry past a fork and where the newest stood; undefined when others may have had one as well. */
   past(fork: Position): ReadonlyMap<string, Position> | undefined
-  /** What stood past a fork is lost, and reported. */
-  cutAt(fork: Position): void
+  /** What stood past a fork is lost, and reported by a branch that begins at `first`. */
+  cutAt(fork: Position, first: Position): void
 }
 
 // Twice as many at most, some 200 bytes each. Of a log that writes to more channels than that in the seconds a rollback takes
@@ -45,10 +45,10 @@ export function createSeenChannels(): SeenChannels {
       if (!since || isAfter(since, fork)) return undefined
       return new Map([...older, ...newer].filter(([, position]) => isAfter(position, fork)))
     },
-    cutAt(fork) {
+    cutAt(fork, first) {
       for (const map of [older, newer]) {
-        // Where the entry before it stood is not known. The fork is late enough: a rollback further back reports it again.
-        for (const [channel, position] of map) if (isAfter(position, fork)) map.set(channel, fork)
+        // A rollback that takes the report away as well, or more, has to report it again.
+        for (const [channel, position] of map) if (isAfter(position, fork)) map.set(channel, first)
       }
       // A hub that had not seen everything has reported all channels.
       if (since && isAfter(since, fork)) since = fork

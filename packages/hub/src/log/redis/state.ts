@@ -78,7 +78,7 @@ export function createKnownState(): KnownState {
       const newest = merged.at(-1)
       if (!newest) return
       const loss = lossIn(stored)
-      if (loss) channels.cutAt(loss.fork)
+      if (loss) channels.cutAt(loss.fork, newest.first)
       if (seen && epoch !== newest.epoch) seen = newest.first
       history = merged
       epoch = newest.epoch

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
@@ -49,6 +50,29 @@ test('the dashboard of one shows both, with the readers of each', async () => {
     if (String(counts()) === '0,1') break
   }
   expect(counts()).toEqual([0, 1])
+})
+
+test('rights that are revoked on one are gone on the other, and on one that starts later; the answer says so', async () => {
+  const redis = await openRedis()
+  const key = 'rk_2v8XqLw9ZtB4nHc7JmYs1Kd6Fp3Gr5Ae'
+  const sha256 = createHash('sha256').update(key).digest('hex')
+  const rights = { name: 'app', sha256, subscribe: ['*'], publish: ['*'] }
+  const env = { REJOIN_ADMIN_TOKEN: 'an-admin-token-of-the-tests', REJOIN_ACCESS_KEYS: JSON.stringify([rights]) }
+  const [one, other] = await Promise.all([serveOn(redis, env), serveOn(redis, env)])
+  const headers = { authorization: `Bearer ${key}` }
+  const publishOn = async (url: string) =>
+    (await fetch(`${url}/publish/orders`, { method: 'POST', body: 'x', headers })).status
+  expect([await publishOn(one.url), await publishOn(other.url)]).toEqual([201, 201])
+  const stream = await fetch(`${other.url}/events/orders`, { headers })
+  const revoked = await fetch(`${one.url}/admin/revoke`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${env.REJOIN_ADMIN_TOKEN}` },
+    body: JSON.stringify({ subject: 'key:app' }),
+  })
+  expect(await revoked.json()).toEqual({ revoked: 'key:app', nodes: 2, confirmed: 2 })
+  expect(await stream.text()).toContain('"reason":"token-expired"')
+  const late = await serveOn(redis, env)
+  for (const { url } of [one, other, late]) expect(await publishOn(url)).toBe(401)
 })
 
 test('a hub that goes on without Redis tells everybody to reload when it is back, before it publishes to it again', async () => {

@@ -17,6 +17,7 @@ export type { Incoming, IncomingBody } from './hub/incoming.ts'
 export type { Message } from './hub/message.ts'
 export type { HubObservations, ReaderFacts, ReaderObservation } from './hub/observation.ts'
 export type { ReplayLimits, Start } from './hub/opening.ts'
+export type { Reach, Revocation } from './hub/orders.ts'
 export type { PollAnswer, PollOptions } from './hub/poll.ts'
 export type { Client, Rights } from './hub/presence.ts'
 export type { ChannelMessage, PublishedEvent, PublishOptions } from './hub/publishing.ts'
@@ -39,6 +40,8 @@ export type {
   LogEvent,
   LogSource,
   NewEvent,
+  OrdersCall,
+  OrdersPage,
   Page,
   PageLimit,
   Place,

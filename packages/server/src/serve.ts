@@ -38,13 +38,18 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
 
   const latest = (options.playground ?? !access) ? createLatestNumbers() : undefined
   const snapshot = latest ? { snapshot: latest.snapshot(options.hub?.snapshot) } : {}
-  const hub = await createHub({ ...options.hub, ...snapshot, log, limits: hubLimits(limits) })
+  const onRevoke: HubOptions['onRevoke'] = (revocation) => {
+    const { subject, ...which } = revocation
+    access?.revoke(subject, which)
+    options.hub?.onRevoke?.(revocation)
+  }
+  const hub = await createHub({ ...options.hub, ...snapshot, onRevoke, log, limits: hubLimits(limits) })
   hubWithRights = hub
   announcer?.watch(hub)
   const readers = watchReaders(hub)
   const observation = await createObservation({
     ...{ hub, version, announcer, admin, trustProxy, metrics: options.metrics },
-    ...(access && { revoke: access.revoke, paths: ticketPath }),
+    ...(access && { paths: ticketPath }),
   })
   const onReject = observation.rejected
 

@@ -1,4 +1,4 @@
-import { createHub, type Grant } from '@rejoin/hub'
+import { createHub, type Grant, type Revocation } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { AdminAction, Announcer } from '../src/announce/announcer.ts'
@@ -168,30 +168,43 @@ describe('acting', () => {
     const stream = await open(url, '/events/demo')
     const connection = /"connection":"(\w+)"/.exec(await until(stream, '"connection"'))?.[1]
     const ended = until(stream, '{"reason":"admin"}')
-    expect((await admin(url, '/admin/disconnect', { connection })).body).toEqual({ disconnected: 1 })
+    expect((await admin(url, '/admin/disconnect', { connection })).body).toEqual({
+      disconnected: 1,
+      nodes: 1,
+      confirmed: 1,
+    })
     await ended
-    expect((await admin(url, '/admin/disconnect', { connection })).body).toEqual({ disconnected: 0 })
+    expect((await admin(url, '/admin/disconnect', { connection })).body).toEqual({
+      disconnected: 0,
+      nodes: 1,
+      confirmed: 1,
+    })
   })
 
   test('ends all streams of a subject', async () => {
     const { url } = await observed({ handler: { authorize: () => grant('alice') } })
     const streams = [await open(url, '/events/a'), await open(url, '/events/b')]
     const ended = Promise.all(streams.map((stream) => until(stream, '{"reason":"admin"}')))
-    expect((await admin(url, '/admin/disconnect', { subject: 'alice' })).body).toEqual({ disconnected: 2 })
+    expect((await admin(url, '/admin/disconnect', { subject: 'alice' })).body).toEqual({
+      disconnected: 2,
+      nodes: 1,
+      confirmed: 1,
+    })
     await ended
   })
 
   test('revokes what a subject holds, then ends its streams', async () => {
     const revoked: unknown[] = []
-    const revoke = (...call: unknown[]) => void revoked.push(call)
-    const { url } = await observed({ revoke, handler: { authorize: () => grant('alice') } })
+    const onRevoke = (revocation: Revocation) => void revoked.push(revocation)
+    const { url } = await observed({ hubOptions: { onRevoke }, handler: { authorize: () => grant('alice') } })
     const ended = until(await open(url, '/events/a'), '{"reason":"token-expired"}')
-    expect((await admin(url, '/admin/revoke', { subject: 'alice' })).status).toBe(200)
+    const { status, body } = await admin(url, '/admin/revoke', { subject: 'alice' })
+    expect([status, body]).toEqual([200, { revoked: 'alice', nodes: 1, confirmed: 1 }])
     await ended
     await admin(url, '/admin/revoke', { subject: 'bob', jti: 't-1', until: 1_900_000_000_000 })
     expect(revoked).toEqual([
-      ['alice', {}],
-      ['bob', { jti: 't-1', until: 1_900_000_000_000 }],
+      { subject: 'alice', at: expect.any(Number) },
+      { subject: 'bob', jti: 't-1', until: 1_900_000_000_000, at: expect.any(Number) },
     ])
   })
 

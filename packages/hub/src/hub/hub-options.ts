@@ -3,6 +3,7 @@ import { type Environment, systemEnvironment } from '../environment.ts'
 import type { LogSource } from '../log/contract.ts'
 import type { LimitOptions } from './admission.ts'
 import type { ReplayLimits } from './opening.ts'
+import type { Revocation } from './orders.ts'
 import type { RetryOptions } from './retry.ts'
 import type { SnapshotOptions } from './snapshot.ts'
 
@@ -50,6 +51,12 @@ export interface HubOptions extends RetryOptions, ReplayLimits, SnapshotOptions 
    * @defaultValue none
    */
   retain?: readonly string[]
+  /**
+   * Called when rights are taken back by `hub.revoke`, on this hub or on another one that shares its log, and at the start for
+   * those that are still in force: `authorize` should refuse them from then on. The streams are ended by the hub.
+   * @defaultValue none: the streams end, and `authorize` is asked when they return
+   */
+  onRevoke?: (revocation: Revocation) => void
   /** Time, chance and scheduling; for tests. */
   environment?: Environment
 }

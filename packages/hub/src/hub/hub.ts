@@ -27,6 +27,7 @@ import { createLive } from './live.ts'
 import type { Message } from './message.ts'
 import { createObservers, type Observers, type ReaderFacts } from './observation.ts'
 import { findOpening, judgeWithoutLog, type Start } from './opening.ts'
+import { createOrders, type Reach, type Revocation } from './orders.ts'
 import { sharedWindows } from './pattern-windows.ts'
 import { createPolls, type PollAnswer, type PollOptions } from './poll.ts'
 import { anonymous } from './poll-readers.ts'
@@ -100,8 +101,14 @@ export interface Hub {
   probe(): Promise<void>
   /** Declares what a channel holds void. Its readers, here, elsewhere and absent, are told `sync-required`, `forced`. */
   invalidate(channel: string): Promise<void>
-  /** Ends every stream of a subject whose rights are gone. Its next request is judged anew. */
-  revoke(subject: string): void
+  /**
+   * Ends every stream of a subject whose rights are gone, on every hub of the log, and tells each of them (`onRevoke`). Here it
+   * is done when this returns; the promise resolves when all hubs have confirmed it, or after three seconds with how many
+   * have. The others follow when they have the log again.
+   */
+  revoke(subject: string, options?: Omit<Revocation, 'subject' | 'at'>): Promise<Reach>
+  /** Ends a connection, or all of a subject, on every hub of the log; `disconnected` is how many it were here. */
+  disconnectAll(who: { connection: string } | { subject: string }): Promise<Reach & { readonly disconnected: number }>
   /**
    * Asks `authorize` again for every stream that is here, spread over `withinMs`, and ends those whose rights are gone. To be
    * called when the keys or the rules have changed by which rights are given.
@@ -255,8 +262,33 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     ...{ log, live, environment, observers, retain, idOf, heard, whenDown: options.whenDown },
     reached: (position) => live.reached(position, branchOf(position)),
   })
+  const orders = await createOrders({
+    ...{ log, environment },
+    carryOut(order) {
+      try {
+        if ('revoke' in order) revokeHere(order.revoke)
+        else disconnectHere(order.disconnect)
+      } catch (cause) {
+        observers.tell('error', { cause })
+      }
+    },
+  })
   let draining = false
   let closed = false
+
+  function revokeHere(revocation: Revocation): void {
+    options.onRevoke?.(revocation)
+    presence.revoke(revocation.subject)
+  }
+
+  function disconnectHere(who: { connection: string } | { subject: string }): number {
+    const ended =
+      'connection' in who
+        ? [byConnection.get(who.connection)].filter((session) => session !== undefined)
+        : [...sessions].filter(({ reader }) => reader.subject === who.subject)
+    for (const session of ended) sayGoodbye(session, 'admin')
+    return ended.length
+  }
   let closing: Promise<void> | undefined
 
   const opening = {
@@ -390,6 +422,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     stopCheckpoints()
     stopWatchingWindow()
     contact.stop()
+    orders.stop()
     publishing.close()
     tail.close()
     for (const session of sessions) session.end('drain')
@@ -462,7 +495,15 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       await log.probe()
       await reachHead()
     },
-    revoke: presence.revoke,
+    async revoke(subject, which = {}) {
+      const revocation = { ...which, subject, at: environment.now() }
+      revokeHere(revocation)
+      return orders.give({ revoke: revocation })
+    },
+    async disconnectAll(who) {
+      const disconnected = disconnectHere(who)
+      return { disconnected, ...(await orders.give({ disconnect: who })) }
+    },
     renewRights: ({ withinMs = 3000 } = {}) => presence.renewAll(withinMs),
     get revocations() {
       return presence.revocations

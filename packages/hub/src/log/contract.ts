@@ -135,6 +135,13 @@ export interface Log {
    */
   meet?(note: string, forMs: number): Promise<readonly string[]>
 
+  /**
+   * Posts an order for all hubs of this log, if one is given, and gives those after `after`, some at a time. An order is kept
+   * until its time has passed, for hubs that start later: without it, rights that were revoked would be good there. Asking is
+   * the confirmation that this hub has carried out everything up to `after`. Absent for a log that only one hub can use.
+   */
+  orders?(call: OrdersCall): Promise<OrdersPage>
+
   /** The newest position. Equals the first position of the newest branch until something is appended to it. */
   head(): Promise<Position>
 
@@ -229,6 +236,28 @@ export interface BackPage {
 export interface TypedPlace {
   readonly position: Position
   readonly type: string
+}
+
+export interface OrdersCall {
+  /** The last order that was carried out here, '' for none. */
+  readonly after: string
+  /** How long this hub counts as one of the hubs of the log. */
+  readonly forMs: number
+  /** To be posted. */
+  readonly order?: string
+  /** When it may be forgotten, in milliseconds since 1970; left out, never. */
+  readonly until?: number
+  /** The order that `confirmed` counts for. */
+  readonly reached?: string
+}
+
+export interface OrdersPage {
+  /** The id of the order that was posted. */
+  readonly posted?: string
+  readonly orders: readonly { readonly id: string; readonly order: string }[]
+  /** The hubs of this log, and how many of them have asked for what is after `reached`. */
+  readonly nodes: number
+  readonly confirmed: number
 }
 
 export interface ChannelPage {

@@ -26,7 +26,7 @@ export interface Access {
   authorize(request: IncomingMessage): Grant | null | Promise<Grant | null>
   /** Answers preflights and `POST /ticket`, and refuses what a page may not do. Stands before the hub. */
   readonly middleware: Middleware
-  /** From now on refuses what a subject was given. Its open streams are the hub's to end: `hub.revoke(subject)`, next. */
+  /** From now on refuses what a subject was given. Called by the hub (`onRevoke`), which ends the open streams. */
   revoke(subject: string, options?: RevokeOptions): void
   close(): void
 }

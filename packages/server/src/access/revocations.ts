@@ -1,7 +1,10 @@
 import { RejoinError } from '@rejoin/protocol'
 import type { Identity } from './identity.ts'
 
-/** Who is not let in any more although their token or key is good. Kept in memory: a restart forgets it. */
+/**
+ * Who is not let in any more although their token or key is good. Kept in memory. With a shared log, the hub
+ * tells it again after a restart; with another, a restart forgets it.
+ */
 export interface Revocations {
   add(subject: string, options: RevokeOptions): void
   has(identity: Identity): boolean
@@ -18,6 +21,11 @@ export interface RevokeOptions {
    * @defaultValue until the program ends
    */
   until?: number
+  /**
+   * When it was said, in milliseconds since 1970: on another hub, a moment ago.
+   * @defaultValue now
+   */
+  at?: number
 }
 
 // About 2 MB. More than that is a change of keys.
@@ -33,7 +41,7 @@ export function createRevocations(now: () => number): Revocations {
   }
 
   return {
-    add(subject, { jti, until = Number.POSITIVE_INFINITY }) {
+    add(subject, { jti, until = Number.POSITIVE_INFINITY, at = now() }) {
       const key = keyOf(subject, jti)
       if (revoked.size >= maxRevocations && !revoked.has(key)) forgetOld()
       // To forget one instead would let somebody back in.
@@ -43,7 +51,7 @@ export function createRevocations(now: () => number): Revocations {
           { code: 'overloaded' },
         )
       }
-      revoked.set(key, { at: now(), until })
+      revoked.set(key, { at, until })
     },
     has({ grant: { subject }, issuedAt, jti }) {
       if (revoked.size === 0) return false

@@ -89,10 +89,16 @@ export const sseState: OperationDoc = {
   }),
 }
 
+/** Hubs that share the log, and how many of them have carried it out. */
+const reach = { nodes: count, confirmed: count }
+
 export const disconnect: OperationDoc = {
   summary: 'End connections with `close`, reason `admin`; their readers come back unless their rights are gone',
   body: body({ connection: text, subject: text }),
-  answers: answers('How many it were.', { disconnected: count }),
+  answers: answers('How many it were here, and how many hubs of the log have confirmed.', {
+    disconnected: count,
+    ...reach,
+  }),
 }
 
 export const invalidate: OperationDoc = {
@@ -115,7 +121,7 @@ export const revoke: OperationDoc = {
     },
     'subject',
   ),
-  answers: answers('Done.', { revoked: text }),
+  answers: answers('Done here, and by how many hubs of the log.', { revoked: text, ...reach }),
 }
 
 export const drain: OperationDoc = {

@@ -11,18 +11,13 @@ export interface AdminOptions {
   readonly hub: Hub
   readonly maintenance: Maintenance
   readonly readiness: Pick<Readiness, 'stopping'>
-  /** Makes what a subject holds worthless, before its streams are ended. */
-  readonly revoke: Revoke
   /** Told of every change that an operator makes. */
   administered(action: AdminAction): void
 }
 
-/** Refuses what a subject was given, or the one token with this `jti`, and remembers it until then (ms since 1970). */
-export type Revoke = (subject: string, options: { jti?: string; until?: number }) => void
-
 /** What an operator can look at and do. */
 export function adminRoutes(options: AdminOptions): Route[] {
-  const { hub, maintenance, readiness, revoke, administered } = options
+  const { hub, maintenance, readiness, administered } = options
   let letStay: (() => void) | undefined
 
   const look = (path: string, doc: Route['doc'], handle: Route['handle']): Route => ({
@@ -72,15 +67,14 @@ export function adminRoutes(options: AdminOptions): Route[] {
       })
     }),
 
-    act('disconnect', docs.disconnect, (body) => {
+    act('disconnect', docs.disconnect, async (body) => {
       const [connection, subject] = [optionalText(body, 'connection'), optionalText(body, 'subject')]
       if ((connection === undefined) === (subject === undefined)) {
         throw invalid('Name either a "connection" or a "subject".')
       }
-      const ofSubject = () => [...hub.connections()].filter((each) => each.subject === subject)
-      const names = connection === undefined ? ofSubject().map((each) => each.connection) : [connection]
-      const disconnected = names.filter((name) => hub.disconnect(name)).length
-      return { ...ok({ disconnected }), target: (connection ?? subject) as string }
+      const who = connection === undefined ? { subject: subject as string } : { connection }
+      const outcome = await hub.disconnectAll(who)
+      return { ...ok(outcome), target: (connection ?? subject) as string }
     }),
 
     act('invalidate', docs.invalidate, async (body) => {
@@ -89,17 +83,16 @@ export function adminRoutes(options: AdminOptions): Route[] {
       return { ...ok({ invalidated: channel }), target: channel }
     }),
 
-    act('revoke', docs.revoke, (body) => {
+    act('revoke', docs.revoke, async (body) => {
       const subject = text(body, 'subject')
       const [jti, until] = [optionalText(body, 'jti'), body.until]
       if (until !== undefined && !Number.isSafeInteger(until))
         throw invalid('"until" has to be milliseconds since 1970.')
-      revoke(subject, {
+      const reach = await hub.revoke(subject, {
         ...(jti === undefined ? {} : { jti }),
         ...(until === undefined ? {} : { until: until as number }),
       })
-      hub.revoke(subject)
-      return { ...ok({ revoked: subject }), target: subject }
+      return { ...ok({ revoked: subject, ...reach }), target: subject }
     }),
 
     act('drain', docs.drain, (body) => {

@@ -7,7 +7,7 @@ import type { Middleware } from '../middleware.ts'
 import { pageFiles } from '../page-files.ts'
 import { refuse } from '../refusal.ts'
 import { adminGuard } from './admin-guard.ts'
-import { adminRoutes, type Revoke } from './admin-routes.ts'
+import { adminRoutes } from './admin-routes.ts'
 import { adminTokenCheck } from './admin-token.ts'
 import { healthRoutes } from './health-routes.ts'
 import { hubPaths } from './hub-paths.ts'
@@ -31,8 +31,6 @@ export interface ObservationOptions {
   readonly admin?: { readonly token?: string | undefined } | undefined
   /** @defaultValue true, where there is an admin API */
   readonly metrics?: boolean | undefined
-  /** Makes what a subject holds worthless. Left out, only its streams are ended. */
-  readonly revoke?: Revoke | undefined
   /** Whether `X-Forwarded-For` may be believed. */
   readonly trustProxy?: boolean | undefined
   /** What else is answered on the public port, for `openapi.json`. */
@@ -75,8 +73,7 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
       routes.push(metricsRoute(metrics))
     }
     const administered: Announcer['administered'] = (action) => announcer?.administered(action)
-    const revoke: Revoke = (subject, which) => options.revoke?.(subject, which)
-    routes.push(...adminRoutes({ hub, maintenance, readiness, revoke, administered }))
+    routes.push(...adminRoutes({ hub, maintenance, readiness, administered }))
     figures = createLiveFigures(hub, version)
     routes.push(figures.route)
   }

@@ -17,6 +17,8 @@ import type {
   LogEvent,
   LogSource,
   NewEvent,
+  OrdersCall,
+  OrdersPage,
   Page,
   PageLimit,
   Place,
@@ -314,6 +316,23 @@ class RedisLog implements Log {
   async meet(note: string, forMs: number): Promise<readonly string[]> {
     this.#assertOpen()
     return (await this.#ask('meet', note, String(forMs))) as string[]
+  }
+
+  async orders({ after, forMs, order = '', until, reached = '' }: OrdersCall): Promise<OrdersPage> {
+    this.#assertOpen()
+    const [posted = '', nodes, confirmed, ...entries] = (await this.#ask(
+      ...(['orders', after, String(forMs), order, until === undefined ? '' : String(until), reached] as const),
+    )) as string[]
+    if (posted === 'full') {
+      throw new RejoinError('There is no room for more revocations. Sign with a new key instead.', {
+        code: 'overloaded',
+      })
+    }
+    const orders: { id: string; order: string }[] = []
+    for (let index = 0; index + 1 < entries.length; index += 2) {
+      orders.push({ id: entries[index] as string, order: entries[index + 1] as string })
+    }
+    return { posted, orders, nodes: Number(nodes), confirmed: Number(confirmed) }
   }
 
   async probe(): Promise<void> {

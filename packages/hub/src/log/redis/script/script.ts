@@ -77,6 +77,10 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
     branchesKey: `${prefix}branches`,
     sweepKey: `${prefix}sweep`,
     notesKey: `${prefix}notes`,
+    ordersKey: `${prefix}orders`,
+    heardKey: `${prefix}heard`,
+    // About 2 MB. More revocations than that are a change of keys.
+    mostOrders: 10_000,
     writerKey: `${prefix}w:${writer}`,
     formatVersion,
     hybrid: range.kind === 'hybrid',

@@ -154,6 +154,41 @@ steps.meet = function()
   return answer
 end
 
+-- What one hub has all of them do, such as to refuse what was revoked. Kept for hubs that start later.
+-- ARGV: orders, seen, now, after, for how long the hub counts in ms, order or '', until or '', the order to count for or ''
+steps.orders = function()
+  local now, after, posted = clock(ARGV[3]), ARGV[4], ''
+  if ARGV[6] ~= '' then
+    if redis.call('XLEN', ordersKey) >= mostOrders then
+      for _, entry in ipairs(redis.call('XRANGE', ordersKey, '-', '+')) do
+        local till = tonumber(entry[2][2])
+        if till and till <= now then redis.call('XDEL', ordersKey, entry[1]) end
+      end
+      if redis.call('XLEN', ordersKey) >= mostOrders then return { 'full' } end
+    end
+    posted = redis.call('XADD', ordersKey, '*', 'until', ARGV[7], 'order', ARGV[6])
+  end
+  redis.call('HSET', heardKey, writerKey, whole(now + ARGV[5]) .. ' ' .. after)
+  redis.call('PEXPIRE', heardKey, ARGV[5])
+  local nodes, confirmed = 0, 0
+  local heard = redis.call('HGETALL', heardKey)
+  for index = 1, #heard, 2 do
+    local till, reached = string.match(heard[index + 1], '^(%d+) (.*)$')
+    if tonumber(till) < now then
+      redis.call('HDEL', heardKey, heard[index])
+    else
+      nodes = nodes + 1
+      if ARGV[8] == '' or (reached ~= '' and not isAfter(ARGV[8], reached)) then confirmed = confirmed + 1 end
+    end
+  end
+  local answer = { posted, whole(nodes), whole(confirmed) }
+  for _, entry in ipairs(redis.call('XRANGE', ordersKey, after == '' and '-' or '(' .. after, '+', 'COUNT', 500)) do
+    answer[#answer + 1] = entry[1]
+    answer[#answer + 1] = entry[2][4]
+  end
+  return answer
+end
+
 -- Something was removed by hand. Nobody can say what, so every channel that is not known has lost everything.
 -- ARGV: repair
 steps.repair = function()

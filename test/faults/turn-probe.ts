@@ -30,20 +30,13 @@ export function probeTurns(): TurnProbe {
 
   function turn(): void {
     const end = performance.now()
-    if (end - start > worthLookingAtMs) {
-      const now = waitedMs()
-      turns.push({ start, end, waitedMs: now - waited })
-      waited = now
-    }
+    if (end - start > worthLookingAtMs) turns.push({ start, end, waitedMs: waitedMs() - waited })
+    if (stopped) return
+    waited = waitedMs()
     start = performance.now()
-    if (start - end > 1) waited = waitedMs()
-    if (!stopped) setImmediate(turn)
+    setImmediate(turn)
   }
   setImmediate(turn)
-  // What is waited for in short turns adds up, and would be taken off the next long one.
-  const timer = setInterval(() => {
-    waited = waitedMs()
-  }, 20)
 
   return {
     async longest() {
@@ -59,9 +52,8 @@ export function probeTurns(): TurnProbe {
     },
     stop() {
       stopped = true
-      clearInterval(timer)
       collector.disconnect()
-      closeSync(file)
+      setImmediate(() => closeSync(file))
     },
   }
 }

@@ -77,7 +77,7 @@ export function createBlocks({ log, maxBytes, slices, encode }: BlocksOptions): 
         start = answer.through
       } else if (isAfter(answer.wholeAfter, cursor)) {
         // The round place is gone. What the log says of the cursor itself is what the reader is told.
-        return queue.take(() => loadAt(name, cursor, through))
+        return share(`${cursor.ms}.${cursor.seq} ${name} itself`, () => loadAt(name, cursor, through))
       } else {
         start = answer.wholeAfter
       }
@@ -85,16 +85,15 @@ export function createBlocks({ log, maxBytes, slices, encode }: BlocksOptions): 
   }
 
   function readOnce(name: string, after: Position, through: Position): Promise<Block | Gap> {
-    const key = `${after.ms}.${after.seq} ${name}`
+    return share(`${after.ms}.${after.seq} ${name}`, () => load(name, after, through))
+  }
+
+  /** One read under way for all who need the same. */
+  function share(key: string, read: () => Promise<Block | Gap>): Promise<Block | Gap> {
     let reading = inFlight.get(key)
     if (!reading) {
-      const mine = queue.take(() => load(name, after, through))
-      inFlight.set(key, mine)
-      const done = () => {
-        if (inFlight.get(key) === mine) inFlight.delete(key)
-      }
-      mine.then(done, done)
-      reading = mine
+      reading = queue.take(read).finally(() => inFlight.delete(key))
+      inFlight.set(key, reading)
     }
     return reading
   }

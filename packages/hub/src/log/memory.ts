@@ -186,11 +186,10 @@ class MemoryLog implements Log {
   ): Promise<BackPage | undefined> {
     this.#assertOpen()
     const share = shareOfBackPage(most, names.length)
-    const pages = names.map((name) =>
-      isPattern(name)
-        ? this.#readFeedBack(prefixOf(name), after, through, share)
-        : this.#readChannelBack(name, after, through, share),
-    )
+    const patterns = names.filter(isPattern)
+    const channels = names.filter((name) => !isPattern(name))
+    const pages: (BackPage | undefined)[] = channels.map((name) => this.#readChannelBack(name, after, through, share))
+    if (patterns.length > 0) pages.push(this.#readFeedBack(patterns.map(prefixOf), after, through, share))
     return pages.every((page) => page !== undefined) ? mergeBackPages(pages) : undefined
   }
 
@@ -333,7 +332,8 @@ class MemoryLog implements Log {
         if (!checked.has(ring)) {
           checked.add(ring)
           ring.trim(now)
-          if (lossAfter(ring, after)) return this.#lossByFeed(prefix, { after, through })
+          const lost = lossAfter(ring, after)
+          if (lost) return addLoss(lost, this.#lossByFeed(prefix, { after, through }))
         }
         const event = ring.at(position)
         if (event) {
@@ -407,18 +407,19 @@ class MemoryLog implements Log {
     return { places, completeAfter: wholeAfter, wholeAfter }
   }
 
-  #readFeedBack(prefix: string, after: Position, through: Position, most: number): BackPage | undefined {
+  #readFeedBack(prefixes: readonly string[], after: Position, through: Position, most: number): BackPage | undefined {
     const { droppedThrough } = this.#feed
     if (!isAfter(through, droppedThrough)) return undefined
     const now = this.#environment.now()
     const places: TypedPlace[] = []
     let wholeAfter = latest(after, this.#forgottenThrough)
-    let looked = 0
+    // Each is compared with every prefix.
+    let left = Math.ceil(lookedAtATime / prefixes.length)
     for (const { position, channel, ring } of this.#feed.upTo(through)) {
       if (!isAfter(position, wholeAfter)) return { places, completeAfter: wholeAfter, wholeAfter }
-      if (places.length === most || looked === lookedAtATime) return { places, completeAfter: position, wholeAfter }
-      looked += 1
-      if (!channel.startsWith(prefix)) continue
+      if (places.length === most || left === 0) return { places, completeAfter: position, wholeAfter }
+      left -= 1
+      if (!prefixes.some((prefix) => channel.startsWith(prefix))) continue
       ring.trim(now)
       // What it lost is behind its newest entry, and that is the first of its entries that is met here.
       wholeAfter = latest(wholeAfter, ring.trimmedThrough)

@@ -48,7 +48,8 @@ export function pageOf(
 ): Page {
   const lost = reads.filter((read): read is Lost => 'wholeAfter' in read)
   if (lost.length === 0) return mergePages(reads as PartRead[], range)
-  const beyond = names.filter(isPattern).flatMap((name) => lossBeyond(name) ?? [])
+  const wholeSoFar = names.filter((name, index) => isPattern(name) && !('wholeAfter' in (reads[index] as NameRead)))
+  const beyond = wholeSoFar.flatMap((name) => lossBeyond(name) ?? [])
   const gap: Gap = {
     channels: names.filter((_, index) => 'wholeAfter' in (reads[index] as NameRead)),
     reason: lost.some(({ forced }) => forced) ? 'forced' : 'expired',

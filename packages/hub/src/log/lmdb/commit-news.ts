@@ -15,14 +15,14 @@ export interface News {
 }
 
 /**
- * What one commit brought to channels that start with `prefix`, in order. A commit may have touched thousands of channels, and
+ * What one commit brought to channels that start with one of `prefixes`, in order. A commit may have touched thousands of channels, and
  * a page takes a few hundred of their events: where a channel got one event, its record is not read before it is asked for.
  */
-export function newsOf(store: Store, entry: FeedEntry, prefix: string): News[] {
+export function newsOf(store: Store, entry: FeedEntry, prefixes: readonly string[]): News[] {
   const news: News[] = []
   for (const touched of entry.channels) {
     const { name, first, events } = touched
-    if (!name.startsWith(prefix)) continue
+    if (!prefixes.some((prefix) => name.startsWith(prefix))) continue
     const found = events > 1 ? eventsOf(store, touched, entry) : undefined
     if (found) {
       for (const event of found) {

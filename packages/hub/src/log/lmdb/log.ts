@@ -239,13 +239,11 @@ class LmdbLog implements Log {
     const range = { after, through, most: shareOfBackPage(most, names.length) }
     return this.#opened.store.reading(() => {
       const source = this.#pageSource(names)
-      const pages: BackPage[] = []
-      for (const name of names) {
-        const page = isPattern(name) ? readFeedBack(source, name, range) : readChannelBack(source, name, range)
-        if (!page) return undefined
-        pages.push(page)
-      }
-      return mergeBackPages(pages)
+      const patterns = names.filter(isPattern)
+      const channels = names.filter((name) => !isPattern(name))
+      const pages = channels.map((name) => readChannelBack(source, name, range))
+      if (patterns.length > 0) pages.push(readFeedBack(source, patterns, range))
+      return pages.every((page) => page !== undefined) ? mergeBackPages(pages) : undefined
     })
   }
 

@@ -24,8 +24,10 @@ export function* channelsUnder(
 
 // A page must not take longer than some milliseconds, also when all the news is of others. A commit may have touched
 // thousands of channels, so these count as well.
-const lookedAtATime = 2048
-const namesAtATime = 8192
+const lookedAtATime = 1024
+const namesAtATime = 4096
+// Channels of which something is read: each is two searches in the file.
+const checkedAtATime = 512
 
 /**
  * What follows a place in all channels of a pattern, found by the feed. Undefined when the feed cannot tell: then every
@@ -36,7 +38,7 @@ export function readByFeed(
   pattern: string,
   { after, through, limit }: PageRange,
 ): NameRead | undefined {
-  const prefix = prefixOf(pattern)
+  const prefixes = [prefixOf(pattern)]
   const events: LogEvent[] = []
   const checked = new Set<string>()
   // A channel that was forgotten may have been any of them.
@@ -47,12 +49,13 @@ export function readByFeed(
   for (const entry of feedAfter(source.store, source.log, after)) {
     if (entry === 'broken') return undefined
     if (isAfter(entry.first, through)) break
-    for (const news of newsOf(source.store, entry, prefix)) {
+    for (const news of newsOf(source.store, entry, prefixes)) {
       if (!isAfter(news.position, after)) continue
       if (isAfter(news.position, through)) return { events, through }
       if (!checked.has(news.channel)) {
         checked.add(news.channel)
-        if (lossAfter(source.stateOf(news.channel), after)) return lossByFeed(source, pattern, { after, through })
+        const lost = lossAfter(source.stateOf(news.channel), after)
+        if (lost) return addLoss(lost, lossByFeed(source, pattern, { after, through }))
       }
       if (news.isMark) continue
       const event = news.event()
@@ -60,7 +63,8 @@ export function readByFeed(
       if (!event) return undefined
       events.push(event)
       bytes += byteCost(event)
-      if (events.length >= limit.events || bytes >= limit.bytes) return { events, through: event.position }
+      const isFull = events.length >= limit.events || bytes >= limit.bytes || checked.size >= checkedAtATime
+      if (isFull) return { events, through: event.position }
     }
     looked += 1
     names += entry.channels.length
@@ -86,13 +90,13 @@ export function lossByFeed(
   for (const entry of feedAfter(source.store, source.log, after)) {
     if (entry === 'broken' || isAfter(entry.first, through)) return lost
     for (const { name } of entry.channels) {
-      if (!name.startsWith(prefix) || checked.has(name)) continue
+      if (!name.startsWith(prefix) || checked.has(name) || checked.size >= checkedAtATime) continue
       checked.add(name)
       lost = addLoss(lost, lossAfter(source.stateOf(name), after))
     }
     looked += 1
     names += entry.channels.length
-    if (looked === lookedAtATime || names >= namesAtATime) return lost
+    if (looked === lookedAtATime || names >= namesAtATime || checked.size >= checkedAtATime) return lost
   }
   return lost
 }

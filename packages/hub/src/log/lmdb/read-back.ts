@@ -35,10 +35,11 @@ export interface BackRange {
   readonly most: number
 }
 
-/** The newest places of a pattern, by the feed. Undefined where the feed does not reach back, or is damaged. */
-export function readFeedBack(source: PageSource, pattern: string, range: BackRange): BackPage | undefined {
+/** The newest places of patterns, by the feed. Undefined where the feed does not reach back, or is damaged. */
+export function readFeedBack(source: PageSource, patterns: readonly string[], range: BackRange): BackPage | undefined {
   const { store, log, stateOf } = source
-  const prefix = prefixOf(pattern)
+  const prefixes = patterns.map(prefixOf)
+  const namesAtATime = namesLooked(prefixes.length)
   const places: TypedPlace[] = []
   let wholeAfter = latest(range.after, log.forgottenThrough)
   let looked = 0
@@ -49,7 +50,7 @@ export function readFeedBack(source: PageSource, pattern: string, range: BackRan
     if (looked === lookedAtATime || names >= namesAtATime) return { places, completeAfter: entry.last, wholeAfter }
     looked += 1
     names += entry.channels.length
-    for (const news of newsOf(store, entry, prefix).reverse()) {
+    for (const news of newsOf(store, entry, prefixes).reverse()) {
       if (isAfter(news.position, range.through)) continue
       if (!isAfter(news.position, wholeAfter)) return { places, completeAfter: wholeAfter, wholeAfter }
       if (places.length === range.most) return { places, completeAfter: news.position, wholeAfter }
@@ -62,5 +63,6 @@ export function readFeedBack(source: PageSource, pattern: string, range: BackRan
   return { places, completeAfter: wholeAfter, wholeAfter }
 }
 
-const lookedAtATime = 1024
-const namesAtATime = 8192
+const lookedAtATime = 512
+/** Each is compared with every prefix. */
+const namesLooked = (prefixes: number) => Math.max(512, Math.ceil(4096 / prefixes))

@@ -139,7 +139,7 @@ local function channelBack(log, channel, now, after, through, most)
 end
 
 -- The same of the channels that start with a prefix, by the feed; nil when it does not reach back so far.
-local function feedBack(log, prefix, now, after, through, most)
+local function feedBack(log, prefix, now, after, through, most, atMost)
   local floor, found, scanned = latest(after, log.forgotten), {}, 0
   local seen, expected, from = {}, nil, through
   while true do
@@ -148,7 +148,7 @@ local function feedBack(log, prefix, now, after, through, most)
       local id, value = entry[1], entry[2][2]
       if not isAfter(id, floor) then return { floor, floor, found } end
       if expected and expected ~= id then return nil end
-      if #found >= 2 * most or scanned >= searchAtMost then return { id, floor, found } end
+      if #found >= 2 * most or scanned >= atMost then return { id, floor, found } end
       scanned = scanned + 1
       expected = string.match(value, '^(%S+) ')
       from = '(' .. id
@@ -184,10 +184,12 @@ steps.back = function()
   if isDamaged(log) then return { '!damaged' } end
   local now, after, through, most = clock(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6])
   local answer = {}
+  -- All names together are not to take longer than one.
+  local atMost = math.max(10, math.floor(searchAtMost / (#ARGV - 6)))
   for index = 7, #ARGV do
     local name, page = ARGV[index], nil
     if string.sub(name, 1, 1) == '*' then
-      page = feedBack(log, string.sub(name, 2), now, after, through, most)
+      page = feedBack(log, string.sub(name, 2), now, after, through, most, atMost)
     else
       page = channelBack(log, name, now, after, through, most)
     end

@@ -19,7 +19,8 @@ export function step(connection: Connection, input: Input, moment: Moment, gener
   const isCurrent = generation === before.generation
   if (before.state === 'closed') {
     // A handler closed the stream. It did get this event, so whoever stores the cursor now must find it counted.
-    if (isCurrent && input.type === 'event') moveCursor(next, input.id)
+    // So it must where the user has dealt with a gap, which is about no connection.
+    if ('id' in input && (isCurrent ? input.type === 'event' : generation === undefined)) moveCursor(next, input.id)
   } else if (generation === undefined || (isCurrent && isOpen(before))) {
     const isLate = input.type === 'timer' && isOpen(before) && moment.now - connection.timerAt > 2 * moment.tickMs
     ;(reactions[isLate ? 'thaw' : input.type] as Reaction<Input>)(next, moment, input)
@@ -290,14 +291,17 @@ function moveCursor(next: Draft, id: string | null): void {
 
 function deadlineOf(is: Connection): number {
   if (!isOpen(is)) return is.nextRetryAt ?? never
-  // One heartbeat that is overdue is worth a word, two are worth a new connection.
-  const lateMs = is.proved && !is.stale ? (is.silenceMs + slackMs) / 2 : is.silenceMs
-  return Math.min(is.renewAt || never, is.upgradeAt, deadAt(is, lateMs))
+  // One heartbeat that is overdue is worth a word, two are worth a new connection. A handler that keeps us from reading
+  // for as long is worth a word, too, whatever the line does.
+  const lateMs = (is.silenceMs + slackMs) / 2
+  const lateAt = is.lastByteAt + (is.paused ? Math.min(lateMs, maxOpenMs) : lateMs)
+  const isToldLate = !is.stale && (is.proved || is.paused)
+  return Math.min(is.renewAt || never, is.upgradeAt, isToldLate ? lateAt : deadAt(is))
 }
 
 /** While a handler is awaited nothing is read, and before credentials are there nothing is sent: silence says nothing. */
-function deadAt(is: Connection, silenceMs = is.silenceMs): number {
-  return is.paused || is.asking ? never : is.lastByteAt + silenceMs
+function deadAt(is: Connection): number {
+  return is.paused || is.asking ? never : is.lastByteAt + is.silenceMs
 }
 
 /**

@@ -42,7 +42,8 @@ export function createTransport({ address, options, handlers }: TransportParts):
       }
 
       function take({ type, data, lastEventId: id }: MessageEvent<string>): void {
-        sink.tell({ type: 'bytes' })
+        // What has to wait does not reach the user yet, and so is no reason to show that all is well.
+        if (!busy) sink.tell({ type: 'bytes' })
         const block: Block = { id, type, data }
         if (!busy) {
           waitFor(sink.receive(block))

@@ -23,6 +23,11 @@ export interface InvalidEvent extends StreamEvent<string, string> {
   readonly error: unknown
 }
 
+/** What a stream whose types come from `schemas` takes besides: types without a schema, their data as it came. */
+export interface OtherTypes {
+  on(type: string, handler: Handler<StreamEvent>): Off
+}
+
 /** Events are gone that a stream should have had. */
 export interface SyncRequired<Events extends object = Record<string, unknown>> extends Omit<Gap, 'retained'> {
   /**
@@ -45,11 +50,12 @@ export interface StreamSnapshot<Events extends object = Record<string, unknown>>
 export interface EventStream<Events extends object = Record<string, unknown>> {
   /** The same object until something in it changes. */
   readonly state: StreamState
-  /** The id up to which everything has been handled. */
+  /** The id up to which handlers have been given everything. */
   readonly cursor: string | null
   /**
-   * Calls the handler with every event of a type, `*` for all types. A handler that throws is reported and does not stop
-   * the stream; its event counts as handled.
+   * Calls the handler with every event of a type, `*` for all types. Later events do not wait for a promise that it
+   * returns, but the cursor that `persist` stores does. A handler that throws or rejects is reported and does not
+   * stop the stream; its event counts as handled.
    */
   on<Type extends keyof Events & string>(type: Type, handler: Handler<StreamEvent<Type, Events[Type]>>): Off
   on(type: '*', handler: Handler<AnyEvent<Events>>): Off
@@ -59,7 +65,10 @@ export interface EventStream<Events extends object = Record<string, unknown>> {
    * idempotently.
    */
   onSync(handler: Handler<SyncRequired<Events>>): Off
-  /** Calls the handler at once, and whenever `state`, `attempt`, `nextRetryAt`, `stale` or `closeReason` changes. */
+  /**
+   * Calls the handler as soon as the current turn is over, and whenever `state`, `attempt`, `nextRetryAt`, `stale` or
+   * `closeReason` changes.
+   */
   onState(handler: Handler<StreamState>): Off
   /** Calls the handler with events whose data is not JSON, or not what the schema of their type asks for. */
   onInvalid(handler: Handler<InvalidEvent>): Off
@@ -70,9 +79,10 @@ export interface EventStream<Events extends object = Record<string, unknown>> {
   /** The same object until something in it changes. Made for `useSyncExternalStore` and its like. */
   getSnapshot(): StreamSnapshot<Events>
   /**
-   * Every event, for `for await`. The stream is read at the pace of the loop, and an event counts as handled when the loop
-   * asks for the next one, or is left: nothing is dropped, and nothing piles up here, as the hub keeps what waits. Handlers of the same
-   * stream go at that pace too. The loop ends when the stream is closed, for whichever reason.
+   * Every event from now on, for `for await`. The stream is read at the pace of the loop, and an event counts as handled
+   * when the loop asks for the next one, or is left: nothing is dropped, and nothing piles up here, as the hub keeps what
+   * waits. Handlers of the same stream go at that pace too. The loop ends when the stream is closed, for whichever
+   * reason. An event that arrives while there is no loop, and that no handler handles, counts as seen.
    */
   [Symbol.asyncIterator](): AsyncGenerator<AnyEvent<Events>, void>
   /** Drops the connection, or the wait for it, and connects now, from the same place. Does nothing once closed. */

@@ -6,22 +6,24 @@ export function createHandlerSet<Value>(): HandlerSet<Value> {
   let handlers: readonly Handler<Value>[] = []
   return {
     add(handler) {
-      if (!handlers.includes(handler)) handlers = [...handlers, handler]
+      // A function of its own: what is added twice is called twice, and taken off once at a time.
+      const own: Handler<Value> = (value) => handler(value)
+      handlers = [...handlers, own]
       return () => {
-        handlers = handlers.filter((other) => other !== handler)
+        handlers = handlers.filter((other) => other !== own)
       }
     },
 
     call(value, isWanted) {
-      let pending: Promise<unknown>[] | undefined
+      let pending: Promise<unknown> | undefined
       // A handler that a handler adds is for what comes next.
       const round = handlers
       for (const handler of round) {
         if (!isWanted() || (handlers !== round && !handlers.includes(handler))) continue
         const settled = callHandler(handler, value)
-        if (settled) pending = [...(pending ?? []), settled]
+        if (settled) pending = pending ? Promise.all([pending, settled]) : settled
       }
-      return pending && Promise.all(pending)
+      return pending
     },
 
     isEmpty: () => handlers.length === 0,
@@ -46,13 +48,17 @@ export function isPromise<Value>(value: Value | PromiseLike<Value>): value is Pr
   return typeof (value as Partial<PromiseLike<Value>> | undefined)?.then === 'function'
 }
 
-/** A promise that it returns is watched for its rejection, which is reported; anything else is ignored. */
+/**
+ * The cursor that is stored waits for a promise that it returns. One that rejects is reported, and counts as settled.
+ * Anything else is ignored.
+ */
 export type Handler<Value> = (value: Value) => unknown
 
 /** Takes the handler off again. */
 export type Off = () => void
 
 export interface HandlerSet<Value> {
+  /** Each time it is added, a handler is called once more. */
   add(handler: Handler<Value>): Off
   /**
    * @param isWanted - asked before each handler, as an earlier one may have made the news void

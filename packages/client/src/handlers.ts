@@ -23,7 +23,8 @@ export function createHandlers(
     event: (event) => read(event, deliver),
     sync: (gap) => (Array.isArray(gap.retained) ? syncRetained(gap) : sync(gap)),
     latest() {
-      shown ??= latest.slice(-keep)
+      latest = latest.slice(-keep)
+      shown ??= latest.slice()
       return shown
     },
     kinds: () => sets.keys(),
@@ -41,7 +42,11 @@ export function createHandlers(
 
   function call(kind: string, value: unknown, advice?: string): Promise<unknown> | undefined {
     const handlers = sets.get(kind)
-    if (handlers && !handlers.isEmpty()) return handlers.call(value, isWanted)
+    if (handlers && !handlers.isEmpty()) {
+      const settled = handlers.call(value, isWanted)
+      if (settled) void call(promiseNews, settled)
+      return settled
+    }
     if (!advice) return
     console.warn('Rejoin:', advice)
     // Once is enough: from now on somebody listens.
@@ -80,7 +85,7 @@ export function createHandlers(
 
   function deliver(event: StreamEvent): Promise<unknown> | undefined {
     const { type } = event
-    if (keep > 0) {
+    if (keep >= 1) {
       latest.push(event)
       // Now and then, as each time moves all of them.
       if (latest.length > 2 * keep) latest = latest.slice(-keep)
@@ -98,6 +103,8 @@ export const invalidNews = '\ni'
 export const duplicateNews = '\nd'
 /** An event for a handler for which the stream waits before it goes on. */
 export const offerNews = '\no'
+/** The promise of a handler. */
+export const promiseNews = '\np'
 /** A kind that has its first handler. */
 export const kindNews = '\nk'
 

@@ -1,7 +1,15 @@
 export type { GapReason } from '@rejoin/protocol'
 export type { Backoff, RetryWait } from './backoff.ts'
 export type { Clock } from './clock.ts'
-export type { AnyEvent, EventStream, InvalidEvent, StreamEvent, StreamSnapshot, SyncRequired } from './event-stream.ts'
+export type {
+  AnyEvent,
+  EventStream,
+  InvalidEvent,
+  OtherTypes,
+  StreamEvent,
+  StreamSnapshot,
+  SyncRequired,
+} from './event-stream.ts'
 export type { Handler, Off } from './handler-set.ts'
 export type { ConnectOptions, ReadOptions } from './options.ts'
 export type { CursorStore } from './persistence.ts'

@@ -15,8 +15,8 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
   from?: 'earliest' | (string & {}) | null
   /**
    * Keeps the cursor beyond the page, in `sessionStorage` ('session') or in a store of yours. A cursor that is found
-   * there takes the place of `from`. It is saved after the handlers have run, so that a page that is left in between
-   * gets the event again. Give a store of your own when several users share a tab, or
+   * there takes the place of `from`. It is saved after the handlers have run, and their promises have settled, so that a
+   * page that is left in between gets the event again. Give a store of your own when several users share a tab, or
    * several streams a URL: 'session' goes by the URL alone.
    * @defaultValue none: a page that is loaded again starts anew
    */
@@ -86,7 +86,7 @@ export interface ReadOptions {
    */
   schemas?: Schemas
   /**
-   * How many of the last events `getSnapshot` shows. They stay in memory.
+   * How many of the last events `getSnapshot` shows. They stay in memory, and no others do.
    * @defaultValue 100
    */
   keep?: number

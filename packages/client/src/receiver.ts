@@ -79,7 +79,7 @@ export function createReceivers({
       const requested = current().sent ?? ''
       const gap = { reason: 'unknown-id', channels: [], requested, oldest: null, latest: id ?? '', ...told } as const
       return after(handlers.sync(gap), () => {
-        synced()
+        synced(id, isCurrent())
         tell({ type: 'id', id })
       })
     }
@@ -113,8 +113,12 @@ export interface ReceiverOptions {
   dispatch(report: Report, generation: number): void
   /** An event of a connection has been handled, and its id, if it named one, is the new place. */
   handled(generation: number, id: string | null): void
-  /** The user has been told of a gap, and has dealt with it. */
-  synced(): unknown
+  /**
+   * The user has been told of a gap up to an id, and has dealt with it.
+   *
+   * @param isCurrent - false when the connection that told of it is over
+   */
+  synced(id: string | null, isCurrent: boolean): unknown
   handlers: Pick<Handlers, 'event' | 'sync' | 'call'>
 }
 

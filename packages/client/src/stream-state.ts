@@ -19,7 +19,7 @@ export interface StreamState {
   readonly lastEventAt: number | null
   /**
    * What was shown last may be out of date: from when a heartbeat is overdue or the connection is lost, until the next
-   * one has proved itself.
+   * one has proved itself. Also while the stream waits for a handler for longer than for a heartbeat.
    */
   readonly stale: boolean
   /** The id up to which everything has been handled. Give it to a later `connect` as `from` to continue there. */

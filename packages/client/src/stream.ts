@@ -1,8 +1,8 @@
 import { resolveAddress } from './address.ts'
 import { maxTimerMs } from './backoff.ts'
 import { systemClock } from './clock.ts'
-import { type Input, newConnection, type Report, shownFields, step } from './connection.ts'
-import type { AnyEvent, EventStream, StreamSnapshot } from './event-stream.ts'
+import { type Input, isOpen, newConnection, type Report, shownFields, step } from './connection.ts'
+import type { AnyEvent, EventStream, OtherTypes, StreamSnapshot } from './event-stream.ts'
 import { createTransport } from './fetch-transport.ts'
 import { callHandler, createHandlerSet, type Handler, type Off } from './handler-set.ts'
 import { createHandlers, duplicateNews, invalidNews, offerNews, syncNews } from './handlers.ts'
@@ -26,7 +26,11 @@ import { isHidden, onWake } from './wake.ts'
 export function connect<Given extends Schemas>(
   url: string | URL,
   options: ConnectOptions & { schemas: Given },
-): EventStream<EventsOf<Given>>
+): EventStream<EventsOf<Given>> & OtherTypes
+export function connect<Events extends object = Record<string, unknown>>(
+  url: string | URL,
+  options: ConnectOptions & { parse: 'text'; schemas?: undefined },
+): EventStream<{ [Type in keyof Events]: string }>
 export function connect<Events extends object = Record<string, unknown>>(
   url: string | URL,
   options?: ConnectOptions,
@@ -66,8 +70,6 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   const stateHandlers = createHandlerSet<StreamState>()
   const listeners = createHandlerSet<void>()
   const handlers = createHandlers(policy, () => connection.state !== 'closed')
-  // Channels that were new to the cursor have been told of, which the hub would do again for every connection (§3.3).
-  const synced = () => address.searchParams.delete('added')
   const receiverFor = createReceivers({ current: () => connection, dispatch, handled, synced, handlers })
   const parts = { address, options, clock, handlers }
 
@@ -101,18 +103,21 @@ export function connect<Events extends object>(url: string | URL, options: Conne
       .then((it) => it.reportReconnects(onState, address, reports, clock))
       .catch(report)
   }
-  if (!persist) begin()
-  else {
-    void import('./persistence.ts')
-      .then((it) => it.persistCursor(persist, `rejoin:${address}`, show, listeners.add))
+  if (persist) {
+    const load = () => import('./persistence.ts')
+    void load()
+      // Once more: with a network that fails now and then, the cursor would be forgotten.
+      .catch(load)
+      .then((it) => it.persistCursor(persist, `rejoin:${address}`, show, listeners.add, handlers.on))
       .catch(report)
-      .then(begin)
-  }
+      .then(begin as (found: unknown) => void)
+  } else begin(null)
   return stream
 
-  function begin(found?: unknown): void {
+  function begin(found: string | null | undefined): void {
     begun = true
-    if (typeof found === 'string' && isCursor(found)) connection = { ...connection, cursor: found }
+    // Where the store cannot say what was there, a cursor that no hub knows has it tell what may be gone (§4.6).
+    connection = { ...connection, cursor: found ?? from ?? (found === null ? found : 'lost') }
     dispatch({ type: pauseWhenHidden && isHidden() ? 'hide' : 'connect' })
   }
 
@@ -141,6 +146,18 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     pending = 0
     pendingId = null
     dispatch({ type: 'event', id }, generation)
+    // So that no more events stay here than are to be shown.
+    show()
+  }
+
+  function synced(id: string | null, isCurrent: boolean): void {
+    // Channels that were new to the cursor have been told of, which the hub would do again for every connection (§3.3).
+    address.searchParams.delete('added')
+    if (isCurrent) return
+    // What the user has loaded reaches up to here. A connection that was made meanwhile asked for what came before it,
+    // would tell of the same gap, and so on for ever if that is where the user reconnects.
+    dispatch({ type: 'id', id })
+    if (isOpen(connection)) dispatch({ type: 'connect' })
   }
 
   function setTimer(): void {
@@ -193,8 +210,13 @@ export function connect<Events extends object>(url: string | URL, options: Conne
 
   function onState(handler: Handler<StreamState>): Off {
     const off = stateHandlers.add(handler)
-    void callHandler(handler, show())
-    return off
+    let last: unknown = notified
+    // Not in this turn, in which the handler could not be taken off; and not when a change has told it already.
+    queueMicrotask(() => last === notified && callHandler(handler, show()))
+    return () => {
+      last = off
+      off()
+    }
   }
 
   function show(): StreamSnapshot {

@@ -183,6 +183,33 @@ describe('being stale', () => {
     expect(is()).toMatchObject({ state: 'connected', stale: false })
   })
 
+  test('is told while a handler keeps us from reading, and is over when the event was handled', () => {
+    const { is, tell, elapse, connected, greet } = machine()
+    connected()
+    greet({ heartbeatMs: 1000 })
+    tell({ type: 'paused', paused: true })
+    elapse(5999)
+    expect(is().stale).toBe(false)
+    elapse(1)
+    expect(is()).toMatchObject({ state: 'connected', stale: true })
+    elapse(3_600_000)
+    expect(is()).toMatchObject({ state: 'connected', generation: 1 })
+    tell({ type: 'event', id: 'e1' })
+    tell({ type: 'paused', paused: false })
+    expect(is().stale).toBe(false)
+  })
+
+  test('is told after two minutes while a handler keeps us from reading a server that announces no heartbeat', () => {
+    const { is, tell, elapse, connected } = machine()
+    connected()
+    tell({ type: 'event', id: 'e1' })
+    tell({ type: 'paused', paused: true })
+    elapse(119_999)
+    expect(is().stale).toBe(false)
+    elapse(1)
+    expect(is()).toMatchObject({ state: 'connected', stale: true })
+  })
+
   test('lasts from a cut until the next connection has proved itself', () => {
     const { is, tell, at, connected, greet } = machine()
     expect(is().stale).toBe(false)

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
-import { connect } from '../src/index.ts'
+import { connect, type EventStream } from '../src/index.ts'
 import { hello, message } from './scripted-server.ts'
-import { clock, deferred, opened, server, start, stateOf } from './stage.ts'
+import { clock, deferred, moved, opened, retried, server, start, stateOf } from './stage.ts'
 
 describe('a gap', () => {
   const gap = { reason: 'expired', channels: ['orders'], requested: 'e1', oldest: 'e7', latest: 'e9' }
@@ -94,11 +94,11 @@ describe('a gap', () => {
     const { stream, events } = start({ from: 'e1' })
     const told = deferred()
     const reload = deferred()
-    const reloads = [reload.promise, undefined]
-    stream.onSync(() => {
+    const sync = vi.fn(() => {
       told.resolve()
-      return reloads.shift()
+      return reload.promise
     })
+    stream.onSync(sync)
     const first = await server.stream()
     first.send(...hello({ requested: 'e1' }))
     first.send(...syncRequired)
@@ -112,8 +112,84 @@ describe('a gap', () => {
     await stateOf(stream, 'connected')
     expect(events.all).toEqual([])
     reload.resolve()
+    // What was loaded reaches up to e9, and need not be loaded again for a connection that asked too early.
+    const third = await server.stream()
+    expect(third.headers['last-event-id']).toBe('e9')
+    third.send(...hello({ resumed: true, requested: 'e9' }, 'e9'))
+    third.send(...message('e10'))
+    expect(await events.until(1)).toEqual(['e10'])
+    expect(sync).toHaveBeenCalledOnce()
+  })
+
+  test.each<[string, (stream: EventStream) => unknown]>([
+    ['at once', (stream) => stream.reconnect()],
+    [
+      'before a reload',
+      async (stream) => {
+        stream.reconnect()
+        await new Promise((resolve) => setImmediate(resolve))
+      },
+    ],
+    [
+      'after a reload',
+      async (stream) => {
+        await new Promise((resolve) => setImmediate(resolve))
+        stream.reconnect()
+      },
+    ],
+  ])('for which a handler reconnects %s costs one reload, and the stream goes on after it', async (_, reload) => {
+    const { stream, events } = start({ from: 'e1' })
+    const sync = vi.fn(() => reload(stream))
+    stream.onSync(sync)
+    const first = await server.stream()
+    first.send(...hello({ requested: 'e1' }))
+    first.send(...syncRequired)
+    let visit = await server.visit()
+    // One that asked before the reload was done is let go of.
+    if (visit.headers['last-event-id'] === 'e1') visit = await server.visit()
+    expect(visit.headers['last-event-id']).toBe('e9')
+    visit.answer(200, { 'content-type': 'text/event-stream' })
+    visit.send(...hello({ resumed: true, requested: 'e9' }, 'e9'))
+    visit.send(...message('e10'))
+    expect(await events.until(1)).toEqual(['e10'])
+    expect(sync).toHaveBeenCalledOnce()
+  })
+
+  test('whose connection is cut during the reload is not loaded again', async () => {
+    const { stream, events } = start({ from: 'e1' })
+    const told = deferred()
+    const reload = deferred()
+    const sync = vi.fn(() => {
+      told.resolve()
+      return reload.promise
+    })
+    stream.onSync(sync)
+    const first = await server.stream()
+    first.send(...hello({ requested: 'e1' }))
+    first.send(...syncRequired)
+    await told.promise
+    stream.reconnect()
+    ;(await server.visit()).cut()
+    await stateOf(stream, 'backoff')
+    reload.resolve()
+    await moved(stream, 'e9')
+    await retried(stream)
+    const second = await server.stream()
+    expect(second.headers['last-event-id']).toBe('e9')
+    second.send(...hello({ resumed: true, requested: 'e9' }, 'e9'))
+    second.send(...message('e10'))
     await events.until(1)
-    expect(reloads).toEqual([])
+    expect(sync).toHaveBeenCalledOnce()
+  })
+
+  test('that a handler closes the stream for is dealt with, and not told again to the next stream', async () => {
+    const { stream } = start({ from: 'e1' })
+    stream.onSync(() => stream.close())
+    const first = await server.stream()
+    first.send(...hello({ requested: 'e1' }))
+    first.send(...syncRequired)
+    await stateOf(stream, 'closed')
+    expect(stream.cursor).toBe('e9')
   })
 
   test('stops the reading, so that what arrives meanwhile does not pile up here', async () => {

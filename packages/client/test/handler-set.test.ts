@@ -41,3 +41,19 @@ test('a promise of any library is waited for', async () => {
   await set.call('news', always)
   expect(settled).toEqual(['settled'])
 })
+
+test('a handler that is added twice is called twice, and taken off once at a time', () => {
+  const set = createHandlerSet<string>()
+  const called: string[] = []
+  const handler = (news: string) => called.push(news)
+  const off = set.add(handler)
+  const offAgain = set.add(handler)
+  void set.call('one', always)
+  expect(called).toEqual(['one', 'one'])
+  off()
+  off()
+  void set.call('two', always)
+  expect(called).toEqual(['one', 'one', 'two'])
+  offAgain()
+  expect(set.isEmpty()).toBe(true)
+})

@@ -42,6 +42,15 @@ describe('handlers', () => {
     expect(await events.until(1)).toEqual(['{"a":\n1}'])
   })
 
+  test('that get text are told so by its type', () => {
+    const stream = connect(server.url, { clock, parse: 'text' })
+    opened.push(stream)
+    stream.on('shipped', ({ data }) => expectTypeOf(data).toEqualTypeOf<string>())
+    const named = connect<{ shipped: { at: number } }>(server.url, { clock, parse: 'text' })
+    opened.push(named)
+    named.on('shipped', ({ data }) => expectTypeOf(data).toEqualTypeOf<string>())
+  })
+
   test('that close the stream silence the rest of the chunk', async () => {
     const { stream, events } = start()
     stream.on('message', (event) => {

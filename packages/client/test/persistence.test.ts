@@ -1,6 +1,12 @@
 import { expect, test, vi } from 'vitest'
+import type { SyncRequired } from '../src/index.ts'
 import { hello, message } from './scripted-server.ts'
 import { deferred, moved, retried, server, start } from './stage.ts'
+
+/** More than a promise takes that is resolved. */
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
 
 /** As much of `sessionStorage` as is used. */
 function storage() {
@@ -28,17 +34,38 @@ test('a page that is loaded again continues where it was', async () => {
 })
 
 test('two streams of one URL do not share a place in silence', async () => {
-  storage()
+  const kept = storage()
   const error = vi.spyOn(console, 'error').mockReturnValue()
-  const { stream } = start({ persist: 'session' })
-  start({ persist: 'session' })
-  await server.visit()
-  await server.visit()
+  const { stream: older } = start({ persist: 'session' })
+  const first = await server.stream()
+  const { stream: newer } = start({ persist: 'session' })
+  const second = await server.stream()
+  second.send(...hello({}, 'e5'))
+  await moved(newer, 'e5')
+  // Not before the older one has something to save: it may be closed soon.
+  expect(error).not.toHaveBeenCalled()
+  for (const id of ['e7', 'e8']) {
+    first.send(...hello({}, id))
+    await moved(older, id)
+  }
   expect(error).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'invalid-option' }))
-  stream.close()
-  start({ persist: 'session' })
-  await server.visit()
-  expect(error).toHaveBeenCalledOnce()
+  expect([...kept.values()]).toEqual(['e5'])
+})
+
+test('a stream that is opened before the one it replaces is closed goes on from its place, and is saved', async () => {
+  const kept = storage()
+  const error = vi.spyOn(console, 'error').mockReturnValue()
+  const { stream: older } = start({ persist: 'session' })
+  ;(await server.stream()).send(...hello({}, 'e5'))
+  await moved(older, 'e5')
+  const { stream: newer } = start({ persist: 'session' })
+  const second = await server.stream()
+  expect(second.headers['last-event-id']).toBe('e5')
+  older.close()
+  second.send(...message('e6'))
+  await moved(newer, 'e6')
+  expect([...kept.values()]).toEqual(['e6'])
+  expect(error).not.toHaveBeenCalled()
 })
 
 test('a place is saved after the handlers have run, so that a page left in between gets the event again', async () => {
@@ -53,6 +80,84 @@ test('a place is saved after the handlers have run, so that a page left in betwe
   await events.until(2)
   await moved(stream, 'e2')
   expect(log).toEqual(['handled e1', 'e1', 'handled e2', 'e2'])
+})
+
+test('a place is saved when the oldest handler that waits has settled, also when it rejects', async () => {
+  const error = vi.spyOn(console, 'error').mockReturnValue()
+  const saved: unknown[] = []
+  const { stream, events } = start({ persist: { load: () => null, save: (cursor) => saved.push(cursor) } })
+  const work = [deferred(), deferred(), deferred()]
+  stream.on('message', async ({ id }) => {
+    await work[Number(id.slice(1)) - 1]?.promise
+    if (id === 'e1') throw new Error('mine')
+  })
+  const visit = await server.stream()
+  visit.send(...hello({}, 'e0'))
+  for (const id of ['e1', 'e2', 'e3']) visit.send(...message(id))
+  await events.until(3)
+  work[1]?.resolve()
+  await turns()
+  expect(saved).toEqual(['e0'])
+  work[0]?.resolve()
+  await turns()
+  expect(saved).toEqual(['e0', 'e2'])
+  expect(error).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ message: 'mine' }))
+  work[2]?.resolve()
+  await turns()
+  expect(saved).toEqual(['e0', 'e2', 'e3'])
+})
+
+test('a connection that is replaced while a handler waits asks for what comes after its event', async () => {
+  const saved: unknown[] = []
+  const { stream, events } = start({ persist: { load: () => null, save: (cursor) => saved.push(cursor) } })
+  stream.on('message', () => new Promise(() => undefined))
+  const first = await server.stream()
+  first.send(...hello({}, 'e0'))
+  first.send(...message('e1'))
+  await events.until(1)
+  first.cut()
+  await retried(stream)
+  expect((await server.visit()).headers['last-event-id']).toBe('e1')
+  expect(saved).toEqual(['e0'])
+})
+
+test('saves of a store that takes its time do not overlap, and the latest place is the one that lasts', async () => {
+  const started: unknown[] = []
+  const ends = [deferred(), deferred()]
+  const save = (cursor: string | null) => {
+    started.push(cursor)
+    return ends[started.length - 1]?.promise
+  }
+  const { events } = start({ persist: { load: () => null, save } })
+  const visit = await server.stream()
+  for (let n = 1; n <= 5; n++) {
+    visit.send(...message(`e${n}`))
+    await events.until(n)
+  }
+  await turns()
+  expect(started).toEqual(['e1'])
+  ends[0]?.resolve()
+  await turns()
+  expect(started).toEqual(['e1', 'e5'])
+  ends[1]?.resolve()
+  await turns()
+  expect(started).toEqual(['e1', 'e5'])
+})
+
+test('a store that is full is reported once, and again when it had room in between', async () => {
+  const error = vi.spyOn(console, 'error').mockReturnValue()
+  const full = new Set(['e1', 'e2', 'e3', 'e5'])
+  const save = (cursor: string | null) => {
+    if (full.has(cursor ?? '')) throw new Error(`no room for ${cursor}`)
+  }
+  const { events } = start({ persist: { load: () => null, save } })
+  const visit = await server.stream()
+  for (let n = 1; n <= 5; n++) {
+    visit.send(...message(`e${n}`))
+    await events.until(n)
+    await turns()
+  }
+  expect(error.mock.calls.map(([reported]) => reported.message)).toEqual(['no room for e1', 'no room for e5'])
 })
 
 test('events that arrive together are saved once', async () => {
@@ -98,10 +203,67 @@ test('a store that fails is reported, and the stream goes on without it', async 
   expect(error).toHaveBeenCalledWith(expect.objectContaining({ message: 'storage is forbidden' }))
 })
 
+const unreadable: [string, () => string | Promise<string>][] = [
+  [
+    'throws',
+    () => {
+      throw new Error('forbidden')
+    },
+  ],
+  ['rejects', () => Promise.reject(new Error('forbidden'))],
+  ['gives more text than any cursor has', () => 'x'.repeat(8001)],
+  ['gives a number', () => 4 as never],
+]
+
+test.each(unreadable)('a hub is asked to tell what was missed when the store %s (§4.6)', async (_, load) => {
+  const error = vi.spyOn(console, 'error').mockReturnValue()
+  const saved: unknown[] = []
+  const { stream, events } = start({ persist: { load, save: (cursor) => saved.push(cursor) } })
+  const told = deferred<SyncRequired>()
+  const reload = deferred()
+  stream.onSync((gap) => {
+    told.resolve(gap)
+    return reload.promise
+  })
+  const first = await server.stream()
+  // No id of any hub, so that it answers with `unknown-id`.
+  expect(first.headers['last-event-id']).toBe('lost')
+  first.send(...hello({ requested: 'lost' }))
+  first.send('id: e6', 'event: sync-required', 'data: {"reason":"unknown-id"}')
+  first.send(...message('e7'))
+  expect(await told.promise).toMatchObject({ reason: 'unknown-id', latest: 'e6' })
+  // A page that is left now is told again.
+  expect(saved.filter((cursor) => cursor !== 'lost')).toEqual([])
+  reload.resolve()
+  expect(await events.until(1)).toEqual(['e7'])
+  await expect.poll(() => saved.at(-1)).toBe('e7')
+  expect(error.mock.calls.length).toBeLessThanOrEqual(1)
+})
+
+test('a store that fails leaves a stream with a place of its own there', async () => {
+  vi.spyOn(console, 'error').mockReturnValue()
+  const load = () => Promise.reject(new Error('forbidden'))
+  start({ persist: { load, save: () => undefined }, from: 'e1' })
+  expect((await server.visit()).headers['last-event-id']).toBe('e1')
+})
+
+test('a store that is empty is a first visit, of which nothing is told', async () => {
+  const sync = vi.fn()
+  for (const nothing of [null, undefined, '']) {
+    const { stream, events } = start({ persist: { load: () => nothing, save: () => undefined } })
+    stream.onSync(sync)
+    const visit = await server.stream()
+    visit.send(...hello({}, 'e6'))
+    visit.send(...message('e7'))
+    await events.until(1)
+  }
+  expect(sync).not.toHaveBeenCalled()
+})
+
 test('what is stored and is no id is not sent', async () => {
   storage().set(`rejoin:${server.url}`, 'x'.repeat(8001))
   start({ persist: 'session' })
-  expect((await server.visit()).headers['last-event-id']).toBeUndefined()
+  expect((await server.visit()).headers['last-event-id']).toBe('lost')
 })
 
 test('a place that was given up is forgotten', async () => {

@@ -36,6 +36,24 @@ test('handlers get what the schema of their type makes of the data, typed', asyn
   expect(await events.until(2)).toEqual([new Date(86_400_000), 'unchecked'])
 })
 
+test('types without a schema are handled too, and what is known of them is typed', async () => {
+  const stream = connect(server.url, { clock, schemas: { shipped: date } })
+  opened.push(stream)
+  const others: unknown[] = []
+  stream.on('other', ({ type, data }) => {
+    expectTypeOf(data).toEqualTypeOf<unknown>()
+    others.push([type, data])
+  })
+  stream.on('*', (event) => {
+    if (event.type === 'shipped') expectTypeOf(event.data).toEqualTypeOf<Date>()
+  })
+  const named = connect<{ shipped: Date; paid: number }>(server.url, { clock, schemas: { shipped: date } })
+  opened.push(named)
+  named.on('paid', ({ data }) => expectTypeOf(data).toEqualTypeOf<number>())
+  ;(await server.stream()).send('event: other', 'data: "unchecked"')
+  await expect.poll(() => others).toEqual([['other', 'unchecked']])
+})
+
 test.each(['constructor', 'toString', '__proto__'])('a type named %s has no schema by accident', async (type) => {
   const { events } = start({ schemas: { shipped: date } })
   ;(await server.stream()).send(`event: ${type}`, 'data: 1')

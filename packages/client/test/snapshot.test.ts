@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { createHandlers } from '../src/handlers.ts'
 import { collectGarbage } from './garbage.ts'
 import { message } from './scripted-server.ts'
-import { server, start, stateOf } from './stage.ts'
+import { moved, server, start, stateOf } from './stage.ts'
 
 test('a snapshot shows the state and the last events, as many as asked for', async () => {
   const { stream, events } = start({ keep: 2 })
@@ -54,4 +54,28 @@ test('events that are shown no more are not kept in memory', async () => {
   collectGarbage()
   expect(delivered.filter((event) => event.deref()).length).toBeLessThanOrEqual(4)
   expect(handlers.latest().map(({ id }) => id)).toEqual(['e98', 'e99'])
+})
+
+test('a stream keeps no more events in memory than it shows, also when somebody has looked before', async () => {
+  const { stream } = start({ keep: 2 })
+  const delivered: WeakRef<object>[] = []
+  stream.on('message', (event) => delivered.push(new WeakRef(event)))
+  const visit = await server.stream()
+  for (let n = 1; n <= 100; n++) {
+    visit.send(...message(`e${n}`))
+    await moved(stream, `e${n}`)
+    if (n === 50) expect(stream.getSnapshot().events).toHaveLength(2)
+  }
+  collectGarbage()
+  expect(delivered.filter((event) => event.deref()).length).toBeLessThanOrEqual(2)
+  expect(stream.getSnapshot().events.map(({ id }) => id)).toEqual(['e99', 'e100'])
+})
+
+test.each([0.5, 2.5, Infinity])('keep may be %d', async (keep) => {
+  const { stream, events } = start({ keep })
+  const visit = await server.stream()
+  for (const id of ['e1', 'e2', 'e3', 'e4']) visit.send(...message(id))
+  await events.until(4)
+  const ids = ['e1', 'e2', 'e3', 'e4']
+  expect(stream.getSnapshot().events.map(({ id }) => id)).toEqual(keep < 1 ? [] : ids.slice(-Math.floor(keep)))
 })

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { StreamState } from '../src/index.ts'
 import { message } from './scripted-server.ts'
 import { clock, retried, server, start, stateOf } from './stage.ts'
@@ -31,6 +31,30 @@ describe('the state', () => {
     await events.until(1)
     expect(before).toMatchObject({ cursor: null, lastEventAt: null })
     expect(stream.state).toMatchObject({ cursor: 'e1', lastEventAt: clock.now() })
+  })
+
+  test('is told once to a handler that takes itself off in its first call', async () => {
+    const error = vi.spyOn(console, 'error').mockReturnValue()
+    const { stream } = start()
+    const told: string[] = []
+    const off = stream.onState(({ state }) => {
+      off()
+      told.push(state)
+    })
+    stream.onState(() => told.push('never'))()
+    await server.stream()
+    await stateOf(stream, 'connected')
+    expect(told).toEqual(['connecting'])
+    expect(error).not.toHaveBeenCalled()
+  })
+
+  test('is told once when it changes in the turn in which the handler was added', async () => {
+    const { stream } = start()
+    const told: string[] = []
+    stream.onState(({ state }) => told.push(state))
+    stream.close()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(told).toEqual(['closed'])
   })
 
   test('is told to everyone in the same order, also when a handler changes it', async () => {

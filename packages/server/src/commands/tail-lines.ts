@@ -28,7 +28,7 @@ export function eventLine({ id, channel = '', type, data }: StreamEvent, style: 
 }
 
 /** For a person, or, as JSON, with the type that no event can have. */
-export function gapLine(gap: SyncRequired, style: TailStyle): string {
+export function gapLine(gap: Omit<SyncRequired, 'retained'>, style: TailStyle): string {
   if (style.json) return jsonLine(JSON.stringify({ type: 'sync-required', ...gap }))
   const channels = gap.channels.map((channel) => plainText(channel)).join(', ')
   return plainLines(

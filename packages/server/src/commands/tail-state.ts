@@ -5,7 +5,7 @@ import { commandWith, type ProgramHost } from '../program-host.ts'
 import type { Refusals } from './refusals.ts'
 
 /** Tells on standard error what becomes of the connection, a line for each change that a person would want to know of. */
-export function tellState(stream: EventStream, tailed: Tailed, host: ProgramHost): void {
+export function tellState(stream: Pick<EventStream, 'onState'>, tailed: Tailed, host: ProgramHost): void {
   const start = commandWith('', host)
   let known: Known = { isLive: false, wasLive: false }
   stream.onState((state) => {

@@ -104,7 +104,7 @@ function hasColour({ stdout, env }: ProgramHost): boolean {
 }
 
 /** By a signal, or when nobody reads any more, or what they would read cannot be written. */
-function endWhenTold(stream: EventStream, host: ProgramHost, closed: AbortSignal): { code?: number } {
+function endWhenTold(stream: Pick<EventStream, 'close'>, host: ProgramHost, closed: AbortSignal): { code?: number } {
   const ending: { code?: number } = {}
   const end = (code: number) => {
     ending.code ??= code
@@ -116,7 +116,7 @@ function endWhenTold(stream: EventStream, host: ProgramHost, closed: AbortSignal
   return ending
 }
 
-function finish({ state: { closeReason } }: EventStream, address: HubAddress, host: ProgramHost): void {
+function finish({ state: { closeReason } }: Pick<EventStream, 'state'>, address: HubAddress, host: ProgramHost): void {
   if (closeReason === 'finished') return
   const { message, exitCode } = explainEnd(closeReason, address)
   fail(host, message, exitCode)

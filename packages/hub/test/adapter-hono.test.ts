@@ -154,3 +154,19 @@ describe.each([
     await stream.waitFor((events) => events[0]?.type === 'hello')
   })
 })
+
+test.each([
+  ['Bun', { requestIP: () => ({ address: '192.0.2.7' }) }],
+  ['Bun with more in its environment', { server: { requestIP: () => ({ address: '192.0.2.7' }) } }],
+  ['Deno', { remoteAddr: { transport: 'tcp', hostname: '192.0.2.7', port: 1 } }],
+])('limits per address hold on %s', async (_name, env) => {
+  const hub = await createHub({ log: memoryLog(), limits: { maxPerIp: 1 } })
+  const app = new Hono()
+  app.use(honoHandler(hub))
+  const first = await app.fetch(new Request('http://x/events/a'), env)
+  await first.body?.getReader().read()
+  expect([...hub.connections()].map(({ ip }) => ip)).toEqual(['192.0.2.7'])
+  const second = await app.fetch(new Request('http://x/events/a'), env)
+  expect(await second.text()).toContain('"reason":"overloaded"')
+  await hub.close()
+})

@@ -24,7 +24,7 @@ export type ExpressHandler<Request extends ExpressRequest> = (
  * Streams at a route of your own: `app.get('/events/*channel', subscribe(hub))`, or `'/events/*'` on Express 4. The channel
  * is what the pattern has matched, unless the option `channels` says.
  */
-export function subscribe<Request extends ExpressRequest = ExpressRequest>(
+export function subscribe<Request extends ExpressRequest = import('express').Request>(
   hub: Hub,
   options: SubscribeOptions<[request: Request]> = {},
 ): ExpressHandler<Request> {
@@ -39,7 +39,7 @@ export function subscribe<Request extends ExpressRequest = ExpressRequest>(
  * All of the hub, streams, polls and publishing: `app.use(expressHandler(hub))`, or below a path, `app.use('/api', …)`. What
  * is not the hub's goes on to the next handler. Mount it before `express.json()`, which would take a publish's body away.
  */
-export function expressHandler<Request extends ExpressRequest = ExpressRequest>(
+export function expressHandler<Request extends ExpressRequest = import('express').Request>(
   hub: Hub,
   options: AdapterOptions<[request: Request]> = {},
 ): ExpressHandler<Request> {

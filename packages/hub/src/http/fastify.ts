@@ -44,7 +44,7 @@ export interface FastifyInstance<Request extends FastifyRequest> {
  * Streams at a route of your own: `app.get('/events/*', subscribe(hub))`. The channel is what the wildcard has matched,
  * unless the option `channels` says.
  */
-export function subscribe<Request extends FastifyRequest = FastifyRequest>(
+export function subscribe<Request extends FastifyRequest = import('fastify').FastifyRequest>(
   hub: Hub,
   options: SubscribeOptions<[request: Request]> = {},
 ): FastifyHandler<Request> {
@@ -59,7 +59,7 @@ export function subscribe<Request extends FastifyRequest = FastifyRequest>(
  * All of the hub, streams, polls and publishing, as a plugin: `app.register(fastifyPlugin(hub), { prefix: '/api' })`. It
  * reads the bodies of publishes itself; the parsers of the application are its own scope's, and stay as they are.
  */
-export function fastifyPlugin<Request extends FastifyRequest = FastifyRequest>(
+export function fastifyPlugin<Request extends FastifyRequest = import('fastify').FastifyRequest>(
   hub: Hub,
   options: AdapterOptions<[request: Request]> = {},
 ): (instance: FastifyInstance<Request>) => Promise<void> {

@@ -34,7 +34,7 @@ export type HonoSubscribeOptions<Context extends HonoContext> = SubscribeOptions
  * Streams at a route of your own: `app.get('/events/:channel{.+}', subscribe(hub))`. The channel is what the pattern has
  * matched, unless the option `channels` says.
  */
-export function subscribe<Context extends HonoContext = HonoContext>(
+export function subscribe<Context extends HonoContext = import('hono').Context>(
   hub: Hub,
   options: HonoSubscribeOptions<Context> = {},
 ): (context: Context) => Promise<Response> {
@@ -49,7 +49,7 @@ export function subscribe<Context extends HonoContext = HonoContext>(
  * All of the hub, streams, polls and publishing: `app.use(honoHandler(hub))`; below a path, `app.use('/api/*',
  * honoHandler(hub, { basePath: '/api' }))`. What is not the hub's goes on to the next handler.
  */
-export function honoHandler<Context extends HonoContext = HonoContext>(
+export function honoHandler<Context extends HonoContext = import('hono').Context>(
   hub: Hub,
   options: HonoHandlerOptions<Context> = {},
 ): (context: Context, next: () => Promise<void>) => Promise<Response | undefined> {
@@ -105,14 +105,25 @@ function nodeOf(env: unknown): { incoming: IncomingMessage; outgoing: ServerResp
   return incoming && outgoing ? { incoming, outgoing } : undefined
 }
 
+/** As the platforms tell it: Node by its request, Bun by its server, Deno by what it knows of the connection. */
+function addressOf({ env, req }: HonoContext): string | undefined {
+  const node = nodeOf(env)
+  if (node) return nodeAddress(node.incoming)
+  const { server, remoteAddr } = (env ?? {}) as { server?: BunServer; remoteAddr?: { hostname?: string } }
+  // Bun gives its server as it is, or among other things, by how it was started.
+  const bun = server ?? (env as BunServer | undefined)
+  return bun?.requestIP?.(req.raw)?.address ?? remoteAddr?.hostname
+}
+
+interface BunServer {
+  requestIP?(request: Request): { readonly address: string } | null
+}
+
 function headOf<Context extends HonoContext>(
   context: Context,
   { authorize, trustProxy }: HonoSubscribeOptions<Context>,
 ): RequestHead {
   const head = fetchHead(context.req.raw)
-  const peer = () => {
-    const node = nodeOf(context.env)
-    return peerOf(head, node && nodeAddress(node.incoming), trustProxy)
-  }
+  const peer = () => peerOf(head, addressOf(context), trustProxy)
   return { ...head, peer, authorize: authorize && (() => authorize(context)) }
 }

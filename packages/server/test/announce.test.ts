@@ -206,6 +206,20 @@ describe('in a pipe', () => {
     expect(JSON.parse(written[1] as string)).toMatchObject({ channel_count: 100 })
   })
 
+  test('a crowd of readers is a hundred lines and a count of the rest, and every line for those who ask for it', async () => {
+    const crowd = (announcer: Announcer) => {
+      for (let n = 0; n < 150; n += 1) observe(announcer, 'connect', { ...reader, requested: null, resuming: false })
+      for (let n = 0; n < 30; n += 1) {
+        observe(announcer, 'close', { ...reader, reason: 'left', durationMs: 5, cause: undefined })
+      }
+      announcer.stopping('SIGTERM')
+    }
+    const lines = await inPipe(crowd)
+    expect(lines).toHaveLength(102)
+    expect(lines.at(-2)).toMatchObject({ level: 'info', event: 'sse_more', sse_connect: 50, sse_disconnect: 30 })
+    expect(await inPipe(crowd, 'debug')).toHaveLength(181)
+  })
+
   test('publishes are lines only for those who ask for them', async () => {
     const published = { channel: 'demo', type: 'message', id: 'X', bytes: 5, subject: 'alice', repeated: false }
     expect(await inPipe((announcer) => observe(announcer, 'publish', published))).toEqual([])

@@ -1,6 +1,7 @@
 import type { HubObservations, ReaderFacts, ReaderObservation } from '@rejoin/hub'
 import { pino } from 'pino'
 import { type Announcer, insecureWarning } from './announcer.ts'
+import { createLineRation } from './line-ration.ts'
 import { causeText, plainText } from './plain-text.ts'
 
 /**
@@ -16,6 +17,13 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
     { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (name) => ({ level: name }) } },
     destination,
   )
+  const ration = createLineRation((counts) => logger.info({ event: 'sse_more', ...counts }))
+  const all = logger.isLevelEnabled('debug')
+
+  /** A line about one reader: with `debug` each of them, else as many as a person can follow. */
+  function say(level: 'info' | 'warn' | 'error', line: { readonly event: string } & Record<string, unknown>): void {
+    if (logger.isLevelEnabled(level) && (all || ration.take(line.event))) logger[level](line)
+  }
 
   return {
     ready({ version, url, adminUrl, log, folder, address, loopbackOnly, access }) {
@@ -40,17 +48,17 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
     watch(hub) {
       hub.on('connect', (reader) => {
         const { requested, resuming } = reader
-        logger.info({ event: 'sse_connect', ...connectionFields(reader), last_event_id: idField(requested), resuming })
+        say('info', { event: 'sse_connect', ...connectionFields(reader), last_event_id: idField(requested), resuming })
       })
       hub.on('replay', (reader) => {
         const { replayed, elapsedMs, absenceMs } = reader
         const counts = { replayed_count: replayed, elapsed_ms: elapsedMs, absence_ms: absenceMs }
-        logger.info({ event: 'sse_replay', ...returnFields(reader), found_in_window: true, ...counts })
+        say('info', { event: 'sse_replay', ...returnFields(reader), found_in_window: true, ...counts })
       })
       hub.on('gap', (reader) => {
         const { reason, absenceMs } = reader
         const why = { reason, absence_ms: absenceMs }
-        logger.warn({ event: 'sse_gap', ...returnFields(reader), found_in_window: false, ...why })
+        say('warn', { event: 'sse_gap', ...returnFields(reader), found_in_window: false, ...why })
       })
       hub.on('window', ({ channel, absenceMs, has, needs }) => {
         logger.warn({
@@ -64,17 +72,17 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
         })
       })
       hub.on('stall', (reader) => {
-        logger.warn({ event: 'sse_stall', ...connectionFields(reader), pending_bytes: reader.pending })
+        say('warn', { event: 'sse_stall', ...connectionFields(reader), pending_bytes: reader.pending })
       })
       hub.on('close', (reader) => {
         const { reason, durationMs, cause } = reader
         const line = { event: 'sse_disconnect', ...connectionFields(reader), reason, duration_ms: durationMs }
-        if (cause) logger.error({ ...line, cause: causeText(cause) })
-        else logger.info(line)
+        if (cause) say('error', { ...line, cause: causeText(cause) })
+        else say('info', line)
       })
       hub.on('reject', (reader) => {
         const { channels, reason } = reader
-        logger.warn({ event: 'sse_reject', ...readerFields(reader), ...channelFields(channels), reason })
+        say('warn', { event: 'sse_reject', ...readerFields(reader), ...channelFields(channels), reason })
       })
       hub.on('silence', ({ silentMs, cause, local = false }) => {
         if (cause) logger.error({ event: 'log_lost', cause: causeText(cause) })
@@ -108,7 +116,7 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
     },
 
     reconnected({ attempt, delayMs, url, timestamp, ip, userAgent }) {
-      logger.info({
+      say('info', {
         ...{ event: 'sse_reconnect', attempt, delay_ms: delayMs, url: plainText(url, 512) },
         ...{ timestamp: plainText(timestamp, 40), ...readerFields({ ip, userAgent, subject: null }) },
       })
@@ -122,7 +130,10 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Announc
       else logger.warn({ event: 'tls_reload_failed', cause: causeText(cause) })
     },
     warned: (message) => logger.warn({ event: 'server_warning' }, message),
-    stopping: (signal) => logger.info({ event: 'server_stopping', signal }),
+    stopping(signal) {
+      ration.flush()
+      logger.info({ event: 'server_stopping', signal })
+    },
     failed: (cause) => logger.fatal({ event: 'server_failed', cause: causeText(cause), ...stackField(cause) }),
   }
 }
@@ -132,7 +143,7 @@ export interface JsonOutput {
   write(line: string): unknown
 }
 
-/** The least important lines that are still written. Publishes are `debug`. */
+/** The least important lines that are still written. Publishes are `debug`, and so is a line for each of many readers. */
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const
 
 export type LogLevel = (typeof logLevels)[number]

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { launchPlainChromium, type PlainChromium } from './chromium.ts'
 import { freeze, hide } from './hidden-tab.ts'
-import { areIn, connectionsOf, each, hasty, recordsOf, until } from './readers.ts'
+import { areConnected, areIn, connectionsOf, each, hasty, haveLost, recordsOf, until } from './readers.ts'
 import { openBusyStage, openStage } from './stage.ts'
 
 let chromium: PlainChromium
@@ -20,6 +20,20 @@ test('a hidden tab is left alone, and goes on reading', async (context) => {
   const published = await publisher.finish()
   expect(await recordsOf(page)).toEqual(each(published))
   expect(await connectionsOf(page)).toEqual(each(1))
+})
+
+test('a hidden tab whose lines are cut comes back although its timers are throttled', async (context) => {
+  const { page, proxy, publisher } = await openBusyStage(context, chromium.context)
+  await hide(page)
+  for (let cut = 1; cut <= 3; cut++) {
+    await publisher.more(50)
+    proxy.cutAll('reset')
+    await haveLost(page, cut)
+    await areConnected(page)
+  }
+  const published = await publisher.finish()
+  expect(await recordsOf(page)).toEqual(each(published))
+  expect(await page.evaluate(() => document.visibilityState)).toBe('hidden')
 })
 
 test('a tab that is to pause while it is hidden lets go of the hub, and catches up when it is seen', async (context) => {

@@ -778,6 +778,21 @@ describe('unknown-twice', () => {
     expect(tell.broken()).toEqual({ 'unknown-twice': 1 })
   })
 
+  test('a publish that was under way while the log lost it is there anew, once for each loss', () => {
+    const tell = story()
+    tell.reader('r')
+    tell.invoke(1)
+    tell.recv('r', 1, { id: 'first' })
+    expect(tell.broken()).toEqual({})
+    tell.write({ kind: 'branch', why: 'a failover', mayLoseSince: 0 })
+    tell.ok(1, { id: 'second' })
+    tell.write({ kind: 'branched' })
+    expect(tell.broken()).toEqual({})
+    tell.reader('s')
+    tell.recv('s', 1, { id: 'third' })
+    expect(tell.broken()).toEqual({ 'inconsistent-id': 1 })
+  })
+
   test('that the log was emptied before or after is no excuse for two at one time', () => {
     const tell = story()
     tell.write({ kind: 'branch', why: 'emptied' })

@@ -184,6 +184,64 @@ export async function splitMasters(
   await redis.kill()
 }
 
+/**
+ * Makes the master copy its data from a replica that is behind, and lead again: the same process goes on, at the same address,
+ * without the newest events.
+ */
+export async function rollBack(stage: RedisStage, lagMs: number): Promise<void> {
+  const { redis, history, crowd, pause, random } = stage
+  const replication = await openFaultProxy({ target: { port: redis.port }, random })
+  stage.closing(() => replication.close())
+  const settings = { replicaof: `127.0.0.1 ${replication.port}`, 'repl-diskless-sync-delay': 0 }
+  const stale = await startRedis({ settings })
+  stage.closing(() => stale.remove())
+  await replicatedOnce(redis)
+  await everyHubKnows(stage)
+  replication.refuse('silence')
+  replication.cutAll('half-open')
+  const since = performance.timeOrigin + performance.now()
+  await pause(lagMs)
+  await askRedis(stale.port, 'REPLICAOF', 'NO', 'ONE')
+  history.write({ kind: 'fault', what: `the master copies its data from a server ${lagMs} ms behind, and leads again` })
+  history.write({
+    ...{ kind: 'branch', why: 'the newest events are lost' },
+    ...{ mayLoseSince: since - unwrittenMs, losesSince: since },
+  })
+  await askRedis(redis.port, 'REPLICAOF', '127.0.0.1', String(stale.port))
+  while (!(await askRedis(redis.port, 'INFO', 'replication')).includes('master_link_status:up')) await pause(20)
+  await askRedis(redis.port, 'REPLICAOF', 'NO', 'ONE')
+  history.write({ kind: 'heal' })
+  await everyHubKnows(stage)
+  await crowd.renewed()
+}
+
+/** A replica takes over while the master lives on, and of each hub's connections only one finds the new master by itself. */
+export async function moveLines(stage: RedisStage, apartMs: number): Promise<void> {
+  const { redis, lines, history, crowd, pause, random } = stage
+  const replica = await startRedis({ settings: { replicaof: `127.0.0.1 ${redis.port}`, appendfsync: 'always' } })
+  stage.closing(() => replica.remove())
+  await replicatedOnce(redis)
+  await everyHubKnows(stage)
+  await pause(apartMs)
+  const epoch = (await askRedis(redis.port, 'HGET', '{rejoin}:log', 'epoch')).trim()
+  const since = performance.timeOrigin + performance.now()
+  history.write({ kind: 'fault', what: 'a replica takes over, and one connection of each hub moves there' })
+  history.write({ kind: 'branch', why: 'the newest events may be lost', mayLoseSince: since - unwrittenMs, epoch })
+  await askRedis(replica.port, 'REPLICAOF', 'NO', 'ONE')
+  stage.serveNewFrom(replica)
+  for (const line of lines) [...line.links][Math.floor(random() * line.links.size)]?.cut('reset')
+  history.write({ kind: 'heal' })
+  await everyHubKnows(stage)
+  await pause(apartMs)
+  await crowd.renewed()
+  const branches = Number(await askRedis(replica.port, 'LLEN', '{rejoin}:branches'))
+  if (branches > mostBranches) throw new Error(`The new master has ${branches} branches: hubs open them without end.`)
+  await redis.kill()
+}
+
+// One for the log itself, one for the master's first replica, one for the takeover, and one for each hub that saw further.
+const mostBranches = 6
+
 /** While events come, the replica is never quite there; that it has been, once, is enough. */
 async function replicatedOnce(redis: { port: number }): Promise<void> {
   while (!(await askRedis(redis.port, 'INFO', 'replication')).includes('state=online')) {

@@ -84,6 +84,9 @@ export async function runOnRedis(options: RedisRunOptions): Promise<void> {
         for (const index of hubs) (targets[index] as { port: number }).port = server.port
         for (const index of hubs) lines[index]?.cutAll('reset')
       },
+      serveNewFrom(server) {
+        for (const target of targets) target.port = server.port
+      },
       setRedisClock(aheadMs) {
         if (!clock) throw new Error('Ask for a clock that can be set.')
         clock.set(aheadMs)
@@ -148,6 +151,8 @@ export interface RedisStage {
   lead(from: number, to: number): void
   /** These hubs find this Redis from now on; left out, all of them. */
   serveFrom(server: Pick<RedisServer, 'port'>, hubs?: readonly number[]): void
+  /** New connections of all hubs find this Redis; those there are stay where they are. */
+  serveNewFrom(server: Pick<RedisServer, 'port'>): void
   /** To so many ms ahead of ours. */
   setRedisClock(aheadMs: number): void
   /** Done at the end of the run, whatever happens. */

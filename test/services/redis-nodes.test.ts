@@ -5,10 +5,12 @@ import { memoryHistory } from '../faults/history.ts'
 import {
   emptyRedis,
   killHubs,
+  moveLines,
   partHubs,
   partOneWay,
   promoteReplica,
   restartRedis,
+  rollBack,
   splitMasters,
   stepClocks,
 } from '../faults/redis-faults.ts'
@@ -48,6 +50,14 @@ test('after a replica took over without the newest events, whoever lost somethin
 
 test('with two masters at once, readers led from one to the other are told, and miss nothing else', async () => {
   await run({ hubs: 2, faults: (stage) => splitMasters(stage, { lagMs: 300, apartMs: 1000 }) })
+})
+
+test('after the master copied stale data and leads again, whoever lost something is told (§2.3)', async () => {
+  await run({ hubs: 2, faults: (stage) => rollBack(stage, 500) })
+})
+
+test('after one connection of each hub found a new master, the others follow, and nobody misses anything in silence', async () => {
+  await run({ hubs: 2, faults: (stage) => moveLines(stage, 500) })
 })
 
 test('hubs that are cut off from Redis find back, and their readers miss nothing', async () => {

@@ -1,0 +1,11 @@
+/** The master copies its data from a server that is behind, and leads again: three hubs, 60 readers, 500 events/s. */
+import { rollBack } from '../redis-faults.ts'
+import { longRedisRun } from './redis-run.ts'
+
+await longRedisRun(
+  'redis-rollback',
+  { hubs: 3, readers: 60, rate: 500, lag: 3000 },
+  ({ lag }) =>
+    (stage) =>
+      rollBack(stage, lag),
+)

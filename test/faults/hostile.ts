@@ -56,6 +56,8 @@ export async function runHostile(options: HostileOptions): Promise<HostileOutcom
     const first = await publishOnce(hub.origin, asShop)
     await new Promise((resolve) => setTimeout(resolve, options.restMs))
     const startRss = meter.rssNow()
+    // What the machine makes of the same readers and the same publisher when nobody attacks: the rest is to be read against it.
+    await attack('nothing', [], forMs)
     for (const name of names) await attack(name, [name], forMs)
     if (names.length > 1) await attack('all at once', names, allForMs)
     const repeated = await publishOnce(hub.origin, asShop)

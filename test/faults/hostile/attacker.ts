@@ -11,7 +11,14 @@ export interface Order {
 
 process.once('message', async ({ target, names, forMs }: Order) => {
   const stop = AbortSignal.timeout(forMs)
-  await Promise.all(attacks.filter(({ name }) => names.includes(name)).map((attack) => attack.run(target, stop)))
+  await Promise.all([
+    stopped(stop),
+    ...attacks.filter(({ name }) => names.includes(name)).map((attack) => attack.run(target, stop)),
+  ])
   process.exit()
 })
+function stopped(stop: AbortSignal): Promise<unknown> {
+  return new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }))
+}
+
 process.once('disconnect', () => process.exit())

@@ -49,6 +49,12 @@ export const mutants: readonly Mutant[] = [
     flaw: 'tail-from-now',
   },
   {
+    name: 'copy-taken-for-the-log',
+    mistake: 'opens an older copy of a log as if it were the one that was closed last',
+    caughtBy: 'unannounced-gap',
+    flaw: 'copy-taken-for-the-log',
+  },
+  {
     name: 'oldest-as-edge',
     mistake: 'compares a cursor with the oldest event that is held, not with the newest that is gone',
     caughtBy: 'false-gap',

@@ -3,6 +3,7 @@ import { connect } from '@rejoin/client'
 import { createHub, createSubscription, type Grant } from '@rejoin/hub'
 import { createJudge, type Judge, nameOf, type Violation } from './judge.ts'
 import { drawScenario, type Scenario } from './scenario.ts'
+import { createCopies } from './simulated-copies.ts'
 import { createFaults } from './simulated-faults.ts'
 import { createSimulatedLog, type LogFlaw, type SimulatedLog } from './simulated-log.ts'
 import type { Machine } from './simulated-machine.ts'
@@ -105,6 +106,7 @@ export async function simulate(seed: number, options: SimulateOptions = {}): Pro
       latencyMs: scenario.logLatencyMs,
       onTrimDuringRead: () => count('trim during a read'),
       onEndLost: () => count('end lost by a rollback'),
+      onRefusal: () => count('log refused at opening'),
       onJump(why) {
         count('sent back by a jump of the tail')
         if (why === 'feed') count('tail out of its feed')
@@ -134,6 +136,7 @@ export async function simulate(seed: number, options: SimulateOptions = {}): Pro
   await world.advance(1_000)
   const publisher = createPublisher(stage)
   const faults = createFaults(stage)
+  const copies = createCopies(stage, seed)
   for (let each = 0; each < scenario.readers; each += 1) {
     world.after(chance.happens(0.5) ? 0 : chance.between(0, scenario.activeMs / 2), () => {
       const reader = createReader(stage, drawReader(stage, `r${each}`))
@@ -143,11 +146,13 @@ export async function simulate(seed: number, options: SimulateOptions = {}): Pro
   }
   publisher.start()
   faults.start()
+  copies.start()
   const isOver = () => options.untilBroken === true && judge.violations.length > 0
   for (const end = world.now + scenario.activeMs; world.now < end && !isOver(); ) await world.advance(500)
   isQuiet = true
   publisher.stop()
   faults.heal()
+  copies.heal()
 
   // A hub that is behind may still tell its readers of a place that is lost, and who was revoked is yet to come back.
   const isCalm = () =>

@@ -42,6 +42,14 @@ export interface SimulatedLog {
   trim(channel: string, keep: number): void
   /** The newest `count` entries are gone, and it knows: it opens a new branch. */
   rollBack(count: number): boolean
+  /** Keeps a copy of what it holds now, in the place of an earlier one. */
+  copy(): void
+  /** Whether there is a copy that lacks something, and can be told apart from what has been trimmed since. */
+  canPutBack(): boolean
+  /** The copy takes its place. It cannot tell, and opens a branch because it always does. Only while no hub is open. */
+  putBack(): void
+  /** It refuses to open for so long. */
+  refuseFor(ms: number): void
   /** Everything is gone, and it starts as another log. Only for a time when no hub is open. */
   wipe(): void
   stepClock(ms: number): void
@@ -79,6 +87,8 @@ export interface SimulatedLogOptions {
   onJump(why: 'feed' | 'branch'): void
   /** Told that the end of a channel was among what was lost. */
   onEndLost(): void
+  /** Told that it refused to open. */
+  onRefusal(): void
 }
 
 /** By position. That is at the end, unless places were drawn in a step before. */
@@ -104,6 +114,8 @@ export type LogFlaw =
   | 'append-in-steps'
   /** It loses its newest entries and goes on as if nothing had happened. */
   | 'silent-rollback'
+  /** It opens as the log that was closed last, also when it is an older copy of it. */
+  | 'copy-taken-for-the-log'
   /** A reader whose cursor is the newest trimmed place is told of a gap. */
   | 'oldest-as-edge'
   /** Whether something is gone is looked up first, and what is there is read in a step after it. */
@@ -137,6 +149,9 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   let once = new Map<string, Appended>()
   let head: Position = origin
   let batch = 0
+  /** The newest entry of the copy. */
+  let copied: Place | undefined
+  let refusedUntil = 0
   const batchOf = new WeakMap<Place, number>()
   const tails = new Set<() => void>()
   const readsUnderWay = new Map<string, number>()
@@ -239,6 +254,12 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     return appended
   }
 
+  function refuseToOpen(): void {
+    if (world.now >= refusedUntil) return
+    options.onRefusal()
+    throw new RejoinError('The log is damaged. Restore it.', { code: 'log-unavailable' })
+  }
+
   function refuseEnded(entries: readonly NewEvent[]): void {
     const ended = entries.find((entry) => channels.get(entry.channel)?.ended)
     if (ended) throw new RejoinError(`${ended.channel} has ended.`, { code: 'channel-ended' })
@@ -336,6 +357,17 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     let from = Math.max(1, feed.length - count)
     // A batch was appended in one step and is lost in one. The oldest of the feed may lack its beginning, and stays.
     while (from < feed.length && batchOf.get(feed[from]!) === batchOf.get(feed[from - 1]!)) from += 1
+    return loseFrom(from, flaw === 'silent-rollback')
+  }
+
+  function canPutBack(): boolean {
+    const at = copied ? feed.indexOf(copied) : -1
+    if (at === -1 || at === feed.length - 1) return false
+    return ![...channels.values()].some(({ trimmedThrough }) => isAfter(trimmedThrough, copied!.position))
+  }
+
+  /** Everything from this entry of the feed on is gone. */
+  function loseFrom(from: number, inSilence: boolean): boolean {
     const lost = feed.splice(from)
     if (lost.length === 0) return false
     const standing = truth.places.filter(({ log, lostAt }) => log === number && lostAt === Infinity)
@@ -351,7 +383,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     for (const name of new Set(lost.map((each) => each.event!.channel))) forgetLost(name, fork)
     once = new Map([...once].filter(([, { places }]) => !places.some(({ position }) => isAfter(position, fork))))
     head = fork
-    if (flaw === 'silent-rollback') return true
+    if (inSilence) return true
     startBranch(fork)
     for (const wake of tails) wake()
     return true
@@ -463,7 +495,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
         tailStandsUntil = world.now + ms
       },
       async open() {
-        await ask(() => undefined)
+        await ask(refuseToOpen)
         const log: Log = {
           name: 'simulated',
           durability: 'replicated',
@@ -511,6 +543,14 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
       letGo(name, channelOf(name), channelOf(name).events.length - keep)
     },
     rollBack,
+    copy() {
+      copied = feed.at(-1)
+    },
+    canPutBack,
+    putBack: () => void loseFrom(feed.indexOf(copied!) + 1, flaw === 'copy-taken-for-the-log'),
+    refuseFor(ms) {
+      refusedUntil = world.now + ms
+    },
     wipe,
     stepClock(ms) {
       clockError += ms

@@ -66,7 +66,16 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
         accepts = true
         hub.on('stall', () => stage.count('stalled reader given up'))
         stage.note('up', name)
+      }, startAgain)
+
+    /** As whatever starts hubs does with one that ended. */
+    function startAgain(): void {
+      if (born !== machine || !born.alive) return
+      crash()
+      world.after(300, () => {
+        if (born === machine) start()
       })
+    }
   }
 
   /** State is written before it is published, so that a reading of it holds all that stands in the log by then. */

@@ -7,6 +7,8 @@ export const faultKinds = [
   'trim during a read',
   'rollback',
   'loss of the whole log',
+  'older copy put back',
+  'log refused at opening',
   'invalidation',
   'slow sink',
   'stalled reader given up',

@@ -73,7 +73,7 @@ export interface Chance {
   some<Item>(items: readonly Item[]): Item[]
 }
 
-function createChance(seed: number): Chance {
+export function createChance(seed: number): Chance {
   // Neighbouring seeds begin alike in the generator; multiplied by an odd number they are far apart.
   const number = createRandom(Math.imul(seed + 1, 0x9e3779b1))
   const whole = (low: number, high: number) => low + Math.floor(number() * (high - low + 1))

@@ -8,7 +8,7 @@ import type { StreamState } from './stream-state.ts'
  *
  * @param onOffer - adds a handler for whose promise the stream waits before it goes on
  */
-export async function* iterate(
+export function iterate(
   onOffer: (handler: Handler<StreamEvent>) => Off,
   onState: (handler: Handler<StreamState>) => Off,
 ): AsyncGenerator<StreamEvent, void> {
@@ -24,22 +24,36 @@ export async function* iterate(
       })
     }),
     onState(({ state }) => {
-      isOver = state === 'closed'
+      isOver ||= state === 'closed'
       if (isOver) arrive()
     }),
   ]
-  try {
+  const events = loop()
+  const finish = events.return
+  events.return = () => {
+    // A generator that waits for an event would have this wait, too.
+    leave()
+    return finish.call(events)
+  }
+  return events
+
+  async function* loop(): AsyncGenerator<StreamEvent, void> {
     do {
       const event = await arrival
-      if (!event) return
+      if (!event) break
       arrival = next()
       yield event
       release?.()
       // Looked at, because the end may have come while an event was on its way to the loop.
     } while (!isOver)
-  } finally {
+    leave()
+  }
+
+  function leave(): void {
+    isOver = true
     for (const off of offs) off()
     release?.()
+    arrive()
   }
 
   function next(): Promise<StreamEvent | undefined> {

@@ -87,3 +87,67 @@ test('a loop over a stream that is closed ends at once', async () => {
   stream.close()
   for await (const event of stream) throw new Error(`got ${event.id}`)
 })
+
+test('leaving a loop ends a next() that waits, and what follows it', async () => {
+  const { stream, events } = start()
+  const iterator = stream[Symbol.asyncIterator]()
+  const waiting = iterator.next()
+  expect(await iterator.return()).toEqual({ done: true, value: undefined })
+  expect(await waiting).toEqual({ done: true, value: undefined })
+  expect(await iterator.next()).toEqual({ done: true, value: undefined })
+  // And the stream goes on without it.
+  const visit = await server.stream()
+  for (const id of ['e1', 'e2']) visit.send(...message(id))
+  await events.until(2)
+  await moved(stream, 'e2')
+})
+
+test('an iterator that is left before it was asked for anything holds nothing up', async () => {
+  const { stream, events } = start()
+  await stream[Symbol.asyncIterator]().return()
+  const visit = await server.stream()
+  for (const id of ['e1', 'e2']) visit.send(...message(id))
+  await events.until(2)
+})
+
+test('a signal ends a loop that waits, by leaving it', async () => {
+  const { stream, events } = start()
+  const controller = new AbortController()
+  const seen: string[] = []
+  const iterator = stream[Symbol.asyncIterator]()
+  controller.signal.addEventListener('abort', () => iterator.return())
+  const looped = (async () => {
+    for await (const { id } of iterator) seen.push(id)
+  })()
+  const visit = await server.stream()
+  visit.send(...message('e1'))
+  await expect.poll(() => seen).toEqual(['e1'])
+  controller.abort()
+  await looped
+  visit.send(...message('e2'))
+  await events.until(2)
+  expect(seen).toEqual(['e1'])
+})
+
+test('an event between two loops counts as seen, and an iterator that is kept gets all that follow it', async () => {
+  const { stream } = start()
+  const visit = await server.stream()
+  const first = stream[Symbol.asyncIterator]()
+  visit.send(...message('e1'))
+  for await (const { id } of first) {
+    expect(id).toBe('e1')
+    break
+  }
+  visit.send(...message('e2'))
+  await moved(stream, 'e2')
+  const kept = stream[Symbol.asyncIterator]()
+  for (const id of ['e3', 'e4', 'e5']) visit.send(...message(id))
+  const ids: unknown[] = []
+  for (let n = 0; n < 3; n++) {
+    const { value } = await kept.next()
+    ids.push(value?.id)
+    // More turns than the next event would take, if anybody let it pass.
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+  }
+  expect(ids).toEqual(['e3', 'e4', 'e5'])
+})

@@ -86,7 +86,8 @@ export async function runPolls(options: PollsOptions): Promise<PollsOutcome> {
       return
     }
     counts[fits.kind === 'gap' ? 'gaps' : fits.kind === 'nothing-more' ? 'nothing more' : fits.kind] += 1
-    if (got.cursor) model.reached(got.cursor)
+    // A reader of what has ended is sent away from where it began, if nothing came after that.
+    if (got.cursor && !('isOver' in fits && fits.isOver)) model.reached(got.cursor)
   }
 
   function drawPoll(): ModelPoll {

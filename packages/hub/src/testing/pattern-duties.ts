@@ -68,6 +68,18 @@ export const patternDuties: Duties = {
     assert.deepEqual((await readAll(log, names, at(5))).map(dataOf), ['6', '7', '8', '9', '10'])
   },
 
+  async 'a reader of a pattern in the middle of a batch that was too large for a window gets the rest of it'({ open }) {
+    const log = await open({ maxEvents: 2 })
+    const names = ['a/1', 'a/1', 'c', 'a/1', 'a/1']
+    const events = await append(
+      log,
+      names.map((name, index) => entry(name, `${index}`)),
+    )
+    const after = (events[1] as Stored).position
+    assert.deepEqual((await readAll(log, ['a/*'], after)).map(dataOf), ['3', '4'])
+    assert.deepEqual((await readAll(log, ['*'], after)).map(dataOf), ['2', '3', '4'])
+  },
+
   async 'a pattern has a gap for a channel that has lost everything by age'({ open, environment }) {
     const log = await open({ maxAgeMs: 1000 })
     const after = await log.head()

@@ -17,14 +17,18 @@ export interface News {
 /**
  * What one commit brought to channels that start with one of `prefixes`, in order. A commit may have touched thousands of channels, and
  * a page takes a few hundred of their events: where a channel got one event, its record is not read before it is asked for.
+ *
+ * Undefined when some of a channel's events are gone, trimmed or damaged: which are left, and where, only a look at the
+ * channel itself tells.
  */
-export function newsOf(store: Store, entry: FeedEntry, prefixes: readonly string[]): News[] {
+export function newsOf(store: Store, entry: FeedEntry, prefixes: readonly string[]): News[] | undefined {
   const news: News[] = []
   for (const touched of entry.channels) {
     const { name, first, events } = touched
     if (!prefixes.some((prefix) => name.startsWith(prefix))) continue
-    const found = events > 1 ? eventsOf(store, touched, entry) : undefined
-    if (found) {
+    if (events > 1) {
+      const found = eventsOf(store, touched, entry)
+      if (!found) return undefined
       for (const event of found) {
         news.push({ position: event.position, channel: name, isMark: false, event: () => event })
       }
@@ -35,9 +39,7 @@ export function newsOf(store: Store, entry: FeedEntry, prefixes: readonly string
   return news.sort((a, b) => comparePositions(a.position, b.position))
 }
 
-function single(store: Store, { name, number, first, events }: Touched): LogEvent | undefined {
-  // Of several, one alone would hide that the others are gone.
-  if (events !== 1) return undefined
+function single(store: Store, { name, number, first }: Touched): LogEvent | undefined {
   const record = recordAt(store, number, first)
   return record?.events(name, 0, 1)[0]
 }

@@ -49,7 +49,9 @@ export function readByFeed(
   for (const entry of feedAfter(source.store, source.log, after)) {
     if (entry === 'broken') return undefined
     if (isAfter(entry.first, through)) break
-    for (const news of newsOf(source.store, entry, prefixes)) {
+    const brought = newsOf(source.store, entry, prefixes)
+    if (!brought) return undefined
+    for (const news of brought) {
       if (!isAfter(news.position, after)) continue
       if (isAfter(news.position, through)) return { events, through }
       if (!checked.has(news.channel)) {

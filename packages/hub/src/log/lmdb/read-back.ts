@@ -50,7 +50,9 @@ export function readFeedBack(source: PageSource, patterns: readonly string[], ra
     if (looked === lookedAtATime || names >= namesAtATime) return { places, completeAfter: entry.last, wholeAfter }
     looked += 1
     names += entry.channels.length
-    for (const news of newsOf(store, entry, prefixes).reverse()) {
+    const brought = newsOf(store, entry, prefixes)
+    if (!brought) return undefined
+    for (const news of brought.reverse()) {
       if (isAfter(news.position, range.through)) continue
       if (!isAfter(news.position, wholeAfter)) return { places, completeAfter: wholeAfter, wholeAfter }
       if (places.length === range.most) return { places, completeAfter: news.position, wholeAfter }

@@ -23,8 +23,8 @@ export async function checkFile(store: Pick<Store, 'directory' | 'isWhole'>, max
   }
 }
 
-// 400 MB of a log's file, and 0.3 s of a start that may take 2 s.
-const pagesAtOpen = 100_000
+// A process of its own takes some 0.1 s to start. With more pages than these, it is the faster of the two.
+const pagesAtOpen = 20_000
 
 // A million channels with an event each are two million, and 0.25 s.
 const countedAtOpen = 5_000_000

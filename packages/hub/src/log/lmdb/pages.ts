@@ -5,7 +5,7 @@ import type { Root, Tree } from './file.ts'
  * Follows the trees of a file from its root through all their pages, without LMDB. LMDB trusts what it finds: a damaged
  * page ends the process by a signal, or loses other pages with the next write. The caller keeps writers away.
  *
- * @param maxPages - how many pages are looked at, some 3 µs each
+ * @param maxPages - how many pages are looked at, a call to the system for each
  */
 export function checkPages(path: string, root: Root, maxPages: number): PagesVerdict {
   const descriptor = openSync(path, 'r')

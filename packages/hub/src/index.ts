@@ -15,6 +15,7 @@ export {
 export type { HubOptions } from './hub/hub-options.ts'
 export type { Incoming, IncomingBody } from './hub/incoming.ts'
 export type { Message } from './hub/message.ts'
+export { networkOf } from './hub/network.ts'
 export type { HubObservations, ReaderFacts, ReaderObservation } from './hub/observation.ts'
 export type { ReplayLimits, Start } from './hub/opening.ts'
 export type { Reach, Revocation } from './hub/orders.ts'

@@ -3,6 +3,7 @@ import { createHub, type Grant, type Hub, type HubOptions, type LimitOptions, ty
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
 import { RejoinError } from '@rejoin/protocol'
+import { allowedHosts, oneHost } from './access/hosts.ts'
 import { isLoopbackAddress, loopbackOnly } from './access/loopback.ts'
 import type { AccessRules } from './access/rules.ts'
 import type { Announcer } from './announce/announcer.ts'
@@ -60,7 +61,8 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
     ...(playground && { '/': 'playground.html' }),
     ...(hasDashboard && { '/dashboard': 'dashboard.html' }),
   }
-  const chain: Middleware[] = [isLoopback && !access ? loopbackOnly() : pathAlone]
+  const chain: Middleware[] = [oneHost(onReject), isLoopback && !access ? loopbackOnly() : pathAlone]
+  if (rules?.hosts?.length) chain.push(allowedHosts(rules.hosts))
   if (access) chain.push(access.middleware)
   chain.push(observation.middleware)
   if (Object.keys(pages).length > 0) chain.push(pageFiles(pages))
@@ -221,7 +223,7 @@ const letGoEveryMs = 5
 
 /** The access rules, if there are any. Throws where there ought to be some. */
 function rulesOf({ access, host, insecure }: ServeOptions, isLoopback: boolean): AccessRules | undefined {
-  const { jwt = [], keys = [], anonymous, cors = [], cookie } = access ?? {}
+  const { jwt = [], keys = [], anonymous, cors = [], hosts = [], cookie } = access ?? {}
   if (jwt.length > 0 || keys.length > 0 || anonymous !== undefined) return access
   if (!isLoopback && !insecure) {
     throw new RejoinError(
@@ -230,10 +232,10 @@ function rulesOf({ access, host, insecure }: ServeOptions, isLoopback: boolean):
       { code: 'invalid-option' },
     )
   }
-  if (cors.length === 0 && cookie === undefined) return undefined
-  if (insecure && cookie === undefined) return { cors, anonymous: { subscribe: ['*'], publish: ['*'] } }
+  if (cors.length === 0 && hosts.length === 0 && cookie === undefined) return undefined
+  if (insecure && cookie === undefined) return { cors, hosts, anonymous: { subscribe: ['*'], publish: ['*'] } }
   throw new RejoinError(
-    'access.cors and access.cookie need access rules beside them. Set access.jwt or access.keys, or say in ' +
+    'access.cors, access.hosts and access.cookie need access rules beside them. Set access.jwt or access.keys, or say in ' +
       'access.anonymous what everybody may do.',
     { code: 'invalid-option' },
   )

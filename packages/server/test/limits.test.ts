@@ -54,6 +54,14 @@ describe('publishing too fast', () => {
     expect((await from('192.0.2.1')).status).toBe(429)
   })
 
+  test('goes by the /64 of an IPv6 address, of which one sender has all', async () => {
+    const { url } = await serving({ limits, trustProxy: true })
+    const from = (address: string) => publish(url, { 'x-forwarded-for': address })
+    for (const address of ['2001:db8::1', '2001:db8:0:0:ffff::2']) expect((await from(address)).status).toBe(201)
+    expect((await from('2001:db8::3')).status).toBe(429)
+    expect((await from('2001:db8:0:1::1')).status).toBe(201)
+  })
+
   test('is refused before the body has come, also when its length is not said', async () => {
     const { url } = await serving({ limits, access: { keys: [keyOf('a')] } })
     const authorization = `Bearer ${secretOf('a')}`

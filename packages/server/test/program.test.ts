@@ -179,6 +179,15 @@ test.skipIf(!hasOpenssl)('SIGHUP reads the certificate again, says so, and ends 
   expect(exits).toEqual([])
 })
 
+test('SIGHUP without a certificate ends nothing, and says so', async () => {
+  const { url, stdout, exits, emit, signal } = await started(['serve', '--port', '0', '--log', 'memory'])
+  onTestFinished(() => signal('SIGTERM'))
+  emit('SIGHUP')
+  expect((await send(url, '/healthz')).status).toBe(200)
+  expect(stdout.map((line) => JSON.parse(line).event)).toEqual(['server_ready', 'server_warning'])
+  expect(exits).toEqual([])
+})
+
 describe('a mistake that nobody had thought of', () => {
   test.each(['uncaughtException', 'unhandledRejection'] as const)(
     '%s is told, and ends it in order',

@@ -1,3 +1,4 @@
+import { networkOf } from './network.ts'
 import type { ReaderFacts } from './observation.ts'
 
 export interface LimitOptions {
@@ -108,15 +109,4 @@ export function createAdmission({
       for (const key of keysOf(reader)) change(key, -1)
     },
   }
-}
-
-/** One household has one IPv4 address but a whole /64 of IPv6; a limit per address would be none. */
-function networkOf(ip: string): string {
-  if (!ip.includes(':')) return ip
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(ip)
-  if (mapped) return mapped[1] as string
-  const [head = '', tail] = ip.split('::')
-  const groups = head === '' ? [] : head.split(':')
-  const missing = tail === undefined ? 0 : 8 - groups.length - (tail === '' ? 0 : tail.split(':').length)
-  return [...groups, ...Array<string>(Math.max(0, missing)).fill('0')].slice(0, 4).join(':')
 }

@@ -29,6 +29,13 @@ export interface AccessRules {
    */
   cors?: readonly string[]
   /**
+   * Names under which the hub may be addressed, without a port; `*.example.com` is every name below it. Requests for others get
+   * 403. Set it where anonymous requests have rights: a page of any site can point its own name at the hub (DNS rebinding) and
+   * then has those rights in the browser of whoever looks at it.
+   * @defaultValue [], any name
+   */
+  hosts?: readonly string[]
+  /**
    * For how long a ticket can be used, from 1,000 to 60,000 ms. Shorter leaves less time to who reads it in a proxy's log;
    * longer bears with slower networks.
    * @defaultValue 30000

@@ -9,7 +9,7 @@ import type { Serving } from '../serve.ts'
 export function endInOrder(
   serving: Serving,
   host: ProgramHost,
-  announcer: Pick<Announcer, 'stopping' | 'failed'>,
+  announcer: Pick<Announcer, 'stopping' | 'failed' | 'warned'>,
 ): void {
   let ending = false
 
@@ -18,13 +18,24 @@ export function endInOrder(
     serving.close(options).catch((error) => fail(host, String(error)))
   }
 
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    host.on(signal, () => {
-      if (ending) return host.exit(1)
-      announcer.stopping(signal)
-      end()
-    })
+  function stop(signal: string): void {
+    if (ending) {
+      host.exit(1)
+      return
+    }
+    announcer.stopping(signal)
+    end()
   }
+
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) host.on(signal, () => stop(signal))
+
+  // By default it would end the process and cut every reader, and who sends it means to have something read again.
+  host.on('SIGHUP', () => {
+    if (serving.reloadCertificate) serving.reloadCertificate()
+    // The terminal was closed: nobody is there any more who could end the program.
+    else if (host.stdout.isTTY) stop('SIGHUP')
+    else announcer.warned('SIGHUP changes nothing: there is no certificate to read again. Restart to change settings.')
+  })
 
   for (const mistake of ['uncaughtException', 'unhandledRejection'] as const) {
     host.on(mistake, (cause) => {
@@ -36,8 +47,6 @@ export function endInOrder(
       end({ withinMs: failedDrainMs })
     })
   }
-
-  if (serving.reloadCertificate) host.on('SIGHUP', serving.reloadCertificate)
 }
 
 // Readers are better off with another hub soon, and still not all of them in the same moment.

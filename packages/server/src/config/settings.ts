@@ -340,6 +340,13 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       help: 'origin whose pages may use the hub',
     },
     {
+      key: 'access.hosts',
+      flag: 'allowed-host',
+      kind: listOf('name', 'names of hosts without a port, such as hub.example.com'),
+      otherwise: 'any name',
+      help: 'name under which the hub may be addressed',
+    },
+    {
       key: 'access.ticketMs',
       kind: wholeNumber(1000, 60_000),
       default: 30_000,

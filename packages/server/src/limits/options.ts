@@ -6,7 +6,7 @@ export interface RequestLimits {
    */
   maxChannels?: number
   /**
-   * Publish requests a second of one subject; of one address where there are no subjects. What is over it gets 429, with
+   * Publish requests a second of one subject; of one address, for IPv6 one /64, where there are no subjects. What is over it gets 429, with
    * the time to wait in `Retry-After`. A batch counts once.
    * @defaultValue Infinity
    */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { Grant } from '@rejoin/hub'
+import { type Grant, networkOf } from '@rejoin/hub'
 import type { Access } from '../access/access.ts'
 import type { Rejection, RequestLimits } from './options.ts'
 import { createTokenBuckets } from './token-bucket.ts'
@@ -21,7 +21,9 @@ export function createPublishRate(limits: RequestLimits, context: PublishRateCon
   const byAddress = createTokenBuckets(ration)
   return (request, subject) => {
     const waitMs =
-      typeof subject === 'string' ? bySubject.take(subject) : byAddress.take(String(context.addressOf(request)))
+      typeof subject === 'string'
+        ? bySubject.take(subject)
+        : byAddress.take(networkOf(context.addressOf(request) ?? ''))
     if (waitMs > 0) context.onReject('publish-rate')
     return waitMs
   }

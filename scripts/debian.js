@@ -36,11 +36,13 @@ if [ ! -e "$policy" ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get -qq update
-# What this release does not have itself may be in its backports, as Valkey is for Debian 12.
+# What this release does not have itself may be in its backports, as Valkey is for Debian 12. They are fetched from where
+# the release itself is fetched.
 for package in "$@"; do
   if ! apt-cache show "$package" > /dev/null 2>&1; then
     . /etc/os-release
-    echo "deb http://deb.debian.org/debian $VERSION_CODENAME-backports main" > /etc/apt/sources.list.d/rejoin-backports.list
+    site=$(apt-get indextargets --format '$(SITE)' 'Identifier: Packages' "Codename: $VERSION_CODENAME" | head -n 1)
+    echo "deb $site $VERSION_CODENAME-backports main" > /etc/apt/sources.list.d/rejoin-backports.list
     apt-get -qq update
     break
   fi

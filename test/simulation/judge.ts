@@ -66,6 +66,8 @@ export interface Connection {
   readonly wanted: Wanted
   /** The cursor that the hub saw. */
   readonly requested: string | null
+  /** The lines of the log that the hub knows, or is on its way to. */
+  lines(): readonly number[]
   /** Whether its rights are gone as far as this hub has been told. */
   isRevoked(): boolean
   /** Whether the hub had been handed this place, or one behind it, when the reader came. */
@@ -124,20 +126,29 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
 
     const isLost = (of: Place) => of.lostAt <= world.now || of.log !== truth.places.at(-1)?.log
 
+    /** Where the reader stands as seen from a line, which may be another one than that it read on. */
+    const standing = (line: number) => place && truth.standingOn(place, line)
+
     function owedBefore(end: Place | undefined): Place[] {
-      if (!place) return []
+      const line = end?.line ?? truth.mainLine
+      const from = standing(line)
+      if (!from) return []
       return truth
-        .eventsBetween(names, place, end)
-        .filter((event) => isWanted(event) && !isLost(event) && !given.has(event))
+        .eventsBetween(names, from, end)
+        .filter((event) => isWanted(event) && !isLost(event) && !given.has(event) && truth.isOn(event, line))
     }
 
     function pass(end: Place): void {
       const owed = owedBefore(end)
+      const from = standing(end.line)
+      const isElsewhere = from && (from.log !== end.log || !truth.isOn(from, end.line))
       if (owed.length > 0) accuse('unannounced-gap', `${who} came to ${nameOf(end)} without ${owed.map(nameOf).join()}`)
-      else if (place && isLost(place) && !isLost(end)) {
-        accuse('unannounced-gap', `${who} came from ${nameOf(place)}, which the log has lost, to ${nameOf(end)}`)
-      } else if (place && truth.invalidationsBetween(names, place, end).some((each) => !isLost(each))) {
+      else if (from && ((isLost(from) && !isLost(end)) || isElsewhere)) {
+        accuse('unannounced-gap', `${who} came from ${nameOf(from)}, which the log has lost, to ${nameOf(end)}`)
+      } else if (from && truth.invalidationsBetween(names, from, end).some((each) => !isLost(each))) {
         accuse('unannounced-gap', `${who} came to ${nameOf(end)} past an invalidation`)
+      } else if (from && truth.lossesBetween(names, from, end).some((each) => !isLost(each))) {
+        accuse('unannounced-gap', `${who} came to ${nameOf(end)} past a loss that was on record`)
       }
       place = end
     }
@@ -147,7 +158,10 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         return place
       },
       get isStranded() {
-        return place !== undefined && isLost(place)
+        const at = standing(truth.mainLine)
+        return (
+          at !== undefined && (isLost(at) || truth.lossesBetween(names, at, undefined).some((each) => !isLost(each)))
+        )
       },
       get hasEnds() {
         return names.every((name) => truth.endsOf(name).some((end) => !isLost(end)))
@@ -156,15 +170,17 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         place = at
       },
       event(event) {
+        const at = standing(event.line)
         if (given.has(event)) accuse('duplicate', `${who} got ${nameOf(event)} again`)
-        else if (place && comparePlaces(event, place) <= 0) {
-          accuse('order', `${who} got ${nameOf(event)} when it was at ${nameOf(place)}`)
+        else if (at && truth.isOn(at, event.line) && comparePlaces(event, at) <= 0) {
+          accuse('order', `${who} got ${nameOf(event)} when it was at ${nameOf(at)}`)
         } else pass(event)
         given.add(event)
         state.apply(event)
       },
       mark(at) {
-        if (!place || comparePlaces(at, place) > 0) pass(at)
+        const before = standing(at.line)
+        if (!before || !truth.isOn(before, at.line) || comparePlaces(at, before) > 0) pass(at)
       },
       gap(at, retained) {
         place = at
@@ -192,7 +208,7 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
     }
   }
 
-  function watch({ who, wanted, requested, isRevoked, hadSeen, hasSeen, onFrame }: Connection): Watch {
+  function watch({ who, wanted, requested, lines, isRevoked, hadSeen, hasSeen, onFrame }: Connection): Watch {
     const receipts = follow(who, wanted)
     const decoder = new TextDecoder()
 
@@ -219,7 +235,7 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         snapshot?: { upTo: string }
         retained?: Retained
       }
-      if (!isFounded(gap.reason, gap.requested, wanted.names)) {
+      if (!isFounded(gap.reason, gap.requested, wanted.names, lines())) {
         accuse('false-gap', `${who} was told ${gap.reason} at ${gap.requested}`)
       }
       const place = placeOf(id)
@@ -233,7 +249,9 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
       if (!state) return
       const left = truth
         .eventsBetween(wanted.names, state, undefined)
-        .filter((event) => comparePlaces(event, place) <= 0 && event.lostAt > world.now)
+        .filter(
+          (event) => comparePlaces(event, place) <= 0 && event.lostAt > world.now && truth.isOn(event, place.line),
+        )
       if (left.length > 0)
         accuse('stale-snapshot', `${who} has ${left.map(nameOf).join()} neither as state nor to come`)
     }
@@ -280,21 +298,30 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
   }
 
   /** Whether a reader may be told of a gap after `requested` now. */
-  function isFounded(reason: string, requested: string, names: readonly string[]): boolean {
-    const cursor = truth.place(requested)
-    if (!cursor) return reason !== 'expired' && reason !== 'forced'
-    const isVoid = cursor.lostAt <= world.now || cursor.log !== truth.places.at(-1)?.log
+  function isFounded(reason: string, requested: string, names: readonly string[], lines: readonly number[]): boolean {
+    const given = truth.place(requested)
+    if (!given) return reason !== 'expired' && reason !== 'forced'
+    // A loss that was on record from the start alarms nobody whose channels lost nothing.
+    let cursor = given
+    while (cursor.lostAt <= world.now && cursor.rewindsTo) cursor = cursor.rewindsTo
+    const isVoid =
+      cursor.lostAt <= world.now ||
+      cursor.log !== truth.places.at(-1)?.log ||
+      lines.some((line) => !truth.isOn(cursor, line))
+    // A hub may have read on from the fork, when the loss was put on record later.
+    const cursors = [cursor, ...lines.map((line) => truth.standingOn(given, line))]
     switch (reason) {
       case 'expired':
-        return isVoid || truth.eventsBetween(names, cursor, undefined).some((event) => event.trimmedAt <= world.now)
-      case 'forced':
-        return truth.places.some(
-          (place) =>
-            place.kind === 'invalidation' &&
-            isAmong(names, place.event?.channel ?? '') &&
-            comparePlaces(place, cursor) > 0,
+        return (
+          isVoid ||
+          cursors.some((from) =>
+            truth.eventsBetween(names, from, undefined).some((event) => event.trimmedAt <= world.now),
+          )
         )
+      case 'forced':
+        return cursors.some((from) => truth.invalidationsBetween(names, from, undefined).length > 0)
       case 'epoch':
+        return isVoid || cursors.some((from) => truth.lossesBetween(names, from, undefined).length > 0)
       case 'ahead':
         return isVoid
       case 'replay-limit':

@@ -240,8 +240,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: live,
-        find: '      if (!isSame(batch.after, head) || on.epoch !== branch.epoch) lostPlace(batch.after, on)\n',
-        replace: '      if (batch.events.length === 0) lostPlace(batch.after, on)\n',
+        find: 'if (!isSame(batch.after, head) || on.epoch !== branch.epoch) lostPlace(batch.after, on)',
+        replace: 'if (batch.events.length === 0) lostPlace(batch.after, on)',
       },
     ],
   },

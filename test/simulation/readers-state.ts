@@ -68,7 +68,7 @@ export function createReadersState(options: ReadersStateOptions): ReadersState {
       isChecked = false
       if (!retained || isLost) return
       since = at
-      horizon = truth.places.at(-1)
+      horizon = truth.newestOn(at.line)
       values = new Map()
       for (const { id, channel, key } of retained) {
         const place = truth.place(id)

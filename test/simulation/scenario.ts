@@ -4,7 +4,7 @@ import type { Chance } from './virtual-world.ts'
 /** Everything about a history that is settled before it begins. Small numbers, so that bounds are hit all the time. */
 export type Scenario = ReturnType<typeof drawScenario>
 
-export function drawScenario(chance: Chance) {
+export function drawScenario(chance: Chance, seed: number) {
   const channels = ['a', 'b', 'c/d', 'c/e', 'c/f/g'].slice(0, chance.whole(1, 5))
   return {
     channels,
@@ -35,9 +35,13 @@ export function drawScenario(chance: Chance) {
     /** Between two faults, on average. */
     faultEveryMs: chance.pick([120, 300, 1_000]),
     /** Faults that can happen at all: a history with few kinds of them goes deeper into each. */
-    faults: faultsOf(chance),
+    faults: [...faultsOf(chance), ...(hasTwoMasters(seed) ? twoMasters : [])],
   }
 }
+
+// By the seed, and not by chance: the other histories stay as they were before there were two masters.
+const hasTwoMasters = (seed: number) => seed % 7 === 6
+const twoMasters = ['split', 'split', 'fail over', 'fail over'] as const
 
 export const faults = [
   'crash',
@@ -55,7 +59,7 @@ export const faults = [
   'freeze',
 ] as const
 
-export type Fault = (typeof faults)[number]
+export type Fault = (typeof faults)[number] | (typeof twoMasters)[number]
 
 function faultsOf(chance: Chance): readonly Fault[] {
   const drawn = chance.happens(0.3) ? [...faults] : chance.some(faults)

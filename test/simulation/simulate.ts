@@ -74,7 +74,7 @@ const catchUpMs = 90_000
 export async function simulate(seed: number, options: SimulateOptions = {}): Promise<Outcome> {
   const world = createWorld(seed)
   const { chance } = world
-  const scenario = drawScenario(chance)
+  const scenario = drawScenario(chance, seed)
   const truth = createTruth()
   const tally = createTally()
   const hash = createHash('sha256')
@@ -105,6 +105,7 @@ export async function simulate(seed: number, options: SimulateOptions = {}): Pro
       pageEvents: scenario.pageEvents,
       latencyMs: scenario.logLatencyMs,
       onTrimDuringRead: () => count('trim during a read'),
+      onLossReported: () => count('loss put on record'),
       onEndLost: () => count('end lost by a rollback'),
       onRefusal: () => count('log refused at opening'),
       onJump(why) {
@@ -157,6 +158,7 @@ export async function simulate(seed: number, options: SimulateOptions = {}): Pro
   // A hub that is behind may still tell its readers of a place that is lost, and who was revoked is yet to come back.
   const isCalm = () =>
     nodes.every((node) => node.accepts && !node.view.behind) &&
+    !stage.log.isSplit &&
     stage.revoked.size === 0 &&
     readers.every((reader) => reader.caughtUp)
   const deadline = world.now + catchUpMs

@@ -40,11 +40,25 @@ export function createFaults(stage: Stage): Faults {
       log.trim(channel, chance.whole(0, 3))
     },
     'roll back'() {
-      if (!log.rollBack(chance.whole(1, 4))) return
+      if (log.isSplit || !log.rollBack(chance.whole(1, 4))) return
       count('rollback')
       stage.note('rollback')
     },
+    'fail over'() {
+      if (log.isSplit || !log.failOver(chance.whole(1, 4), chance.pick(clockSteps), chance.happens(0.6))) return
+      count('failover with another clock')
+      stage.note('failover')
+    },
+    split() {
+      if (log.isSplit) return
+      count('two masters')
+      stage.note('split')
+      log.split(chance.whole(0, 3), chance.pick(clockSteps))
+      for (const node of nodes) world.after(chance.between(0, splitMs), () => node.view.follow())
+      world.after(splitMs, join)
+    },
     wipe() {
+      if (log.isSplit) return
       count('loss of the whole log')
       stage.note('wipe')
       for (const node of nodes) node.crash()
@@ -104,6 +118,11 @@ export function createFaults(stage: Stage): Faults {
     },
   }
 
+  function join(): void {
+    for (const node of nodes) node.view.follow()
+    log.leaveOld()
+  }
+
   function comeBack(node: SimulatedNode, afterMs: number): void {
     const { machine } = node
     world.after(afterMs, () => {
@@ -132,7 +151,12 @@ export function createFaults(stage: Stage): Faults {
     start: next,
     heal() {
       healed = true
+      join()
       for (const node of nodes) node.machine.resume()
     },
   }
 }
+
+// What the clock of another master may differ by, and for how long both have hubs.
+const clockSteps = [-60_000, -3_000, -200, 0, 200, 3_000]
+const splitMs = 3_000

@@ -11,6 +11,9 @@ import type {
   Window,
 } from '@rejoin/hub'
 import {
+  type Branch,
+  branchAt,
+  type Clock,
   comparePositions,
   covers,
   createClock,
@@ -53,6 +56,16 @@ export interface SimulatedLog {
   /** Everything is gone, and it starts as another log. Only for a time when no hub is open. */
   wipe(): void
   stepClock(ms: number): void
+  /**
+   * Another server takes over without the newest `count` entries; its clock differs by so much, so that its places may stand
+   * before those that were lost. With `isReported`, it is on record which channels lost something.
+   */
+  failOver(count: number, clockStepMs: number, isReported: boolean): boolean
+  /** The same, while the old server lives and its hubs stay there, until each of them follows. */
+  split(count: number, clockStepMs: number): void
+  readonly isSplit: boolean
+  /** What the old server got since is gone. All hubs must have followed. */
+  leaveOld(): void
   /** An id of this log that it has not come to yet. */
   idAhead(): string
 }
@@ -65,6 +78,11 @@ export interface NodeView {
   readonly behind: boolean
   /** Reads it has asked for. */
   readonly reads: number
+  /** The line of the log that its tail is on, and all that it knows or is led to. */
+  readonly line: number
+  readonly lines: readonly number[]
+  /** Goes over to the server that leads, and puts on record what it has seen and that one lacks. */
+  follow(): void
   /** Lets the tail stand still for a while. */
   delayTail(ms: number): void
 }
@@ -85,6 +103,8 @@ export interface SimulatedLogOptions {
   onTrimDuringRead(): void
   /** Told that a tail could not continue where it stood: it fell out of the feed, or a branch has opened. */
   onJump(why: 'feed' | 'branch'): void
+  /** Told that channels were put on record as having lost something. */
+  onLossReported(): void
   /** Told that the end of a channel was among what was lost. */
   onEndLost(): void
   /** Told that it refused to open. */
@@ -125,11 +145,27 @@ export type LogFlaw =
 
 type PageLimit = Parameters<Log['read']>[3]
 
+/** All that one server has. */
+interface Server {
+  history: History
+  clock: Clock
+  clockError: number
+  channels: Map<string, Channel>
+  feed: Place[]
+  feedTrimmedThrough: Position
+  once: Map<string, Appended>
+  head: Position
+  line: number
+  tails: Set<() => void>
+}
+
 interface Channel {
   events: Place[]
   previous: Position
   trimmedThrough: Position
   invalidatedThrough: Position
+  /** Through where a rollback took something. */
+  lostThrough: Position
   ended?: LogEvent | undefined
   /** The newest event of each key. */
   retained: Map<string, LogEvent>
@@ -153,9 +189,39 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   let copied: Place | undefined
   let refusedUntil = 0
   const batchOf = new WeakMap<Place, number>()
-  const tails = new Set<() => void>()
+  let tails = new Set<() => void>()
+  let line = 0
+  /** Where it was put on record what a branch lost. Lost itself, it is to be put there again. */
+  const reportedAt = new Map<string, Position>()
   const readsUnderWay = new Map<string, number>()
+  let leading = current()
+  /** The one whose state is at hand. */
+  let inside = leading
+  let old: Server | undefined
   wipe()
+
+  function current(): Server {
+    return { history, clock, clockError, channels, feed, feedTrimmedThrough, once, head, line, tails }
+  }
+
+  function enter(server: Server): void {
+    ;({ history, clock, clockError, channels, feed, feedTrimmedThrough, once, head, line, tails } = server)
+  }
+
+  /** What is done at one server. All others stand still meanwhile. */
+  function at<Result>(server: Server, task: () => Result): Result {
+    Object.assign(inside, current())
+    const before = inside
+    enter(server)
+    inside = server
+    try {
+      return task()
+    } finally {
+      Object.assign(server, current())
+      inside = before
+      enter(before)
+    }
+  }
 
   function countReads(names: readonly string[], by: number): void {
     for (const name of names.flatMap(under)) readsUnderWay.set(name, (readsUnderWay.get(name) ?? 0) + by)
@@ -177,6 +243,8 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     feed = []
     once = new Map()
     tails.clear()
+    line = truth.forkLine(-1, origin)
+    truth.mainLine = line
     startBranch(undefined)
     feedTrimmedThrough = head
   }
@@ -190,13 +258,14 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
 
   function noted(place: Pick<Place, 'kind' | 'position' | 'event' | 'name'>): Place {
     const id = formats.encode(place.position, history.at(-1)!)
-    return truth.note({ ...place, id, log: number, notedAt: world.now })
+    return truth.note({ ...place, id, line, log: number, notedAt: world.now })
   }
 
   function channelOf(name: string): Channel {
     let channel = channels.get(name)
     if (!channel) {
-      const unused = { events: [], previous: origin, trimmedThrough: origin, invalidatedThrough: origin }
+      const none = { previous: origin, trimmedThrough: origin, invalidatedThrough: origin, lostThrough: origin }
+      const unused = { events: [], ...none }
       channel = { ...unused, retained: new Map() }
       channels.set(name, channel)
     }
@@ -238,9 +307,10 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     return event
   }
 
-  function append(entries: readonly NewEvent[], { once: key }: AppendOptions, drawn?: readonly Position[]): Appended {
+  function append(entries: readonly NewEvent[], given: AppendOptions, drawn?: readonly Position[]): Appended {
+    const { once: key, token } = given
     const name = key && JSON.stringify([key.scope, key.key])
-    const earlier = name === undefined ? undefined : once.get(name)
+    const earlier = once.get(token) ?? (name === undefined ? undefined : once.get(name))
     if (earlier) return { ...earlier, repeated: true }
     if (flaw !== 'end-looked-up-first') refuseEnded(entries)
     batch += 1
@@ -250,6 +320,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     for (const channel of new Set(entries.map((entry) => entry.channel))) applyWindow(channel)
     const appended = { places, repeated: false }
     if (name !== undefined) once.set(name, appended)
+    once.set(token, appended)
     for (const wake of tails) wake()
     return appended
   }
@@ -306,7 +377,8 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     const forced = lost.some((channel) => isAfter(channel.invalidatedThrough, after))
     const wholeAfter = lost.map(edgeOf).reduce(latest, whole)
     const lostNames = [...new Set(lost.map(({ name }) => name))]
-    return { channels: lostNames, reason: forced ? 'forced' : 'expired', wholeAfter }
+    const isRolledBack = lost.some((channel) => isAfter(channel.lostThrough, after))
+    return { channels: lostNames, reason: forced ? 'forced' : isRolledBack ? 'epoch' : 'expired', wholeAfter }
   }
 
   function read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Page {
@@ -343,21 +415,36 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     return feed.slice(start)
   }
 
-  /** What a tail that has delivered everything up to `after` is handed next. */
-  function nextBatch(after: Position): TailBatch | undefined {
-    const branch = history.find(({ first }) => isAfter(first, after))
+  /** What a tail that has delivered everything up to `after` on a branch is handed next. */
+  function nextBatch(epoch: string, after: Position): (TailBatch & { branch: Branch }) | undefined {
+    const index = history.findIndex((branch) => branch.epoch === epoch)
+    const isLostBy = ({ fork }: Branch) => fork !== undefined && isAfter(after, fork)
+    const lostBy = index === -1 ? history.at(-1) : history.slice(index + 1).find(isLostBy)
+    if (lostBy) return { after: lostBy.first, branch: lostBy, events: [] }
+    const branch = history[index + 1]
     const from = latest(after, feedTrimmedThrough)
     const end = branch && from === after ? branch.fork! : head
     const events = feedAfter(from).filter(({ position }) => !isAfter(position, end))
-    if (events.length > 0 || from !== after) return { after: from, events: events.map((each) => each.event!) }
-    return branch && { after: branch.first, events: [] }
+    if (events.length > 0 || from !== after) {
+      const on = from === after ? (history[index] as Branch) : (branchAt(history, from) as Branch)
+      // What follows a jump may lie on several branches; the tail takes one at a time.
+      const next = history[history.indexOf(on) + 1]
+      const whole = events.filter(({ position }) => !next || !isAfter(position, next.fork!))
+      return { after: from, branch: on, events: whole.map((each) => each.event!) }
+    }
+    return branch && { after: branch.first, branch, events: [] }
   }
 
   function rollBack(count: number): boolean {
+    return loseNewest(count, () => undefined, false)
+  }
+
+  /** @param change - what else is different before the next branch opens */
+  function loseNewest(count: number, change: (fork: Position) => void, isReported: boolean): boolean {
     let from = Math.max(1, feed.length - count)
     // A batch was appended in one step and is lost in one. The oldest of the feed may lack its beginning, and stays.
     while (from < feed.length && batchOf.get(feed[from]!) === batchOf.get(feed[from - 1]!)) from += 1
-    return loseFrom(from, flaw === 'silent-rollback')
+    return loseFrom(from, flaw === 'silent-rollback', change, isReported)
   }
 
   function canPutBack(): boolean {
@@ -367,26 +454,179 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   }
 
   /** Everything from this entry of the feed on is gone. */
-  function loseFrom(from: number, inSilence: boolean): boolean {
+  function loseFrom(
+    from: number,
+    inSilence: boolean,
+    change: (fork: Position) => void = () => undefined,
+    isReported = false,
+  ): boolean {
     const lost = feed.splice(from)
     if (lost.length === 0) return false
-    const standing = truth.places.filter(({ log, lostAt }) => log === number && lostAt === Infinity)
-    const fork = standing.findLast(({ position }) => isAfter(lost[0]!.position, position))!.position
+    const standing = truth.places.filter(
+      (each) => each.log === number && each.lostAt === Infinity && truth.isOn(each, line),
+    )
+    const fork = standing.findLast(({ position }) => isAfter(lost[0]!.position, position))!
     // Starts of branches too, which are in no feed.
-    const past = standing.filter(({ position }) => isAfter(position, fork))
-    for (const each of past) each.lostAt = world.now
+    const past = standing.filter(({ position }) => isAfter(position, fork.position))
     for (const each of lost) {
       const channel = channelOf(each.event!.channel)
       channel.events = channel.events.filter((other) => other !== each)
     }
     for (const each of lost.toReversed()) channelOf(each.event!.channel).previous = each.event!.previous
-    for (const name of new Set(lost.map((each) => each.event!.channel))) forgetLost(name, fork)
-    once = new Map([...once].filter(([, { places }]) => !places.some(({ position }) => isAfter(position, fork))))
-    head = fork
+    once = new Map(
+      [...once].filter(([, { places }]) => !places.some(({ position }) => isAfter(position, fork.position))),
+    )
+    head = fork.position
+    // Ids of a branch that nobody knows any more are told of, whatever else is on record.
+    const dropped = history.find(({ first }) => isAfter(first, fork.position))
+    for (const each of past) {
+      each.lostAt = world.now
+      if (isReported && !(dropped && !isAfter(dropped.first, each.position))) each.rewindsTo = fork
+    }
+    for (const name of new Set(lost.map((each) => each.event!.channel))) forgetLost(name, fork.position)
     if (inSilence) return true
-    startBranch(fork)
+    const wasMain = truth.mainLine === line
+    line = truth.forkLine(line, fork.position)
+    if (wasMain) truth.mainLine = line
+    change(fork.position)
+    startBranch(fork.position)
+    if (isReported) report(past, history.length - 1, past.at(-1)!.position)
     for (const wake of tails) wake()
     return true
+  }
+
+  /** Puts on record which channels lost something, and how far it was seen, at the newest branch. */
+  function report(lost: readonly Place[], index: number, through: Position): void {
+    history = history.map((branch, at) =>
+      at === index ? { ...branch, reported: latest(through, branch.reported ?? origin) } : branch,
+    )
+    const { first } = history.at(-1)!
+    reportedAt.set((history[index] as Branch).epoch, first)
+    for (const name of new Set(lost.flatMap(({ kind, event }) => (event && kind !== 'live' ? event.channel : [])))) {
+      const channel = channelOf(name)
+      letGo(name, channel, channel.events.length)
+      channel.previous = first
+      channel.trimmedThrough = first
+      channel.lostThrough = first
+      options.onLossReported()
+      noted({ kind: 'loss', position: first, event: { channel: name } as LogEvent })
+    }
+  }
+
+  function failOver(count: number, clockStepMs: number, isReported: boolean): boolean {
+    return loseNewest(count, (fork) => takeOver(fork, clockStepMs), isReported)
+  }
+
+  /** Another clock, which knows of nothing past the fork, and the branches of then. */
+  function takeOver(fork: Position, clockStepMs: number): void {
+    clockError += clockStepMs
+    clock = createClock({ kind: codec.clock, maxSeq: codec.maxSeq, now, last: fork })
+    history = history
+      .filter(({ first }) => !isAfter(first, fork))
+      .map(({ reported, ...branch }) => {
+        const isKept = reported && !isAfter(reportedAt.get(branch.epoch) ?? origin, fork)
+        return isKept ? { ...branch, reported } : branch
+      })
+    forgetInvalidations(fork)
+  }
+
+  /** The old server as it is stays with its hubs; another one, which may lack some of its entries, leads from now on. */
+  function split(count: number, clockStepMs: number): void {
+    Object.assign(leading, current())
+    old = leading
+    const copies = [...channels].map(([name, channel]): [string, Channel] => [
+      name,
+      { ...channel, events: [...channel.events], retained: new Map(channel.retained) },
+    ])
+    leading = {
+      ...old,
+      channels: new Map(copies),
+      feed: [...feed],
+      once: new Map(once),
+      tails: new Set(),
+      line: truth.forkLine(line, head),
+    }
+    inside = leading
+    enter(leading)
+    truth.mainLine = line
+    cutBack(count)
+    takeOver(head, clockStepMs)
+    startBranch(head)
+  }
+
+  /** The newest entries did not get here. They are not lost as long as the old server has them. */
+  function cutBack(count: number): void {
+    let from = Math.max(1, feed.length - count)
+    while (from < feed.length && batchOf.get(feed[from]!) === batchOf.get(feed[from - 1]!)) from += 1
+    const missing = feed.splice(from)
+    const first = missing[0]
+    if (!first) return
+    const before = truth.places.filter(
+      (each) => each.log === number && each.lostAt === Infinity && truth.isOn(each, old!.line),
+    )
+    head = before.findLast(({ position }) => isAfter(first.position, position))!.position
+    line = truth.forkLine(old!.line, head)
+    truth.mainLine = line
+    for (const each of missing.toReversed()) {
+      const channel = channelOf(each.event!.channel)
+      channel.events = channel.events.filter((other) => other !== each)
+      channel.previous = each.event!.previous
+    }
+    once = new Map([...once].filter(([, { places }]) => !places.some(({ position }) => isAfter(position, head))))
+    const fork = head
+    for (const name of new Set(missing.map((each) => each.event!.channel))) {
+      const channel = channelOf(name)
+      if (channel.ended && isAfter(channel.ended.position, fork)) channel.ended = undefined
+      const at = before.findLast(({ position }) => !isAfter(position, fork))!
+      channel.retained = new Map([...truth.valuesAt([name], at).values()].map(({ event }) => [event!.key!, event!]))
+    }
+  }
+
+  function leaveOld(): void {
+    if (!old) return
+    const { line: left } = old
+    old = undefined
+    for (const each of truth.places) {
+      if (each.log === number && truth.isOn(each, left) && !truth.isOn(each, line))
+        each.lostAt = Math.min(each.lostAt, world.now)
+    }
+  }
+
+  /** What a hub saw at the old server and the leading one lacks: put on record there, by one more branch. */
+  function reportFrom(server: Server, epoch: string, applied: Position): void {
+    const index = history.findIndex((branch) => branch.epoch === epoch)
+    const by = history.findIndex(({ fork }, at) => at > index && fork !== undefined && isAfter(applied, fork))
+    if (index === -1 || by === -1) return
+    const { first, fork, reported } = history[by] as Branch
+    if (reported && !isAfter(applied, reported)) return
+    const isMissing = (each: Place) => truth.isOn(each, server.line) && !truth.isOn(each, line)
+    const seen = truth.places.filter(
+      (each) => each.log === number && each.kind !== 'loss' && isMissing(each) && !isAfter(each.position, applied),
+    )
+    const forkPlace = truth.places.findLast(
+      (each) => each.kind !== 'loss' && truth.isOn(each, line) && isSame(each.position, fork!),
+    )
+    for (const each of seen) each.mayRewindTo = forkPlace!
+    const news = seen.filter(({ event }) => event && isAfter(first, channels.get(event.channel)?.lostThrough ?? origin))
+    if (news.some(({ kind }) => kind !== 'live')) startBranch(head)
+    report(news, by, applied)
+    for (const wake of tails) wake()
+  }
+
+  /** What an invalidation that was lost let go stays gone, but nobody declared it void. */
+  function forgetInvalidations(fork: Position): void {
+    for (const [name, channel] of channels) {
+      if (!isAfter(channel.trimmedThrough, fork)) continue
+      const ofChannel = truth.places.filter(({ event, log }) => event?.channel === name && log === number)
+      const isHere = (each: Place) => !isAfter(each.position, fork) && truth.isOn(each, line)
+      const gone = ofChannel.filter((each) => each.kind === 'event' && each.trimmedAt < Infinity && isHere(each))
+      const voided = ofChannel.filter((each) => each.kind === 'invalidation' && isHere(each))
+      channel.invalidatedThrough = voided.map(({ position }) => position).reduce(latest, origin)
+      channel.trimmedThrough = gone.map(({ position }) => position).reduce(latest, channel.invalidatedThrough)
+      const lost = ofChannel.filter((each) => each.kind === 'loss' && isHere(each))
+      channel.lostThrough = lost.map(({ position }) => position).reduce(latest, origin)
+      channel.trimmedThrough = latest(channel.trimmedThrough, channel.lostThrough)
+    }
   }
 
   /** An end that was lost has not been, and the value that a lost event took the place of is the newest again. */
@@ -396,27 +636,38 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
       channel.ended = undefined
       options.onEndLost()
     }
-    const standing = truth.places.at(-1)!
+    const standing = truth.newestOn(line)
     channel.retained = new Map([...truth.valuesAt([name], standing).values()].map(({ event }) => [event!.key!, event!]))
   }
 
   function sourceFor(machine: Machine): LogSource & NodeView {
+    let server = leading
     let known = history
+    /** The line that the history of this hub tells of. */
+    let knownLine = line
     let applied = origin
+    let epoch = history.at(-1)!.epoch
+    let appliedLine = line
     let reads = 0
     let tailStandsUntil = 0
+    let wakeTail: (() => void) | undefined
     const pause = () => chance.between(0, options.latencyMs)
 
     /** Asks on the machine, decides at the log, answers on the machine. */
     function ask<Answer>(decide: () => Answer, onAnswer = () => {}): Promise<Answer> {
       return new Promise((resolve, reject) => {
         world.after(pause(), () => {
-          const answer = attempt(decide)
-          const heard = history
+          const asked = server
+          const [answer, heard, on] = at(asked, () => [attempt(decide), history, line] as const)
           world.after(pause(), () => {
             onAnswer()
+            // The connection has gone. Like a client, it asks again where it is led to; what was done stays done.
             machine.run(() => {
-              learn(heard)
+              if (asked !== server || on < knownLine) {
+                ask(decide).then(resolve, reject)
+                return
+              }
+              learn(heard, on)
               if ('error' in answer) reject(answer.error)
               else resolve(answer.value)
             })
@@ -425,14 +676,20 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
       })
     }
 
-    function learn(heard: History): void {
-      if (heard.length > known.length) known = heard
+    function learn(heard: History, on: number): void {
+      // Answers of one server may come out of turn. A server that lost something, or another one, is on a later line.
+      if (on === knownLine && heard.length < known.length) return
+      if (on < knownLine) return
+      known = heard
+      knownLine = on
     }
 
     function tail(after: Position, onBatch: (batch: TailBatch) => void) {
       let open = true
       let polling: Cancel | undefined
       applied = after
+      epoch = (branchAt(history, after) as Branch).epoch
+      appliedLine = line
       let fresh = true
 
       function wake(): void {
@@ -444,7 +701,8 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
       function poll(): void {
         polling = undefined
         if (!open || !machine.alive) return
-        const batch = nextBatch(applied)
+        const asked = server
+        const batch = at(asked, () => nextBatch(epoch, applied))
         if (!batch) return
         if (flaw === 'tail-from-now' && fresh && chance.happens(0.5)) {
           // Nothing came while it asked; what came since is before the "now" of the next ask.
@@ -453,16 +711,23 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
           return
         }
         fresh = flaw === 'tail-from-now' && chance.happens(0.2)
-        if (!isSame(batch.after, applied)) options.onJump(isAfter(feedTrimmedThrough, applied) ? 'feed' : 'branch')
-        const heard = history
+        if (!isSame(batch.after, applied))
+          options.onJump(isAfter(asked.feedTrimmedThrough, applied) ? 'feed' : 'branch')
+        const [heard, on] = at(asked, () => [history, line] as const)
         // Nothing else is asked for until this has arrived, so batches arrive in order.
         polling = world.after(Math.max(pause(), tailStandsUntil - world.now), () =>
           machine.run(() => {
             polling = undefined
             if (!open) return
-            learn(heard)
+            if (asked !== server) {
+              wake()
+              return
+            }
+            learn(heard, on)
             onBatch(flaw === 'tail-from-now' ? { ...batch, after: delivered } : batch)
             applied = batch.events.at(-1)?.position ?? batch.after
+            epoch = batch.branch.epoch
+            appliedLine = on
             delivered = applied
             wake()
           }),
@@ -471,11 +736,13 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
 
       let delivered = after
       tails.add(wake)
+      wakeTail = wake
       wake()
       return {
         close() {
           open = false
-          tails.delete(wake)
+          wakeTail = undefined
+          server.tails.delete(wake)
         },
       }
     }
@@ -486,7 +753,23 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
         return applied
       },
       get behind() {
-        return nextBatch(applied) !== undefined
+        return server !== leading || at(server, () => nextBatch(epoch, applied)) !== undefined
+      },
+      get line() {
+        return appliedLine
+      },
+      get lines() {
+        return [knownLine, at(server, () => line)]
+      },
+      follow() {
+        if (server === leading) return
+        const left = server
+        server = leading
+        if (!wakeTail) return
+        left.tails.delete(wakeTail)
+        server.tails.add(wakeTail)
+        if (machine.alive) at(server, () => reportFrom(left, epoch, applied))
+        wakeTail()
       },
       get reads() {
         return reads
@@ -551,6 +834,12 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     refuseFor(ms) {
       refusedUntil = world.now + ms
     },
+    failOver,
+    split,
+    get isSplit() {
+      return old !== undefined
+    },
+    leaveOld,
     wipe,
     stepClock(ms) {
       clockError += ms

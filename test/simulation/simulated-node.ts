@@ -83,7 +83,7 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
     const asked = machine
     return new Promise((resolve) => {
       world.after(chance.between(0, scenario.snapshotMs), () => {
-        const upTo = truth.places.at(-1)?.id
+        const upTo = truth.newestOn(view.line).id
         world.after(chance.between(0, scenario.snapshotMs), () => asked.run(() => resolve({ upTo })))
       })
     })
@@ -135,7 +135,7 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
       })
     },
     async accept(reader, from) {
-      const [here, serving, seen] = [machine, hub as Hub, hasSeen()]
+      const [here, serving, seen, cameTo] = [machine, hub as Hub, hasSeen(), view.lines]
       const { names, types, showsChannel } = reader.wanted
       revoked.delete(reader.name)
       // An answer that a revocation has cut short holds what came before it.
@@ -145,6 +145,8 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
         who: `${reader.name} at ${name}`,
         wanted: reader.wanted,
         requested: from.from === 'cursor' ? from.cursor : null,
+        // A verdict may take a while, in which the hub follows its log elsewhere.
+        lines: () => [...cameTo, ...view.lines],
         isRevoked: () => revoked.has(reader.name) && !wasCutShort,
         hadSeen: seen,
         hasSeen: (place) => hasSeen()(place),
@@ -193,7 +195,7 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
         },
         async poll(line, waitMs, signal) {
           lines.add(line)
-          const head = truth.places.at(-1) as Place
+          const head = truth.newestOn(view.line)
           const answer = await serving.poll(request, { waitMs, signal })
           lines.delete(line)
           if (!('events' in answer) || signal.aborted) return answer
@@ -209,16 +211,17 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
 
   /** Tells of a place whether this hub's tail has handed it over, or one behind it, by now. */
   function hasSeen(): (place: Place) => boolean {
-    const { applied } = view
+    const { applied, line } = view
     const log = truth.places.at(-1)?.log as number
-    return (place) => place.log < log || comparePositions(place.position, applied) <= 0
+    const isBehind = (place: Place) => truth.isOn(place, line) && comparePositions(place.position, applied) <= 0
+    return (place) => place.log < log || isBehind(place)
   }
 
   function judgeNothing(who: string, { events, cursor }: PollAnswer, head: Place): void {
     if (events.some(({ type }) => type !== 'hello' && type !== 'checkpoint')) return
     stage.count('poll without news')
     const reached = truth.place(cursor ?? '')
-    if (head.lostAt < Infinity || head.log !== truth.places.at(-1)?.log) return
+    if (head.lostAt < Infinity || head.log !== truth.places.at(-1)?.log || !truth.isOn(head, view.line)) return
     if (!reached || comparePlaces(reached, head) < 0) {
       judge.accuse('early-nothing', `${who} at ${name} was told of nothing up to ${reached && nameOf(reached)}`)
     }

@@ -18,6 +18,18 @@ export interface Truth {
   endsOf(channel: string): readonly Place[]
   /** What came to stand behind the end of its channel. */
   readonly behindEnds: readonly Place[]
+  /** A line of its own from here on: what its parent gets after `fork` is not part of it. Gives its number. */
+  forkLine(parent: number, fork: Position): number
+  /** Whether a place is part of a line, by ancestry. */
+  isOn(place: Place, line: number): boolean
+  /** The newest place of a line. */
+  newestOn(line: number): Place
+  /** Where a reader stands that was at this place, on another line: at the fork, when the loss between the two is on record. */
+  standingOn(place: Place, line: number): Place
+  /** Where channels of these names lost something between two places, as far as it is on record. */
+  lossesBetween(names: readonly string[], after: Place, before: Place | undefined): Place[]
+  /** The line that counts in the end. */
+  mainLine: number
   /** Where the branch starts that left this place behind. */
   branchAfter(lost: Place): Place | undefined
   /** The newest event of each key of these channels and patterns at a place. */
@@ -30,7 +42,10 @@ export interface Place {
   readonly position: Position
   /** A log that lost everything and started anew is another log. */
   readonly log: number
-  readonly kind: 'event' | 'live' | 'invalidation' | 'end' | 'branch'
+  /** Which of the servers, or which time of its life, assigned it. A server that lost something goes on on another line. */
+  readonly line: number
+  /** A `loss` is told of a channel, at the place of a branch. */
+  readonly kind: 'event' | 'live' | 'invalidation' | 'end' | 'branch' | 'loss'
   readonly event?: LogEvent
   /** What was published here, as far as it came from a publisher. */
   readonly name?: string
@@ -40,6 +55,10 @@ export interface Place {
   trimmedAt: number
   /** When the log forgot that it had ever acknowledged it. */
   lostAt: number
+  /** The fork that a reader at this place goes on from, because the loss was on record from the start. */
+  rewindsTo?: Place
+  /** The same, and it was put on record later: some readers were told before. */
+  mayRewindTo?: Place
 }
 
 /** The newest event of each key, by channel and key. */
@@ -64,6 +83,18 @@ export function createTruth(): Truth {
   const byChannel = new Map<string, Place[]>()
   const ends = new Map<string, Place[]>()
   const behindEnds: Place[] = []
+  const lines: { parent: number; fork: Position }[] = []
+  let mainLine = 0
+
+  function isOn(place: Place, line: number): boolean {
+    for (let at: number | undefined = line; at !== undefined; ) {
+      if (place.line === at) return true
+      const forked: { parent: number; fork: Position } | undefined = lines[at]
+      if (!forked || comparePositions(place.position, forked.fork) > 0) return false
+      at = forked.parent
+    }
+    return false
+  }
 
   function between(kind: Place['kind'], names: readonly string[], after: Place, before: Place | undefined): Place[] {
     const found: Place[] = []
@@ -72,6 +103,7 @@ export function createTruth(): Truth {
       for (let at = places.length - 1; at >= 0; at -= 1) {
         const place = places[at] as Place
         if (comparePlaces(place, after) <= 0) break
+        if (before && !isOn(place, before.line)) continue
         if (place.kind === kind && (!before || comparePlaces(place, before) < 0)) found.push(place)
       }
     }
@@ -87,8 +119,9 @@ export function createTruth(): Truth {
     list.splice(at, 0, place)
   }
 
-  function hasEnded(channel: string, log: number): boolean {
-    return ends.get(channel)?.some((end) => end.log === log && end.lostAt === Infinity) ?? false
+  function hasEnded(channel: string, place: Place): boolean {
+    const counts = (end: Place) => end.log === place.log && end.lostAt === Infinity && isOn(end, place.line)
+    return ends.get(channel)?.some(counts) ?? false
   }
 
   return {
@@ -96,6 +129,24 @@ export function createTruth(): Truth {
     place: (id) => byId.get(id),
     behindEnds,
     eventsBetween: (names, after, before) => between('event', names, after, before),
+    lossesBetween: (names, after, before) => between('loss', names, after, before),
+    isOn,
+    newestOn: (line) => places.findLast((place) => place.kind !== 'loss' && isOn(place, line)) as Place,
+    standingOn(place, line) {
+      let at = place
+      for (let to = at.rewindsTo ?? at.mayRewindTo; to && !isOn(at, line); to = at.rewindsTo ?? at.mayRewindTo) at = to
+      return at
+    },
+    forkLine(parent, fork) {
+      lines[places.length] = { parent, fork }
+      return places.length
+    },
+    get mainLine() {
+      return mainLine
+    },
+    set mainLine(line) {
+      mainLine = line
+    },
     invalidationsBetween: (names, after, before) => between('invalidation', names, after, before),
     branchAfter: (lost) =>
       places.find((place) => place.kind === 'branch' && (place.log > lost.log || place.notedAt >= lost.lostAt)),
@@ -106,6 +157,7 @@ export function createTruth(): Truth {
         if (!isAmong(names, channel)) continue
         for (const place of list) {
           if (place.log !== at.log || place.lostAt < Infinity || comparePlaces(place, at) > 0) continue
+          if (place.kind === 'loss' || !isOn(place, at.line)) continue
           apply(values, place, channel)
         }
       }
@@ -114,11 +166,11 @@ export function createTruth(): Truth {
     note(given) {
       const place: Place = { ...given, trimmedAt: Infinity, lostAt: Infinity }
       places.push(place)
-      byId.set(place.id, place)
+      if (place.kind !== 'loss') byId.set(place.id, place)
       const { kind, event } = place
       if (!event) return place
-      if ((kind === 'event' || kind === 'live') && hasEnded(event.channel, place.log)) behindEnds.push(place)
-      if (kind === 'event' || kind === 'invalidation') addTo(byChannel, place, event.channel)
+      if ((kind === 'event' || kind === 'live') && hasEnded(event.channel, place)) behindEnds.push(place)
+      if (kind === 'event' || kind === 'invalidation' || kind === 'loss') addTo(byChannel, place, event.channel)
       if (kind === 'end') addTo(ends, place, event.channel)
       return place
     },

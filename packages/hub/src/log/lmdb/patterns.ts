@@ -50,7 +50,9 @@ export function readByFeed(
     if (entry === 'broken') return undefined
     if (isAfter(entry.first, through)) break
     const brought = newsOf(source.store, entry, prefixes)
-    if (!brought) return undefined
+    // Most often the window let go of them, and the reader is told. A look at every channel would come to the same, and is
+    // only needed by a reader that stands within this commit.
+    if (!brought) return lossByFeed(source, pattern, { after, through })
     for (const news of brought) {
       if (!isAfter(news.position, after)) continue
       if (isAfter(news.position, through)) return { events, through }

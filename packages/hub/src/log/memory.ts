@@ -62,6 +62,7 @@ export interface MemoryLogOptions {
   /**
    * How long an empty channel is remembered. Forgetting one costs an announced gap to readers of unknown channels whose
    * cursor is older than that, and frees about 400 bytes.
+   * A channel that has ended takes events again once it is forgotten; readers from before its end are told of a gap.
    * @defaultValue 2592000000 (30 days)
    */
   forgetAfterMs?: number
@@ -462,7 +463,9 @@ class MemoryLog implements Log {
       const now = this.#environment.now()
       ring.trim(now)
       if (ring.idleSince !== undefined && now - ring.idleSince > this.#forgetAfterMs) {
-        this.#forgottenThrough = latest(this.#forgottenThrough, ring.trimmedThrough)
+        // Its end, too: once that is forgotten, nobody tells of it.
+        const lost = latest(ring.trimmedThrough, ring.ended?.position ?? origin)
+        this.#forgottenThrough = latest(this.#forgottenThrough, lost)
         this.#channels.delete(channel)
       }
     }

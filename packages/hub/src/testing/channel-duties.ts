@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { isAfter, origin } from '@rejoin/protocol'
+import { isAfter, origin, type Position } from '@rejoin/protocol'
 import { type NewEvent, retainLimits } from '../log/contract.ts'
 import { append, appendAll, atMost, type Duties, dataOf, entry, follow, readAll, type Stored } from './log-bench.ts'
 
@@ -81,6 +81,41 @@ export const channelDuties: Duties = {
     assert.equal((await log.read(['a'], after, await log.head(), atMost(1))).gap?.reason, 'expired')
     assert.equal((await log.read(['a'], ended.position, await log.head(), atMost(1))).gap, undefined)
     await assert.rejects(append(log, [entry('a', 'late')]), { code: 'channel-ended' })
+  },
+
+  async 'a channel that ended is forgotten in the end: it takes events again, and a reader from before its end is told'({
+    open,
+    environment,
+  }) {
+    const log = await open({ maxAgeMs: 1000 })
+    const start = await log.head()
+    const [last] = await append(log, [entry('a/1', '1')])
+    const ended = await log.end('a/1')
+    const endedEmpty = await log.end('a/2')
+    await environment.advance(60_000)
+    // The clock alone: a month of rounds would take long.
+    environment.stepClock(31 * 24 * 3_600_000)
+    const again = () => append(log, [entry('a/1', 'again'), entry('a/2', 'again')])
+    for (let round = 1; ; round += 1) {
+      const isTaken = await again().then(
+        () => true,
+        (error) => {
+          if (error.code !== 'channel-ended' || round === 100) throw error
+          return false
+        },
+      )
+      if (isTaken) break
+      await environment.advance(10_000)
+    }
+    await environment.settle()
+    const head = await log.head()
+    const gapOf = async (name: string, after: Position) => (await log.read([name], after, head, atMost(9))).gap?.reason
+    // The reader of the last event was never told that the channel ended.
+    for (const after of [start, (last as Stored).position]) {
+      for (const name of ['a/1', 'a/2', 'a/*']) assert.equal(await gapOf(name, after), 'expired')
+    }
+    assert.equal(await gapOf('a/2', ended.position), 'expired')
+    assert.deepEqual((await readAll(log, ['a/1', 'a/2'], endedEmpty.position)).map(dataOf), ['again', 'again'])
   },
 
   async 'the newest event of each key is retained, whatever the window lets go'({ open }) {

@@ -214,7 +214,9 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
         if (isForgotten(channel)) {
           removals.push(channel.key)
           state.channels -= 1
-          state.forgottenThrough = latest(state.forgottenThrough, channel.state.trimmedThrough)
+          // Its end, too: once that is forgotten, nobody tells of it.
+          const lost = latest(channel.state.trimmedThrough, channel.state.ended ?? origin)
+          state.forgottenThrough = latest(state.forgottenThrough, lost)
           continue
         }
         const { key, state: changed, fresh } = channel

@@ -74,6 +74,7 @@ export interface LmdbLogOptions {
   /**
    * How long an empty channel is remembered, in milliseconds. Forgetting one costs an announced gap to readers of unknown
    * channels whose cursor is older than that, and frees some 50 bytes of disk and its name.
+   * A channel that has ended takes events again once it is forgotten; readers from before its end are told of a gap.
    * @defaultValue 2592000000 (30 days)
    */
   forgetAfterMs?: number

@@ -217,6 +217,8 @@ steps.sweep = function()
     if it.count == 0 and it.retained == 0 and now - it.emptySince > forgetAfterMs
       and redis.call('EXISTS', retainedOf(channel)) == 0 then
       forgotten = latest(forgotten, latest(it.trimmed, it.newest))
+      -- Its end, too: once that is forgotten, nobody tells of it.
+      if it.ended ~= '-' then forgotten = latest(forgotten, string.match(it.ended, '^[^,]+')) end
       redis.call('HDEL', channelsKey, channel)
       redis.call('ZREM', namesKey, channel)
       log.channels = log.channels - 1

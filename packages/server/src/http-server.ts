@@ -7,11 +7,12 @@ import type { Server as TlsServer } from 'node:tls'
 import { readerRoom } from './limits/descriptors.ts'
 import { limitSession } from './limits/http2-session.ts'
 import type { Rejection, RequestLimits } from './limits/options.ts'
+import { limitSilent } from './limits/silent-sockets.ts'
 import type { Pem } from './tls/certificate.ts'
 
 /** Node's HTTP server of the kind that is asked for, with the deadlines that Node leaves generous. */
 export function createServer(options: HttpServerOptions, listener: RequestListener): HttpServer {
-  const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000, maxSockets, onReject } = options
+  const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000, maxSilentPerIp = 1000, maxSockets, onReject } = options
   const deadlines = {
     headersTimeout: Math.min(headersTimeoutMs, requestTimeoutMs),
     requestTimeout: requestTimeoutMs,
@@ -20,7 +21,11 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
     // Node looks for both only this often, by default every 30 s; a deadline is late by as much.
     connectionsCheckingInterval: Math.min(5000, Math.ceil(headersTimeoutMs / 2)),
   }
-  const server = create(options, deadlines, listener)
+  const silent = limitSilent({ max: maxSilentPerIp, onReject })
+  const server = create(options, deadlines, (request, response) => {
+    silent.asked(request.socket)
+    listener(request, response)
+  })
   const sockets = new Set<Socket>()
   const sessions = new Set<ServerHttp2Session>()
 
@@ -29,6 +34,7 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
   server.on('drop', () => onReject('sockets'))
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
+    silent.opened(socket)
     socket.once('close', () => sockets.delete(socket))
   })
   server.on('session', (session: ServerHttp2Session) => {
@@ -59,7 +65,8 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
   }
 }
 
-export interface HttpServerOptions extends Pick<RequestLimits, 'headersTimeoutMs' | 'requestTimeoutMs'> {
+export interface HttpServerOptions
+  extends Pick<RequestLimits, 'headersTimeoutMs' | 'requestTimeoutMs' | 'maxSilentPerIp'> {
   /** Serves TLS with this certificate; left out, it does not. */
   readonly tls?: Pem & { readonly http2: boolean }
   /** Connections that may be open at once; more are closed unheard. Left out, as many as the system bears. */

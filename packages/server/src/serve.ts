@@ -80,8 +80,10 @@ export async function serve(options: ServeOptions = {}): Promise<Serving> {
   })
   const limited = limitRequests(limits, { onReject }, toHub)
   const tls = certificate && { ...certificate, http2: options.tls?.http2 ?? true }
+  // Behind a proxy all connections have its address, and the proxy closes those that say nothing.
+  const { maxSilentPerIp = Number.POSITIVE_INFINITY } = limits
   const http = createServer(
-    { ...limits, ...(tls && { tls }), maxSockets, onReject },
+    { ...limits, ...(trustProxy && { maxSilentPerIp }), ...(tls && { tls }), maxSockets, onReject },
     inTurn(chain, limited, hub.failed),
   )
   const adminHttp =

@@ -173,6 +173,50 @@ describe('slow requests', () => {
   })
 })
 
+describe('connections of one address that send no request', () => {
+  const limits = { maxSilentPerIp: 2 }
+
+  test('are closed beyond a bound, the newest first, and counted, while other addresses and requests are served', async () => {
+    const { url } = await serving({ limits, admin })
+    const stream = await open(url, '/events/demo')
+    await until(stream, 'event: hello')
+    const sockets = Array.from({ length: 5 }, () => rawSocket(url))
+    const [first, second, ...others] = sockets as [Socket, Socket, Socket, Socket, Socket]
+    // One of them has begun a request, which is none yet.
+    others[1]?.write('GET /healthz HTTP/1.1\r\n')
+    await Promise.all(others.map((socket) => once(socket.resume(), 'close')))
+    expect(await rejections(url, 'silent')).toBe(3)
+    const elsewhere = rawSocket(url, '127.0.0.2')
+    await once(elsewhere, 'connect')
+    for (const socket of [first, second, elsewhere]) {
+      socket.write('GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
+      expect(await read(socket)).toContain('HTTP/1.1 200')
+    }
+    expect((await publish(url)).status).toBe(201)
+    await until(stream, 'data: hello')
+  })
+
+  test('make room when they ask or go', async () => {
+    const { url } = await serving({ limits: { maxSilentPerIp: 1 }, admin })
+    for (let round = 1; round <= 2; round += 1) {
+      const kept = rawSocket(url)
+      await once(kept, 'connect')
+      await once(rawSocket(url).resume(), 'close')
+      expect(await rejections(url, 'silent')).toBe(round)
+      kept.write('GET /events/demo HTTP/1.1\r\nHost: localhost\r\n\r\n')
+      await once(kept, 'data')
+    }
+  })
+
+  test('are not bounded behind a proxy, whose address all connections have', async () => {
+    const { url } = await serving({ trustProxy: true, limits: { headersTimeoutMs: 2000 }, admin })
+    const answers = await Promise.all(Array.from({ length: 1001 }, () => read(rawSocket(url))))
+    // All of them stay until the deadline that everybody has.
+    expect(answers.filter((answer) => !answer.startsWith('HTTP/1.1 408'))).toEqual([])
+    expect(await rejections(url, 'silent')).toBe(0)
+  })
+})
+
 test('what is not HTTP, and a head that is too large, are counted', async () => {
   const { url } = await serving({ admin })
   const answers = ['no HTTP\r\n\r\n', `GET / HTTP/1.1\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`].map((bytes) => {
@@ -204,8 +248,8 @@ function keyOf(name: string) {
   return { name, sha256: createHash('sha256').update(secretOf(name)).digest('hex'), publish: ['*'] }
 }
 
-function rawSocket(url: string): Socket {
-  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+function rawSocket(url: string, localAddress = '127.0.0.1'): Socket {
+  const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', localAddress })
   onTestFinished(() => void socket.destroy())
   // A reset is an end like another.
   socket.on('error', () => socket.destroy())

@@ -196,6 +196,26 @@ describe.skipIf(!hasOpenssl)('slow clients over TLS (needs openssl)', () => {
     await once(session, 'close')
   })
 
+  test('connections that have asked are not counted as silent, over HTTP/1 and HTTP/2', async () => {
+    const { url } = await secured({ limits: { maxSilentPerIp: 1 } })
+    const readers = [await open(url, '/events/demo'), http2(url).request({ ':path': '/events/demo' })]
+    const texts = ['', '']
+    for (const [n, reader] of readers.entries()) reader.setEncoding('utf8').on('data', (text) => (texts[n] += text))
+    const haveAll = (text: string) =>
+      vi.waitFor(() => expect(texts.filter((all) => !all.includes(text))).toEqual([]), 5000)
+    await haveAll('event: hello')
+    const kept = connectTls({ port: portOf(url), host: '127.0.0.1', rejectUnauthorized: false })
+    const closed = connectTls({ port: portOf(url), host: '127.0.0.1', rejectUnauthorized: false })
+    for (const socket of [kept, closed]) {
+      onTestFinished(() => void socket.destroy())
+      socket.on('error', () => socket.destroy())
+    }
+    await once(closed.resume(), 'close')
+    kept.write('POST /publish/demo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nstill')
+    expect(String((await once(kept, 'data'))[0])).toContain('201')
+    await haveAll('still')
+  })
+
   test('a body that does not come is given up, and other streams of the connection stay', async () => {
     const { url } = await secured({ limits })
     const session = http2(url)

@@ -277,6 +277,12 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       default: 30_000,
       help: 'until a whole request has to be there',
     },
+    {
+      key: 'limits.maxSilentPerIp',
+      kind: positive,
+      otherwise: '1000, no limit with trustProxy',
+      help: 'connections of one address, or of one /64, that have not sent a request yet',
+    },
   ],
   TLS: [
     {

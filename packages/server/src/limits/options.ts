@@ -34,6 +34,13 @@ export interface RequestLimits {
    * @defaultValue 30000
    */
   requestTimeoutMs?: number
+  /**
+   * Connections of one address, for IPv6 of one /64, that may be open for longer than a second without having sent a whole
+   * request. The newest beyond that are closed. It goes by the address of the connection itself: raise it where a load balancer
+   * brings all readers over TLS that it does not end.
+   * @defaultValue 1000; no limit with `trustProxy`, because all connections are the proxy's then
+   */
+  maxSilentPerIp?: number
 }
 
 /** Why a request was refused before the hub saw it. */
@@ -45,4 +52,5 @@ export type Rejection =
   | 'headers'
   | 'malformed'
   | 'publish-rate'
+  | 'silent'
   | 'sockets'

@@ -272,7 +272,7 @@ const resumeOutcomes = ['replayed', ...gapReasons.filter((reason) => reason !== 
 
 const rejectKinds = [
   ...['connections', 'per-ip', 'per-subject', 'too-rapid', 'memory', 'maintenance'],
-  ...['publish-rate', 'body', 'channels', 'headers', 'deadline', 'malformed', 'sockets', 'other'],
+  ...['publish-rate', 'body', 'channels', 'headers', 'deadline', 'malformed', 'sockets', 'silent', 'other'],
 ]
 
 const attempts = ['1', '2', '3', '4', '5', 'more']

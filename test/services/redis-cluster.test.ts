@@ -17,12 +17,8 @@ beforeAll(async () => {
 afterAll(() => Promise.all(servers.map((server) => server.remove())))
 
 const clients = {
-  ioredis: () =>
-    new Cluster(
-      servers.map(({ port }) => ({ port, host: '127.0.0.1' })),
-      { lazyConnect: true },
-    ),
-  redis: () => createCluster({ rootNodes: servers.map(({ port }) => ({ url: `redis://127.0.0.1:${port}` })) }),
+  ioredis: () => new Cluster(addresses(), { lazyConnect: true }),
+  redis: () => createCluster({ rootNodes: rootNodes() }),
 }
 
 describe.each(Object.entries(clients))('a Cluster of three, with a client of %s', (prefix, client) => {
@@ -92,6 +88,33 @@ describe.each(Object.entries(clients))('a Cluster of three, with a client of %s'
     expect(hub.log.history).toHaveLength(2)
   }, 60_000)
 })
+
+test.each([
+  ['ioredis', () => new Cluster(addresses(), { lazyConnect: true, scaleReads: 'slave' })],
+  ['redis', () => createCluster({ rootNodes: rootNodes(), useReplicas: true })],
+])('a replica, which may be behind, is never read, also with a client of %s that reads replicas', async (name, client) => {
+  await until(isFormed)
+  const prefix = `replicas-${name}`
+  await Promise.all(servers.map(({ port }) => askRedis(port, 'CONFIG', 'RESETSTAT')))
+  const hub = await openLogOf(client(), { prefix })
+  await hub.publish('a', '1', '2')
+  await hub.reached(await hub.log.head())
+  expect((await hub.read(['a'], hub.start)).data).toEqual(['1', '2'])
+  const owner = await ownerOf(prefix)
+  const read: number[] = []
+  for (const { port } of servers) {
+    if (/cmdstat_xread:/.test(await askRedis(port, 'INFO', 'commandstats'))) read.push(port)
+  }
+  expect(read).toEqual([owner.port])
+}, 60_000)
+
+function addresses() {
+  return servers.map(({ port }) => ({ port, host: '127.0.0.1' }))
+}
+
+function rootNodes() {
+  return servers.map(({ port }) => ({ url: `redis://127.0.0.1:${port}` }))
+}
 
 /** Whether a batch goes on where the one before it ended. */
 function isFollowed({ batches }: OpenedLog, index: number, after: Position): boolean {

@@ -38,6 +38,12 @@ test('the connections of a Cluster have the password of its client, whatever the
   expect(made.options).toMatchObject([[], { redisOptions: { password: 'p', commandTimeout: undefined } }])
 })
 
+test('the connections of a Cluster ask its masters, whatever its client reads from', async () => {
+  const { client, made } = ioredis({ isCluster: true, options: { scaleReads: 'slave' } })
+  await connectorOf(client, 'key').connect()
+  expect(made.options).toMatchObject([[], { scaleReads: 'master' }])
+})
+
 test('what is no client of a package that is known is refused, with what is', () => {
   expect(() => connectorOf({} as never, 'key')).toThrow(/ioredis or redis/)
 })

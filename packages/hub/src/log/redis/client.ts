@@ -65,6 +65,8 @@ async function connectIoRedis(template: IoRedis): Promise<Connection> {
         keyPrefix: '',
         clusterRetryStrategy: () => null,
         maxRedirections: 3,
+        // A replica may be behind. Today's package takes a command in capitals for no read, which nobody promises.
+        scaleReads: 'master',
         // Not every version of the package keeps those that are not named, such as a password.
         redisOptions: { ...template.options?.redisOptions, ...patient },
       })

@@ -1,4 +1,6 @@
-import { isAfter } from '@rejoin/protocol'
+import { systemEnvironment } from '@rejoin/hub'
+import { createRandom } from '@rejoin/hub/testing'
+import { isAfter, snowflake, ulid, uuidv7 } from '@rejoin/protocol'
 import { expect, onTestFinished, test } from 'vitest'
 import { startRedis } from '../faults/redis-server.ts'
 import { createWallClock } from '../faults/wall-clock.ts'
@@ -34,3 +36,25 @@ test('a Redis whose clock is set back and forth gives ids that grow, and loses n
   }
   expect(await Promise.all(places.map((place) => other.judge(one.idOf(place))))).toEqual(places.map(() => 'ok'))
 })
+
+test.each([ulid(), uuidv7(), snowflake()].map((codec) => [codec.name, codec] as const))(
+  'a Redis that was emptied while no hub ran, and whose clock is behind, takes no %s id from before for its own (§2.3)',
+  async (_, codec) => {
+    const server = await startRedis()
+    onTestFinished(() => server.remove())
+    // With chance from a seed: one pair of snowflake tags in 1,023 is the same.
+    const random = createRandom(1)
+    let aheadMs = 60_000
+    const environment = { ...systemEnvironment, random, now: () => Date.now() + aheadMs }
+    const before = await openRedisLog(server.port, { codec, clock: 'hub' }, environment)
+    const lost = (await before.publish('a', '1', '2', '3')).map(before.idOf)
+    await before.log.close()
+    await operate(server.port, 'FLUSHALL')
+    aheadMs = 0
+    const hub = await openRedisLog(server.port, { codec, clock: 'hub' }, environment)
+    aheadMs = 120_000
+    const news = (await hub.publish('a', '4', '5')).map(hub.idOf)
+    for (const id of lost) expect(await hub.judge(id)).toBe('epoch')
+    for (const id of news) expect(await hub.judge(id)).toBe('ok')
+  },
+)

@@ -92,21 +92,25 @@ describe.each(Object.entries(clients))('a Cluster of three, with a client of %s'
 test.each([
   ['ioredis', () => new Cluster(addresses(), { lazyConnect: true, scaleReads: 'slave' })],
   ['redis', () => createCluster({ rootNodes: rootNodes(), useReplicas: true })],
-])('a replica, which may be behind, is never read, also with a client of %s that reads replicas', async (name, client) => {
-  await until(isFormed)
-  const prefix = `replicas-${name}`
-  await Promise.all(servers.map(({ port }) => askRedis(port, 'CONFIG', 'RESETSTAT')))
-  const hub = await openLogOf(client(), { prefix })
-  await hub.publish('a', '1', '2')
-  await hub.reached(await hub.log.head())
-  expect((await hub.read(['a'], hub.start)).data).toEqual(['1', '2'])
-  const owner = await ownerOf(prefix)
-  const read: number[] = []
-  for (const { port } of servers) {
-    if (/cmdstat_xread:/.test(await askRedis(port, 'INFO', 'commandstats'))) read.push(port)
-  }
-  expect(read).toEqual([owner.port])
-}, 60_000)
+])(
+  'a replica, which may be behind, is never read, also with a client of %s that reads replicas',
+  async (name, client) => {
+    await until(isFormed)
+    const prefix = `replicas-${name}`
+    await Promise.all(servers.map(({ port }) => askRedis(port, 'CONFIG', 'RESETSTAT')))
+    const hub = await openLogOf(client(), { prefix })
+    await hub.publish('a', '1', '2')
+    await hub.reached(await hub.log.head())
+    expect((await hub.read(['a'], hub.start)).data).toEqual(['1', '2'])
+    const owner = await ownerOf(prefix)
+    const read: number[] = []
+    for (const { port } of servers) {
+      if (/cmdstat_xread:/.test(await askRedis(port, 'INFO', 'commandstats'))) read.push(port)
+    }
+    expect(read).toEqual([owner.port])
+  },
+  60_000,
+)
 
 function addresses() {
   return servers.map(({ port }) => ({ port, host: '127.0.0.1' }))

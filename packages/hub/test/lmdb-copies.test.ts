@@ -68,6 +68,22 @@ describe.each(codecs.map((codec) => [codec.name, codec] as const))('a folder wit
   })
 })
 
+test.each(codecs.filter(({ clock }) => clock === 'hybrid').map((codec) => [codec.name, codec] as const))(
+  'a folder that was emptied, with the clock behind, takes no %s id of its former life for its own (§2.3)',
+  async (_name, codec) => {
+    const { open, folder, environment } = lmdbWorkbench()
+    const before = await open({ codec })
+    const lost = await publishSome(before, 5)
+    await before.close()
+    rmSync(folder(), { recursive: true })
+    environment.stepClock(-60_000)
+    const log = await open({ codec })
+    environment.stepClock(120_000)
+    const news = await publishSome(log, 5)
+    expect(await verdictsOf(log, [...lost, ...news])).toEqual([...lost.map(() => 'epoch'), ...news.map(() => 'ok')])
+  },
+)
+
 test('a reader that was given the head of a log without news goes on after any number of starts', async () => {
   const { open } = lmdbWorkbench()
   let log = await open()

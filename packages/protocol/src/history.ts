@@ -5,7 +5,7 @@ import { comparePositions, isAfter, type Position } from './position.ts'
 /** One unbroken stretch of a log, in which everything acknowledged is known to be held (§2.3). */
 export interface Branch {
   readonly epoch: Epoch
-  /** Rises in the order in which the branches opened, from 0. */
+  /** Rises in the order in which the branches opened. */
   readonly number: number
   /** Later than any earlier position of the log, and no event's: a cursor from before can be told from one after. */
   readonly first: Position
@@ -28,7 +28,7 @@ export function openBranch(history: History, { epoch, first, fork, step = 1 }: N
   if (history.some((branch) => branch.epoch === epoch)) refuse(`its epoch ${epoch} is taken; draw another`)
   if (newest === undefined) {
     if (fork) refuse('it is the first and can have no fork; leave the fork out')
-    return [{ epoch, number: 0, first }]
+    return [{ epoch, number: step - 1, first }]
   }
   if (!fork) refuse('it follows another and needs a fork: the newest position the log still holds')
   if (!isAfter(first, newest.first)) refuse('its first position is not after that of the branch before it')
@@ -44,8 +44,8 @@ export interface NewBranch {
   /** The newest position that survived. Required for every branch but the first of a log. */
   readonly fork?: Position | undefined
   /**
-   * How far its number is from that of the branch before it. A log that can be copied draws it at random: two copies that
-   * both opened the next number would give the same snowflake ids.
+   * How far its number is from that of the branch before it, or from −1 for the first. A log that can be copied or emptied draws
+   * it at random: two copies that both opened the next number would give the same snowflake ids.
    * @defaultValue 1
    */
   readonly step?: number | undefined

@@ -38,6 +38,7 @@ describe('the branches of a log (§2.3)', () => {
   test('may skip numbers, so that two copies of a log do not open the same', () => {
     const fork = { ms: 210, seq: 0 }
     expect(openBranch(two, { epoch: 'CCCCCCCC', first: { ms: 300, seq: 0 }, fork, step: 7 }).at(-1)?.number).toBe(8)
+    expect(openBranch([], { epoch: 'CCCCCCCC', first: { ms: 300, seq: 0 }, step: 7 }).at(-1)?.number).toBe(6)
   })
 
   test('are merged into the oldest of those that stay, half of them at once', () => {

@@ -1,18 +1,33 @@
 import { randomUUID } from 'node:crypto'
-import { type Log, type LogEvent, type NewEvent, systemEnvironment, type TailBatch } from '@rejoin/hub'
+import {
+  type Environment,
+  type Log,
+  type LogEvent,
+  type NewEvent,
+  systemEnvironment,
+  type TailBatch,
+} from '@rejoin/hub'
 import { type RedisClient, type RedisLogOptions, redisLog } from '@rejoin/hub/redis'
 import { isAfter, judgeCursor, type Position, renderId } from '@rejoin/protocol'
 import { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
 
 /** A log as one hub has it open, with a tail that is kept, until the test is over. */
-export function openRedisLog(port: number, options: RedisLogOptions = {}): Promise<OpenedLog> {
-  return openLogOf(new Redis({ port, lazyConnect: true }), options)
+export function openRedisLog(
+  port: number,
+  options: RedisLogOptions = {},
+  environment: Environment = systemEnvironment,
+): Promise<OpenedLog> {
+  return openLogOf(new Redis({ port, lazyConnect: true }), options, environment)
 }
 
 /** The same, with a client of any kind. */
-export async function openLogOf(client: RedisClient, options: RedisLogOptions = {}): Promise<OpenedLog> {
-  const log = await redisLog(client, { onWarning: () => undefined, ...options }).open(systemEnvironment)
+export async function openLogOf(
+  client: RedisClient,
+  options: RedisLogOptions = {},
+  environment: Environment = systemEnvironment,
+): Promise<OpenedLog> {
+  const log = await redisLog(client, { onWarning: () => undefined, ...options }).open(environment)
   onTestFinished(() => log.close())
   const batches: TailBatch[] = []
   const start = await log.head()

@@ -13,6 +13,7 @@ import {
   RejoinError,
 } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
+import { drawBranchStep } from '../branch-step.ts'
 import { idsOf } from '../ids-of.ts'
 import { checkFile } from './check.ts'
 import { formatVersion, openFormat, sealFormat } from './format.ts'
@@ -143,7 +144,7 @@ async function startBranch(
   const minMs = isFirst ? range.minMs : Math.max(range.minMs, state.last.ms + 1)
   const first = createClock({ ...range, minMs, now, last: isFirst ? undefined : state.last }).next()
   const fork = isFirst ? undefined : state.last
-  const step = 1 + Math.floor(random() * maxStep)
+  const step = drawBranchStep(random)
   const opened = openBranch(history, { epoch: createEpoch(random), first, fork, step })
   const restored = { state: { ...state, last: first }, history: mergeBranches(opened, maxBranches) }
   const format = { version: formatVersion, ids: idsOf(codec), history: restored.history }
@@ -159,9 +160,6 @@ async function startBranch(
 
 // Some 100 bytes each, read and written at every start.
 const maxBranches = 4000
-
-// A snowflake id has room for 1,024 tags, of which the next branch gets any but that of the branch before it.
-const maxStep = 1023
 
 /** From the channels, when the log's own state is damaged. What it knew of forgotten ones is gone, so all of them are. */
 function rebuildState(store: Store, history: History): LogState {

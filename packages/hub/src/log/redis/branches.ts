@@ -1,4 +1,4 @@
-import { type Branch, type History, isAfter, origin, type Position } from '@rejoin/protocol'
+import { type Branch, type Epoch, type History, isAfter, origin, type Position } from '@rejoin/protocol'
 import { parsePlace } from './entry.ts'
 
 /** As the script gives them: epoch, number, first place, the fork or a dash, and how far past it the loss is on record. */
@@ -25,9 +25,13 @@ export function mergeHistories(known: History, stored: History): History {
   return [...known.slice(0, at + 1), ...later]
 }
 
-/** The first place of the log that is stored: what a hub remembers from before it is of another one. */
-export function baseOf(history: History): Position {
-  const start = history.findLast(({ number }) => number === 0)
+/**
+ * The first place of the log that is stored: what a hub remembers from before it is of another one.
+ *
+ * @param oldest - the epoch of its first branch
+ */
+export function baseOf(history: History, oldest: Epoch): Position {
+  const start = history.find(({ epoch }) => epoch === oldest)
   return start?.fork ? start.first : origin
 }
 

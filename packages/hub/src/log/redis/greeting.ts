@@ -1,5 +1,6 @@
 import { createEpoch, type IdCodec, isAfter, type Position, RejoinError } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
+import { drawBranchStep } from '../branch-step.ts'
 import { parseBranches } from './branches.ts'
 import { checkServer, type ServerFacts, type ServerIdentity, unavailable } from './checks.ts'
 import type { Connection } from './client.ts'
@@ -76,7 +77,8 @@ export function createGreeting(options: GreetingOptions): Greet {
 
   function bringUp(step: Step, hello: Hello, seen: Position | undefined): Promise<string[]> {
     if (hello.logRun === '') {
-      return step('create', now(), newEpoch(), ids, state.seen ? placeText(state.seen) : '')
+      const number = (state.history.at(-1)?.number ?? -1) + newStep()
+      return step('create', now(), newEpoch(), ids, state.seen ? placeText(state.seen) : '', String(number))
     }
     checkFormat(hello)
     if (hello.top === '') throw unavailable(noFeed(settings.prefix))
@@ -111,7 +113,7 @@ export function createGreeting(options: GreetingOptions): Greet {
   function openBranch(step: Step, epoch: string, top = '', loss?: Loss): Promise<string[]> {
     const places = [top, state.seen ? placeText(state.seen) : ''].filter((place) => place !== '')
     const floor = places.reduce((a, b) => (isAfter(parsePlace(a), parsePlace(b)) ? a : b), '0-0')
-    return step('branch', now(), epoch, newEpoch(), floor, ...(loss ? lossArguments(loss) : []))
+    return step('branch', now(), epoch, newEpoch(), String(newStep()), floor, ...(loss ? lossArguments(loss) : []))
   }
 
   function lossArguments({ branch, fork, through }: Loss): string[] {
@@ -122,6 +124,10 @@ export function createGreeting(options: GreetingOptions): Greet {
 
   function newEpoch(): string {
     return createEpoch(environment.random)
+  }
+
+  function newStep(): number {
+    return drawBranchStep(environment.random)
   }
 
   function checkFormat({ version, ids: stored }: Hello): void {

@@ -35,6 +35,8 @@ export function createKnownState(): KnownState {
   let history: History = []
   let seen: Position | undefined
   let epoch = ''
+  /** Of the first branch that is stored. */
+  let oldest = ''
 
   function lossIn(stored: History): Loss | undefined {
     const merged = mergeHistories(history, stored)
@@ -66,7 +68,7 @@ export function createKnownState(): KnownState {
       return seen
     },
     get base() {
-      return history.length > 0 ? baseOf(history) : origin
+      return baseOf(history, oldest)
     },
     see(place, on = epoch) {
       // One that is not of the newest branch is before it, or lost.
@@ -82,6 +84,7 @@ export function createKnownState(): KnownState {
       if (seen && epoch !== newest.epoch) seen = newest.first
       history = merged
       epoch = newest.epoch
+      oldest = stored[0]?.epoch ?? oldest
     },
   }
 }

@@ -47,7 +47,7 @@ local function beginning(floor, now)
 end
 
 -- A log where there is none. What an earlier one left behind, by the hand that removed its state, belongs to no branch.
--- ARGV: create, now, epoch, ids, floor
+-- ARGV: create, now, epoch, ids, floor, number of its first branch
 steps.create = function()
   if redis.call('EXISTS', logKey) == 1 then return branches() end
   for _, name in ipairs(redis.call('ZRANGE', namesKey, 0, -1)) do redis.call('UNLINK', streamOf(name), retainedOf(name)) end
@@ -61,7 +61,7 @@ steps.create = function()
   redis.call('XGROUP', 'CREATE', feedKey, 'none', '$', 'MKSTREAM')
   redis.call('XGROUP', 'DESTROY', feedKey, 'none')
   if first ~= '0-0' then redis.call('XSETID', feedKey, first) end
-  redis.call('RPUSH', branchesKey, ARGV[3] .. ' 0 ' .. first .. ' -')
+  redis.call('RPUSH', branchesKey, ARGV[3] .. ' ' .. ARGV[6] .. ' ' .. first .. ' -')
   return branches()
 end
 
@@ -92,20 +92,20 @@ end
 -- A branch that goes on from what is here, as an entry of the feed. Only where nobody has opened one since the caller looked.
 -- A caller that has seen more than survived says how far, on which branch that was lost ('' for the one that opens now), and
 -- which channels had something there ('*' for all). When others have reported them all, no branch is needed.
--- ARGV: branch, now, epoch it was, new epoch, floor, seen through, epoch of the branch that lost it, channels...
+-- ARGV: branch, now, epoch it was, new epoch, step of its number, floor, seen through, epoch of the branch that lost it, channels...
 steps.branch = function()
   local found = redis.call('HMGET', logKey, 'epoch', 'last', 'forgotten', 'channels', 'raised')
   if not found[1] then return { '!empty' } end
   if found[1] ~= ARGV[3] then return branches() end
-  local now, fork, floor = clock(ARGV[2]), found[2], ARGV[5]
+  local now, fork, floor = clock(ARGV[2]), found[2], ARGV[6]
   local log = { forgotten = found[3], channels = tonumber(found[4]), raised = found[5] or nil }
-  local through, lostBy, lost = ARGV[6] or '', ARGV[7] or '', {}
+  local through, lostBy, lost = ARGV[7] or '', ARGV[8] or '', {}
   local since = '0-0'
   for _, line in ipairs(branches()) do
     local epoch, first = string.match(line, '^(%S+) %S+ (%S+)')
     if epoch == lostBy then since = first end
   end
-  for index = 8, #ARGV do
+  for index = 9, #ARGV do
     local channel = ARGV[index]
     local trimmed
     if channel == '*' then trimmed = log.raised or '0-0' else trimmed = openChannel(log, channel).trimmed end
@@ -118,8 +118,8 @@ steps.branch = function()
   local first = beginning(floor ~= '' and latest(fork, floor) or fork, now)
   local value = fork .. ' 0-0 ' .. (hybrid and split(first) - now or now) .. ' 0\nb\n\n\n' .. table.concat(lost, '\n')
   redis.call('XADD', feedKey, first, 'e', value)
-  local number = redis.call('LLEN', branchesKey)
-  local line = ARGV[4] .. ' ' .. number .. ' ' .. first .. ' ' .. fork
+  local before = string.match(redis.call('LINDEX', branchesKey, -1) or '', '^%S+ (%d+)') or -1
+  local line = ARGV[4] .. ' ' .. whole(before + ARGV[5]) .. ' ' .. first .. ' ' .. fork
   redis.call('RPUSH', branchesKey, line)
   if through ~= '' then setReported(lostBy ~= '' and lostBy or ARGV[4], through) end
   redis.call('HSET', logKey, 'run', run, 'lineage', lineage, 'last', first, 'epoch', ARGV[4])

@@ -1,4 +1,4 @@
-import { systemEnvironment } from '@rejoin/hub'
+import { createHub, systemEnvironment } from '@rejoin/hub'
 import { redisLog } from '@rejoin/hub/redis'
 import { createRandom } from '@rejoin/hub/testing'
 import { isAfter, origin, sequence, snowflake, survivorOf } from '@rejoin/protocol'
@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { type FaultProxy, openFaultProxy } from '../faults/fault-proxy.ts'
 import { type RedisServer, type RedisServerOptions, replicated, startRedis } from '../faults/redis-server.ts'
 import { type OpenedLog, offsetOf, openRedisLog, operate } from './redis/opened-log.ts'
+import { type Heard, readerOf } from './redis/two-masters.ts'
 
 test('a publish fails at once while Redis is away, and goes through when it is back, without anybody doing anything', async () => {
   const server = await redis(flushing)
@@ -323,6 +324,52 @@ test('a feed lets go by bytes; a tail from before says from where it goes on, an
     void hub.log.tail(hub.start, (batch) => resolve(batch.after))
   })
   expect(isAfter(after as typeof hub.start, hub.start)).toBe(true)
+})
+
+test('hubs that all fall out of the feed at once open no branch: readers go on, and are told only of what their window lost (§2.3)', async () => {
+  const server = await redis()
+  const options = { feed: { maxBytes: 20_000 }, windows: { narrow: { maxEvents: 10 } }, onWarning: () => undefined }
+  const publisher = await openRedisLog(server.port, options)
+  const hubs = await Promise.all(
+    [1, 2].map(() => createHub({ log: redisLog(new Redis({ port: server.port, lazyConnect: true }), options) })),
+  )
+  for (const hub of hubs) onTestFinished(() => hub.close())
+  const wide = hubs.map((hub) => readerOf(hub, 'wide'))
+  const narrow = hubs.map((hub) => readerOf(hub, 'narrow'))
+  const readers = [...wide, ...narrow]
+  const published: string[] = []
+  const publish = async (...texts: string[]) => {
+    for (const channel of ['wide', 'narrow']) await publisher.publish(channel, ...texts)
+    published.push(...texts)
+  }
+  await publish('begun')
+  await Promise.all(readers.map((reader) => reader.hears('begun')))
+  for (let round = 1; round <= 3; round += 1) {
+    // In one call, and more than the feed keeps: no tail can have met the first of them.
+    await publish(...Array.from({ length: 300 }, (_, count) => `${round}-${count} ${'x'.repeat(200)}`))
+    const gapsOf = (reader: Heard) => reader.said().filter((each) => each === 'expired').length
+    // What is published before a reader is told is covered by that.
+    for (const reader of narrow) await expect.poll(() => gapsOf(reader)).toBe(round)
+    await publish(`end of ${round}`)
+    await Promise.all(readers.map((reader) => reader.hears(`end of ${round}`)))
+  }
+  await publisher.reached(await publisher.log.head())
+  expect(publisher.events().length).toBeLessThan(2 * published.length)
+  expect(await operate(server.port, 'LLEN', '{rejoin}:branches')).toBe(1)
+  for (const reader of wide) expect(reader.said()).toEqual(published)
+  for (const reader of narrow) {
+    expect(reader.said().filter((each) => each === 'expired')).toHaveLength(3)
+    let at = -1
+    let isTold = false
+    for (const text of reader.said()) {
+      if (text !== 'expired') {
+        const next = published.indexOf(text)
+        expect(next === at + 1 || (isTold && next > at)).toBe(true)
+        at = next
+      }
+      isTold = text === 'expired'
+    }
+  }
 })
 
 test.each([

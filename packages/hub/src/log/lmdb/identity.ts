@@ -9,7 +9,7 @@ import { socketName } from './writer-lock.ts'
  * is open: publishes would be answered `disk` and be gone with the process. Without the socket a second writer could start.
  *
  * @returns why the log cannot be trusted any more, undefined while it can. What is gone once is gone until the next start.
- *   Takes some 5 µs.
+ *   Each look asks the system for two files.
  */
 export function watchIdentity(folder: string): () => RejoinError | undefined {
   // On Windows a file that is open cannot be removed, and the lock is no file.

@@ -10,7 +10,7 @@ export interface Flushing {
 
 export type Flushed = 'memory' | 'os' | 'disk'
 
-/** Some 2 µs of Redis for each call, which has up to 128 events. */
+/** Sent once behind each call, which has up to 128 events. */
 export const flushingCommand = ['CONFIG', 'GET', 'appendonly', 'appendfsync'] as const
 
 export function createFlushing(onWarning: (message: string) => void): Flushing {

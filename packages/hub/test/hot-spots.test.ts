@@ -124,6 +124,31 @@ describe('blocks of the log', () => {
   })
 })
 
+describe('what a small event keeps in memory', () => {
+  const events = Array.from({ length: 1000 }, (_, n) => event(at(n + 1), at(n), 'a', `number ${n}`))
+  const idOf = ({ ms }: Position) => `${ms}`
+
+  test.each([
+    ['with readers', (one: LogEvent) => framesOf([one], () => true, idOf)],
+    ['without readers', (one: LogEvent) => framesOf([one], () => false, idOf)],
+    ['read from the log', (one: LogEvent) => encodeFrames([one], idOf)],
+  ])('is about its own size, %s, whatever else the process does in between', (_how, framesFor) => {
+    const frames = events.flatMap((one) => {
+      // As many small buffers as a piece of Node's pool has room for.
+      for (let n = 0; n < 100; n += 1)
+        Buffer.from(`the head of a request, a key of the log, or the like ${n}`.padEnd(100))
+      // A frame that nobody waited for is encoded when it is asked for its bytes.
+      return framesFor(one).map((frame) => ({ ...frame, bytes: frame.bytes }))
+    })
+    const held = new Set(frames.map(({ bytes }) => bytes.buffer))
+    const bytes = [...held].reduce((sum, { byteLength }) => sum + byteLength, 0)
+    expect(bytes).toBeLessThan(frames.length * 200)
+    expect(frames.map((one) => Buffer.from(one.bytes).toString())).toEqual(
+      events.map((one) => Buffer.from(encodeFrame(one, idOf(one.position)).bytes).toString()),
+    )
+  })
+})
+
 describe('the hot window', () => {
   test('covers what it holds, and nothing before that', () => {
     const hot = createHotWindow(at(0), 1400)

@@ -1,5 +1,6 @@
 import { encodeEvent, type Position } from '@rejoin/protocol'
 import type { LogEvent } from '../log/contract.ts'
+import { keptBytes } from './kept-bytes.ts'
 import { keepUnheard } from './unheard-frames.ts'
 
 /** An event as it goes out, encoded once for everybody, at the latest when it is asked for its bytes. */
@@ -32,7 +33,7 @@ export function framesOf(
 
 export function encodeFrame(event: LogEvent, id: string): Frame {
   const { position, channel, type, data, previous, at } = event
-  const bytes = Buffer.from(encodeEvent({ id, type, data }))
+  const bytes = keptBytes(encodeEvent({ id, type, data }))
   return { position, channel, type, previous, at, bytes, size: bytes.length }
 }
 
@@ -43,7 +44,7 @@ export function encodeFrame(event: LogEvent, id: string): Frame {
 export function encodeFrames(events: readonly LogEvent[], idOf: (position: Position) => string): Frame[] {
   const texts = events.map(({ position, type, data }) => encodeEvent({ id: idOf(position), type, data }))
   const whole = texts.join('')
-  const buffer = Buffer.from(whole)
+  const buffer = keptBytes(whole)
   const isAscii = buffer.length === whole.length
   let start = 0
   return events.map(({ position, channel, type, previous, at }, index) => {

@@ -1,5 +1,6 @@
 import { encodeEvent } from '@rejoin/protocol'
 import type { Frame } from './frame.ts'
+import { keptBytes } from './kept-bytes.ts'
 
 /**
  * What event frames say besides the event (§4.15): with `channel` the channel, in a field of its own that browsers pass
@@ -13,7 +14,7 @@ export function shapedParts(frame: Frame, shape: Shape | undefined): readonly Ui
   if (shape === 'channel') return [Buffer.from(`channel: ${frame.channel}\n`), frame.bytes]
   let bytes = envelopes.get(frame)
   if (!bytes) {
-    bytes = Buffer.from(inEnvelope(frame))
+    bytes = keptBytes(inEnvelope(frame))
     envelopes.set(frame, bytes)
   }
   return [bytes]

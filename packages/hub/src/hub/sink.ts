@@ -32,7 +32,7 @@ export function shareBytes(parts: readonly Uint8Array[]): SharedBytes {
   let length = 0
   for (const part of parts) length += part.length
   const header = `${length.toString(16)}\r\n`
-  // Not from Node's pool: the frames of the hot window lie there, and would keep these bytes for as long as themselves.
+  // Not from Node's pool: what a slow reader has yet to take would keep a piece of it that others have let go.
   const chunked = Buffer.allocUnsafeSlow(header.length + length + 2)
   let offset = chunked.write(header, 0, 'latin1')
   const start = offset

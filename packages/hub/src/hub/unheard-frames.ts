@@ -1,6 +1,7 @@
 import { encodeEvent, type Position } from '@rejoin/protocol'
 import type { LogEvent } from '../log/contract.ts'
 import type { Frame } from './frame.ts'
+import { keptBytes } from './kept-bytes.ts'
 
 /**
  * Frames of events that nobody listens for at the moment. Each is encoded when somebody comes back for it, which for most
@@ -12,7 +13,7 @@ import type { Frame } from './frame.ts'
 export function keepUnheard(events: readonly LogEvent[], idOf: (position: Position) => string): Frame[] {
   if (events.length === 0) return []
   const whole = events.length === 1 ? (events[0] as LogEvent).data : events.map(({ data }) => data).join('')
-  const texts = Buffer.from(whole)
+  const texts = keptBytes(whole)
   const isAscii = texts.length === whole.length
   const block = { texts, idOf }
   let start = 0
@@ -70,6 +71,6 @@ class UnheardFrame implements Frame {
   #encode(): Uint8Array {
     const { texts, idOf } = this.#block
     const data = texts.toString('utf8', this.#start, this.#end)
-    return Buffer.from(encodeEvent({ id: idOf(this.position), type: this.type, data }))
+    return keptBytes(encodeEvent({ id: idOf(this.position), type: this.type, data }))
   }
 }

@@ -7,7 +7,7 @@ import { type CrowdOptions, openCrowd } from './crowd.ts'
 import type { Target } from './hostile/attack.ts'
 import type { Order } from './hostile/attacker.ts'
 import { attacks } from './hostile/attacks.ts'
-import { type Cost, openMeter } from './hostile/meter.ts'
+import { type Cost, type Memory, openMeter } from './hostile/meter.ts'
 import { type LastingHub, openLastingHub } from './lasting-hub.ts'
 import { programWindow, startProgram } from './program.ts'
 import { throughHttp } from './recorder.ts'
@@ -55,17 +55,17 @@ export async function runHostile(options: HostileOptions): Promise<HostileOutcom
     await crowd.renewed()
     const first = await publishOnce(hub.origin, asShop)
     await new Promise((resolve) => setTimeout(resolve, options.restMs))
-    const startRss = meter.rssNow()
+    const start = meter.memoryNow()
     // What the machine makes of the same readers and the same publisher when nobody attacks: the rest is to be read against it.
     await attack('nothing', [], forMs)
     for (const name of names) await attack(name, [name], forMs)
     if (names.length > 1) await attack('all at once', names, allForMs)
     const repeated = await publishOnce(hub.origin, asShop)
-    const endRss = await meter.rssBelow(1.2 * startRss, options.recoverMs)
+    const end = await meter.rssBelow(1.2 * start.rss, options.recoverMs)
     await crowd.finish()
     meter.close()
     await hub.stop()
-    return { deaths, startRss, endRss, keptKeys: first === repeated }
+    return { deaths, start, end, keptKeys: first === repeated }
   } finally {
     meter.close()
     await hub.abandon()
@@ -95,8 +95,9 @@ export interface AttackCost extends Cost {
 export interface HostileOutcome {
   /** Attacks that ended the hub, and what it said. */
   readonly deaths: readonly string[]
-  readonly startRss: number
-  readonly endRss: number
+  /** Memory before the attacks, and when it had time to come back. */
+  readonly start: Memory
+  readonly end: Memory
   /** Whether a publish from before the attacks, sent again under its key, got its first id. */
   readonly keptKeys: boolean
 }

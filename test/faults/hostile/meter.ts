@@ -9,6 +9,8 @@ import type { ServerProcess } from '../server-process.ts'
 export interface Cost {
   /** The most memory the hub had. */
   readonly rss: number
+  /** What of it was mapped from files, the program and its log: the system takes that back when somebody needs it. */
+  readonly files: number
   /** From a publish to an honest reader that has it, in ms: 99 of 100 were faster. */
   readonly p99: number
   /** How many of those there were. */
@@ -20,30 +22,35 @@ export interface Cost {
   readonly longestTurn: number
 }
 
+export type Memory = Pick<Cost, 'rss' | 'files'>
+
 /** Watches a hub from outside: its memory, its shortest answer, and how old events are when honest readers get them. */
 export function openMeter(hub: { readonly port: number; running(): ServerProcess }): Meter {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const called = new Map<string, number>()
   let ages: number[] = []
-  let rss = 0
+  let most: Memory = { rss: 0, files: 0 }
   let longestTurn = 0
   let open = true
 
   void watchMemory()
   void watchTurns()
 
-  function rssNow(): number {
+  function memoryNow(): Memory {
     try {
-      const pages = readFileSync(`/proc/${hub.running().pid}/statm`, 'utf8').split(' ')[1]
-      return Number(pages) * 4096
+      const [, pages, shared] = readFileSync(`/proc/${hub.running().pid}/statm`, 'utf8').split(' ')
+      return { rss: Number(pages) * 4096, files: Number(shared) * 4096 }
     } catch {
       // It has died, which is told elsewhere.
-      return 0
+      return { rss: 0, files: 0 }
     }
   }
 
   async function watchMemory(): Promise<void> {
-    for (; open; await pause(50)) rss = Math.max(rss, rssNow())
+    for (; open; await pause(50)) {
+      const now = memoryNow()
+      if (now.rss > most.rss) most = now
+    }
   }
 
   async function watchTurns(): Promise<void> {
@@ -72,15 +79,18 @@ export function openMeter(hub: { readonly port: number; running(): ServerProcess
     },
     begin() {
       ages = []
-      rss = 0
+      most = { rss: 0, files: 0 }
       longestTurn = 0
     },
-    cost: () => ({ rss, p99: spreadOf(ages)?.p99 ?? Number.POSITIVE_INFINITY, deliveries: ages.length, longestTurn }),
-    rssNow,
+    cost() {
+      const p99 = spreadOf(ages)?.p99 ?? Number.POSITIVE_INFINITY
+      return { ...most, p99, deliveries: ages.length, longestTurn }
+    },
+    memoryNow,
     async rssBelow(bytes, withinMs) {
       const limit = performance.now() + withinMs
-      while (rssNow() > bytes && performance.now() < limit) await pause(500)
-      return rssNow()
+      while (memoryNow().rss > bytes && performance.now() < limit) await pause(500)
+      return memoryNow()
     },
     close() {
       open = false
@@ -94,8 +104,8 @@ export interface Meter {
   /** From now on everything is charged to another attack. */
   begin(): void
   cost(): Cost
-  rssNow(): number
+  memoryNow(): Memory
   /** Waits until the hub has no more memory than that, or the time is over. Resolves with what it has then. */
-  rssBelow(bytes: number, withinMs: number): Promise<number>
+  rssBelow(bytes: number, withinMs: number): Promise<Memory>
   close(): void
 }

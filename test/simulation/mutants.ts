@@ -264,8 +264,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: 'hub/src/hub/hub.ts',
-        find: 'revoke: presence.revoke,',
-        replace: 'revoke: () => undefined,',
+        find: '    presence.revoke(revocation.subject)\n',
+        replace: '',
       },
     ],
   },
@@ -407,6 +407,79 @@ export const mutants: readonly Mutant[] = [
         file: 'hub/src/hub/poll.ts',
         find: '      await context.reachHead()\n',
         replace: '      if (false) await context.reachHead()\n',
+      },
+    ],
+  },
+  {
+    name: 'judged-by-order',
+    mistake:
+      'takes a cursor of a lost branch for one of the newest branch, because its position is later than the fork',
+    caughtBy: 'unannounced-gap',
+    from: 146,
+    patches: [
+      {
+        file: 'protocol/src/cursor.ts',
+        find: 'return index === -1 ? undefined : survivorFrom(history, index, position)',
+        replace: `if (index !== -1 && !isAfter((history.at(-1) as Branch).first, position)) return position
+  return index === -1 ? undefined : survivorFrom(history, index, position)`,
+      },
+    ],
+  },
+  {
+    name: 'branch-of-the-tail-ignored',
+    mistake: 'keeps its readers live when the tail goes on on another branch, unless the position went back',
+    caughtBy: 'unannounced-gap',
+    from: 27,
+    patches: [
+      {
+        file: live,
+        find: 'if (!isSame(batch.after, head) || on.epoch !== branch.epoch) lostPlace(batch.after, on)',
+        replace: `if (on.epoch !== branch.epoch && !isAfter(head, batch.after)) [head, branch] = [batch.after, on]
+    if (!isSame(batch.after, head)) lostPlace(batch.after, on)`,
+      },
+    ],
+  },
+  {
+    name: 'record-taken-for-survival',
+    mistake: 'reads on from a lost position when the loss is on record, instead of from the fork',
+    caughtBy: 'unannounced-gap',
+    from: 34,
+    patches: [
+      {
+        file: session,
+        find: 'this.#stand(survivor, this.#context.branchOf(survivor))',
+        replace: 'this.#stand(this.#cursor, this.#newest)',
+      },
+    ],
+  },
+  {
+    name: 'record-ignored',
+    mistake: 'alarms readers of channels that lost nothing, although the lost channels are on record',
+    caughtBy: 'false-gap',
+    from: 13,
+    patches: [
+      {
+        file: 'protocol/src/history.ts',
+        find: '    if (reported === undefined || isAfter(survivor, reported)) return undefined\n',
+        replace: '    if (reported === undefined || isAfter(survivor, origin)) return undefined\n',
+      },
+      {
+        file: 'protocol/src/history.ts',
+        find: "import { comparePositions, isAfter, type Position } from './position.ts'",
+        replace: "import { comparePositions, isAfter, origin, type Position } from './position.ts'",
+      },
+    ],
+  },
+  {
+    name: 'one-branch-read-as-another',
+    mistake: 'delivers a replay although the log went on on another branch during the read',
+    caughtBy: 'unannounced-gap',
+    from: 34,
+    patches: [
+      {
+        file: session,
+        find: 'const isOnBranch = () => live.branch.epoch === branch.epoch && this.#newest.epoch === newest.epoch',
+        replace: 'const isOnBranch = () => true || (branch, newest)',
       },
     ],
   },

@@ -38,7 +38,7 @@ export function createBlockReader(onBlock: (block: Block) => void, onRetry: (ms:
         if (at < end) held.push(text.slice(at))
         return length <= maxLength
       }
-      if (held.length > 0) {
+      if (held.length) {
         const line = held.join('') + text.slice(at, end)
         held = []
         readLine(line, 0, find(line, ':', 0), line.length)

@@ -39,8 +39,7 @@ export function newConnection(cursor: string | null, clientId: string): Connecti
     generation: 0,
     attempt: 0,
     cursor,
-    cursorIn: 'header',
-    refresh: false,
+    inQuery: false,
     rung: 0,
     doubts: 0,
     upgradeAt: never,
@@ -147,8 +146,8 @@ function greeted(next: Draft, moment: Moment, { id, hello }: Greeting): void {
   } else if (requested !== undefined) {
     // Something between us and the hub took the cursor away, or answered with another reader's stream. This one starts
     // at a place of its own, and taking its id would pass over what we have not seen (§4.4).
-    next.astray = next.cursorIn === 'query'
-    next.cursorIn = 'query'
+    next.astray = next.inQuery
+    next.inQuery = true
     if (!next.astray) open(next, moment)
   }
 }
@@ -213,6 +212,7 @@ function due(next: Draft, moment: Moment): void {
     lose(next, moment, 0, next.attempt ? undefined : 0)
   } else if (deadlineOf(next) <= now) {
     next.stale = true
+    next.paused &&= 'late'
   }
 }
 
@@ -295,7 +295,7 @@ function deadlineOf(is: Connection): number {
   // for as long is worth a word, too, whatever the line does.
   const lateMs = (is.silenceMs + slackMs) / 2
   const lateAt = is.lastByteAt + (is.paused ? Math.min(lateMs, maxOpenMs) : lateMs)
-  const isToldLate = !is.stale && (is.proved || is.paused)
+  const isToldLate = is.paused === true || (!is.stale && is.proved)
   return Math.min(is.renewAt || never, is.upgradeAt, isToldLate ? lateAt : deadAt(is))
 }
 
@@ -314,15 +314,16 @@ function effectsOf(before: Connection, next: Connection): Effect[] {
     isOpen(before) && (isNew || !isOpen(next)) && 'abort',
     next.timerAt !== before.timerAt && 'timer',
     isNew && 'open',
+    next.paused === 'late' && 'warn',
     announced.some((field) => next[field] !== before[field]) && 'notify',
     next.renewAt === 0 && before.renewAt && 'renew',
   ] as const
   return effects.filter(Boolean) as Effect[]
 }
 
-/** Whether there is a connection, made or in the making. */
+/** Whether there is a connection: connected or connecting. */
 export function isOpen({ state }: Connection): boolean {
-  return state === 'connecting' || state === 'connected'
+  return state.startsWith('connect')
 }
 
 /** Shown to the user on change. A cursor moves with every event, and a handler called that often would be a burden. */
@@ -386,7 +387,8 @@ export interface Connection extends Omit<StreamState, 'transport'>, OpenRequest 
   readonly proved: boolean
   /** The same on any connection: there is a stream at this address. */
   readonly known: boolean
-  readonly paused: boolean
+  /** Reading has to wait for a handler; `late` once it has done so for longer than for a heartbeat. */
+  readonly paused: boolean | 'late'
   /** The user's code is asked for credentials, and the request has to wait. */
   readonly asking: boolean
   /** Which of the transports is used, and how much speaks against it. */
@@ -417,8 +419,8 @@ export interface OpenRequest {
   /** Counts them. */
   readonly generation: number
   readonly cursor: string | null
-  /** Where the cursor travels. Once a proxy was seen to strip the header, the query takes its place for good. */
-  readonly cursorIn: 'header' | 'query'
+  /** The cursor travels in the query: once a proxy was seen to strip the header, for good. */
+  readonly inQuery: boolean
   /** The last connection was refused for its credentials, or ended because they had expired. */
   readonly refresh: boolean
   /** The headers with the credentials, when they have been asked for already. */
@@ -485,9 +487,10 @@ interface Greeting {
 /**
  * What to do about a step. `abort`: let go of the connection. `timer`: replace the one that was set by one for `timerAt`,
  * or by none. `open`: make the connection that the new state describes. `renew`: ask for credentials for the next one, and
- * tell when they are there. `notify`: show the user.
+ * tell when they are there. `warn`: name the handler that
+ * keeps us from reading, unless that was done. `notify`: show the user.
  */
-export type Effect = 'abort' | 'timer' | 'open' | 'renew' | 'notify'
+export type Effect = 'abort' | 'timer' | 'open' | 'warn' | 'renew' | 'notify'
 
 export interface Step {
   readonly connection: Connection

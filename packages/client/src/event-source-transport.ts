@@ -14,7 +14,7 @@ import type { Block, Transport, TransportParts } from './transport.ts'
  * resolved, and it would come back at a place of its own. So its first error ends the connection, and the next one starts
  * where the stream stands.
  */
-export function createTransport({ address, options, handlers }: TransportParts): Transport {
+export function createTransport(...[address, options, , handlers]: TransportParts): Transport {
   return ({ clientId, generation: attempt, cursor }, sink, signal) =>
     new Promise((resolve) => {
       if (!globalThis.EventSource) return refuse('does not exist here')
@@ -31,7 +31,7 @@ export function createTransport({ address, options, handlers }: TransportParts):
       for (const type of protocolTypes) source.addEventListener(type, take)
       // Under the reserved names a browser sends events of its own.
       signal.addEventListener('abort', handlers.on(kindNews, listen))
-      for (const kind of ['message', ...handlers.kinds()]) listen(kind)
+      for (const kind of ['message', ...handlers.kinds.keys()]) listen(kind)
 
       function listen(kind: string): void {
         if (kind === '*' || kind === offerNews) {

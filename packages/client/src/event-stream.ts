@@ -85,6 +85,11 @@ export interface EventStream<Events extends object = Record<string, unknown>> {
    * reason. An event that arrives while there is no loop, and that no handler handles, counts as seen.
    */
   [Symbol.asyncIterator](): AsyncGenerator<AnyEvent<Events>, void>
+  /**
+   * The same, for a loop that a signal ends: `for await (const event of stream.iterate({ signal }))`. A loop that waits
+   * ends at once, without an error. A loop that handles an event ends when it is done with it, and the event counts then.
+   */
+  iterate(options?: { signal?: AbortSignal | undefined }): AsyncGenerator<AnyEvent<Events>, void>
   /** Drops the connection, or the wait for it, and connects now, from the same place. Does nothing once closed. */
   reconnect(): void
   /** Ends the stream for good. No handler for events is called after it, not even for those that have arrived. */

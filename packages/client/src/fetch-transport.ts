@@ -5,7 +5,7 @@ import { readRetryAfter } from './retry-after.ts'
 import type { Block, Transport, TransportParts } from './transport.ts'
 
 /** Reads a stream through `fetch`, which shows what `EventSource` hides: status, headers, comments. */
-export function createTransport({ address, options, clock }: TransportParts): Transport {
+export function createTransport(...[address, options, clock]: TransportParts): Transport {
   return async (request, sink, signal) => {
     const { status, headers, body } = await sendRequest(address, request, options, sink, signal)
     const type = headers.get('content-type') ?? ''

@@ -26,7 +26,7 @@ export function createHandlerSet<Value>(): HandlerSet<Value> {
       return pending
     },
 
-    isEmpty: () => handlers.length === 0,
+    isEmpty: () => !handlers.length,
   }
 }
 

@@ -16,6 +16,8 @@ export function createHandlers(
   const sets = new Map<string, HandlerSet<unknown>>()
   let latest: StreamEvent[] = []
   let shown: readonly StreamEvent[] | undefined
+  // Whose promise the stream waits for, if it waits. Empty once that was warned of.
+  let awaited = ''
 
   return {
     on,
@@ -27,7 +29,12 @@ export function createHandlers(
       shown ??= latest.slice()
       return shown
     },
-    kinds: () => sets.keys(),
+    kinds: sets,
+    warn() {
+      // Once for a promise, on however many connections it is waited for.
+      if (awaited) warn(`Events wait for ${awaited}.`)
+      awaited = ''
+    },
   }
 
   function on(kind: string, handler: Handler<never>): Off {
@@ -48,7 +55,7 @@ export function createHandlers(
       return settled
     }
     if (!advice) return
-    console.warn('Rejoin:', advice)
+    warn(advice)
     // Once is enough: from now on somebody listens.
     on(kind, () => undefined)
   }
@@ -58,7 +65,9 @@ export function createHandlers(
     try {
       const data: unknown = parse === 'text' ? event.data : JSON.parse(event.data)
       const result = schemas?.[event.type]?.['~standard']?.validate(data) ?? { value: data }
-      return isPromise(result) ? Promise.resolve(result).then(accept).catch(refuse) : accept(result)
+      if (!isPromise(result)) return accept(result)
+      awaited = `schemas.${event.type}`
+      return Promise.resolve(result).then(accept).catch(refuse)
     } catch (error) {
       refuse(error)
     }
@@ -80,6 +89,7 @@ export function createHandlers(
   }
 
   function sync(gap: unknown): Promise<unknown> | undefined {
+    awaited = 'onSync'
     return call(syncNews, gap, 'Events are gone: add onSync.')
   }
 
@@ -93,8 +103,13 @@ export function createHandlers(
     }
     void call(type, event)
     if (type !== '*') void call('*', event)
+    awaited = 'a loop'
     return call(offerNews, event)
   }
+}
+
+function warn(advice: string): void {
+  console.warn('Rejoin:', advice)
 }
 
 // Kinds beside the types of events, of which none holds a line break (§4.3).
@@ -124,5 +139,7 @@ export interface Handlers {
   /** The last events, the same array until there is another. */
   latest(): readonly StreamEvent[]
   /** Those that have had a handler; of further ones `kindNews` tells. */
-  kinds(): Iterable<string>
+  readonly kinds: ReadonlyMap<string, unknown>
+  /** Names the handler whose promise the stream has waited for too long. */
+  warn(): void
 }

@@ -1,59 +1,72 @@
 import type { StreamEvent } from './event-stream.ts'
 import type { Handler, Off } from './handler-set.ts'
+import { type Handlers, offerNews } from './handlers.ts'
 import type { StreamState } from './stream-state.ts'
 
 /**
  * The events of a stream for one `for await`. The stream is read at the pace of the loop: one event is in its hands, and
  * counts as handled when it asks for the next. So nothing is dropped, and nothing piles up here.
  *
- * @param onOffer - adds a handler for whose promise the stream waits before it goes on
+ * @param signal - ends it; an event in the hands of the loop still counts only when the loop is done with it
  */
 export function iterate(
-  onOffer: (handler: Handler<StreamEvent>) => Off,
+  on: Handlers['on'],
   onState: (handler: Handler<StreamState>) => Off,
+  signal?: AbortSignal,
 ): AsyncGenerator<StreamEvent, void> {
   let isOver = false
   let release: Off | undefined
   let arrive!: (event?: StreamEvent) => void
-  let arrival = next()
-  const offs = [
-    onOffer((event) => {
-      arrive(event)
-      return new Promise<void>((resolve) => {
-        release = resolve
-      })
-    }),
-    onState(({ state }) => {
-      isOver ||= state === 'closed'
-      if (isOver) arrive()
-    }),
-  ]
+  // None while an event is in the hands of the loop.
+  let arrival: Promise<StreamEvent | undefined> | undefined = next()
+  const offOffer = on(offerNews, (event: StreamEvent) => {
+    arrive(event)
+    return new Promise<void>((resolve) => {
+      release = resolve
+    })
+  })
+  const offState = onState(({ state }) => {
+    if (state !== 'closed') return
+    isOver = true
+    arrive()
+  })
+  signal?.addEventListener('abort', end)
+  if (signal?.aborted) end()
   const events = loop()
-  const finish = events.return
   events.return = () => {
     // A generator that waits for an event would have this wait, too.
     leave()
-    return finish.call(events)
+    return events.next()
   }
   return events
 
   async function* loop(): AsyncGenerator<StreamEvent, void> {
-    do {
+    for (;;) {
       const event = await arrival
       if (!event) break
-      arrival = next()
+      arrival = undefined
       yield event
+      arrival = next()
       release?.()
       // Looked at, because the end may have come while an event was on its way to the loop.
-    } while (!isOver)
+      if (isOver) break
+    }
     leave()
+  }
+
+  function end(): void {
+    isOver = true
+    if (arrival) leave()
   }
 
   function leave(): void {
     isOver = true
-    for (const off of offs) off()
+    offOffer()
+    offState()
+    signal?.removeEventListener('abort', end)
     release?.()
     arrive()
+    arrival = undefined
   }
 
   function next(): Promise<StreamEvent | undefined> {

@@ -9,7 +9,7 @@ import type { Transport, TransportParts } from './transport.ts'
  * Reads a stream in answers, for where a proxy holds streams back: asks what there is, then again and again what is new
  * (§4.14). One run of polls is one connection to everybody else.
  */
-export function createTransport({ address, options, clock }: TransportParts): Transport {
+export function createTransport(...[address, options, clock]: TransportParts): Transport {
   return async (request, sink, signal) => {
     let { cursor } = request
     // What was renewed is asked for once, not with every poll.
@@ -23,7 +23,7 @@ export function createTransport({ address, options, clock }: TransportParts): Tr
       url.searchParams.set('waitMs', String(waitMs))
       const askedAt = clock.now()
       // In the query, so that neither a proxy takes the cursor away nor a browser asks for permission to send it.
-      const asked = { ...(isFirst ? request : later), cursor, cursorIn: 'query' as const }
+      const asked = { ...(isFirst ? request : later), cursor, inQuery: true }
       const { status, headers, body } = await sendRequest(url, asked, options, sink, signal, 'application/json')
       const type = headers.get('content-type') ?? ''
       // A head that was cut off, as in the transport of streams.

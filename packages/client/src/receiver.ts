@@ -8,15 +8,19 @@ import type { Block } from './transport.ts'
 /**
  * Makes the receivers of a stream, one for each connection. A receiver brings blocks to the handlers, in order and once,
  * and only then lets the machine move the cursor: in the other order, a page that is left in between loses an event.
+ *
+ * @param handled - told that an event of a connection has been handled, and of its id, the new cursor, if it named one
+ * @param synced - told that the user has dealt with a gap up to an id; with false when the connection that told of the gap
+ * is over
  */
-export function createReceivers({
-  current,
-  dispatch,
-  handled,
-  synced,
-  handlers,
-}: ReceiverOptions): (generation: number) => Receiver {
-  const recentIds = createRecentIds()
+export function createReceivers(
+  handlers: Pick<Handlers, 'event' | 'sync' | 'call'>,
+  current: () => Connection,
+  dispatch: (report: Report, generation: number) => void,
+  handled: (generation: number, id: string | null) => void,
+  synced: (id: string | null, isCurrent: boolean) => void,
+): (generation: number) => Receiver {
+  let recentIds = createRecentIds()
   // The last event that named its id, of a server that is no hub.
   let last: { id: string; data: string } | undefined
   // A handler that later events have to wait for. Nothing is delivered meanwhile, on whichever connection it arrives.
@@ -75,7 +79,8 @@ export function createReceivers({
     function sync(id: string | null, told?: Partial<SyncRequired>): Promise<void> | undefined {
       tell({ type: 'sync' })
       if (!isCurrent()) return
-      recentIds.clear()
+      // The log may have another history now, in which an old id would mean another event.
+      recentIds = createRecentIds()
       const requested = current().sent ?? ''
       const gap = { reason: 'unknown-id', channels: [], requested, oldest: null, latest: id ?? '', ...told } as const
       return after(handlers.sync(gap), () => {
@@ -106,20 +111,6 @@ export function createReceivers({
       return current().generation === generation && isOpen(current())
     }
   }
-}
-
-export interface ReceiverOptions {
-  current(): Connection
-  dispatch(report: Report, generation: number): void
-  /** An event of a connection has been handled, and its id, if it named one, is the new place. */
-  handled(generation: number, id: string | null): void
-  /**
-   * The user has been told of a gap up to an id, and has dealt with it.
-   *
-   * @param isCurrent - false when the connection that told of it is over
-   */
-  synced(id: string | null, isCurrent: boolean): unknown
-  handlers: Pick<Handlers, 'event' | 'sync' | 'call'>
 }
 
 /** When a promise comes back, the next block must wait for it. */

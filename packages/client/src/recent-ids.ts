@@ -14,9 +14,6 @@ export function createRecentIds(limit = 512): RecentIds {
       older = ids
       ids = new Set()
     },
-    clear() {
-      ids = older = new Set()
-    },
   }
 }
 
@@ -24,6 +21,4 @@ export interface RecentIds {
   has(id: string): boolean
   /** Remembers at least the last `limit` ids, and less than twice as many. */
   add(id: string): void
-  /** After a gap the log may have another history, in which an old id would mean another event. */
-  clear(): void
 }

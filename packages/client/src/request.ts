@@ -20,7 +20,7 @@ export async function sendRequest(
   const { clientId, generation: attempt, cursor, refresh, renewed } = request
   const { fetch = globalThis.fetch, credentials } = options
   // Not every server numbers its events as a hub does (§2.6): with a control character, no header could carry the id.
-  const inHeader = request.cursorIn === 'header' && !/[^ -~\u0080-\uffff]/.test(cursor ?? '')
+  const inHeader = !request.inQuery && !/[^ -~\u0080-\uffff]/.test(cursor ?? '')
   // A hub ends what it still holds of our last connection (§4.13), and turns us away by a status (§4.12).
   const url = requestAddress(address, { clientId, attempt, reject: 'status' }, inHeader ? null : cursor)
   const send = (headers: Headers, redirect: RequestRedirect) => {

@@ -22,7 +22,9 @@ export interface StreamState {
    * one has proved itself. Also while the stream waits for a handler for longer than for a heartbeat.
    */
   readonly stale: boolean
-  /** The id up to which everything has been handled. Give it to a later `connect` as `from` to continue there. */
+  /**
+   * The id up to which handlers have been given everything. Give it to a later `connect` as `from` to continue there.
+   */
   readonly cursor: string | null
   /**
    * Why the stream is closed; while it waits to return, why the hub ended the last connection on purpose, if it did.

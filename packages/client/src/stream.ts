@@ -5,7 +5,7 @@ import { type Input, isOpen, newConnection, type Report, shownFields, step } fro
 import type { AnyEvent, EventStream, OtherTypes, StreamSnapshot } from './event-stream.ts'
 import { createTransport } from './fetch-transport.ts'
 import { callHandler, createHandlerSet, type Handler, type Off } from './handler-set.ts'
-import { createHandlers, duplicateNews, invalidNews, offerNews, syncNews } from './handlers.ts'
+import { createHandlers, duplicateNews, invalidNews, syncNews } from './handlers.ts'
 import { invalidOption } from './invalid-option.ts'
 import { iterate } from './iteration.ts'
 import type { ConnectOptions } from './options.ts'
@@ -36,11 +36,13 @@ export function connect<Events extends object = Record<string, unknown>>(
   options?: ConnectOptions,
 ): EventStream<Events>
 export function connect<Events extends object>(url: string | URL, options: ConnectOptions = {}): EventStream<Events> {
-  const { retryMs = 500, maxRetryMs = 30_000, maxRetries = Infinity, keep = 100, clock = systemClock } = options
-  const { from = null, persist, pauseWhenHidden, reports, transports = ['fetch', 'long-poll'] } = options
-  const numbers = { retryMs, maxRetryMs, maxRetries, keep }
-  for (const [name, value] of Object.entries(numbers)) {
-    if (!(value >= 0)) throw invalidOption(`${name} is ${value}. Give 0 or more.`)
+  const { clock = systemClock, from = null, persist, pauseWhenHidden, reports } = options
+  const { transports = ['fetch', 'long-poll'] } = options
+  const numbers = { retryMs: 500, maxRetryMs: 30_000, maxRetries: Infinity, keep: 100 }
+  for (const key in numbers) {
+    const name = key as keyof typeof numbers
+    numbers[name] = options[name] ?? numbers[name]
+    if (!(numbers[name] >= 0)) throw invalidOption(`${name} is ${numbers[name]}. Give 0 or more.`)
   }
   if (from !== null && !isCursor(from)) throw invalidOption(`from is ${from}. Give an id.`)
   const address = resolveAddress(url)
@@ -66,12 +68,12 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   const life = new AbortController()
   let controller = new AbortController()
   let timer: unknown
-  const effects = { abort: () => controller.abort(), timer: setTimer, open, renew, notify }
   const stateHandlers = createHandlerSet<StreamState>()
   const listeners = createHandlerSet<void>()
   const handlers = createHandlers(policy, () => connection.state !== 'closed')
-  const receiverFor = createReceivers({ current: () => connection, dispatch, handled, synced, handlers })
-  const parts = { address, options, clock, handlers }
+  const receiverFor = createReceivers(handlers, () => connection, dispatch, handled, synced)
+  const parts: TransportParts = [address, options, clock, handlers]
+  const effects = { abort: () => controller.abort(), timer: setTimer, open, warn: handlers.warn, renew, notify }
 
   const stream: EventStream<Events> = {
     get state() {
@@ -87,12 +89,12 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     onState,
     subscribe(listener) {
       // Who looks at the last events looks at those of all types.
-      if (keep) handlers.on('*', () => undefined)()
+      if (numbers.keep) handlers.on('*', () => undefined)()
       return listeners.add(listener)
     },
-    getSnapshot: () => show() as StreamSnapshot<Events>,
-    [Symbol.asyncIterator]: () =>
-      iterate((handler) => handlers.on(offerNews, handler), onState) as AsyncGenerator<AnyEvent<Events>, void>,
+    getSnapshot: show as () => StreamSnapshot<Events>,
+    iterate: (given) => iterate(handlers.on, onState, given?.signal) as AsyncGenerator<AnyEvent<Events>, void>,
+    [Symbol.asyncIterator]: () => stream.iterate(),
     reconnect: () => dispatch({ type: 'connect' }),
     close: () => dispatch({ type: 'close' }),
   }
@@ -176,9 +178,9 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     // Not in this turn: a transport asks the user's code for headers, which may speak of the stream that `connect` has
     // yet to return.
     void loadTransport(transports[request.rung], parts)
-      .then(
+      .then<unknown, unknown>(
         // Who reconnected or closed meanwhile has no use for it.
-        (transport) => (signal.aborted ? undefined : transport(request, sink, signal)),
+        (transport) => signal.aborted || transport(request, sink, signal),
         // Its code may be gone for good, as after a deployment, and another is better than none.
         () => transports[1] && tell({ type: 'unusable' }),
       )
@@ -235,7 +237,11 @@ export function connect<Events extends object>(url: string | URL, options: Conne
 
 /** What is a fallback comes when it is needed, so that who never needs it does not pay for it. */
 async function loadTransport(name: TransportName | undefined, parts: TransportParts): Promise<Transport> {
-  if (name === 'event-source') return (await import('./event-source-transport.ts')).createTransport(parts)
-  if (name === 'long-poll') return (await import('./long-poll-transport.ts')).createTransport(parts)
-  return createTransport(parts)
+  const part =
+    name === 'event-source'
+      ? await import('./event-source-transport.ts')
+      : name === 'long-poll'
+        ? await import('./long-poll-transport.ts')
+        : { createTransport }
+  return part.createTransport(...parts)
 }

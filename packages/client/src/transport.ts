@@ -10,14 +10,16 @@ import type { RequestOptions } from './request.ts'
  */
 export type Transport = (request: OpenRequest, sink: Sink, signal: AbortSignal) => Promise<void>
 
-/** What a transport is made of, once for a stream. */
-export interface TransportParts {
-  readonly address: URL
-  readonly options: RequestOptions
-  readonly clock: Pick<Clock, 'now'>
-  /** Tells which types somebody handles, for a transport that is given only those it names. */
-  readonly handlers: Pick<Handlers, 'kinds' | 'on'>
-}
+/**
+ * What a transport is made of, once for a stream. `handlers` tells which types somebody handles, for a transport that is
+ * given only those it names.
+ */
+export type TransportParts = [
+  address: URL,
+  options: RequestOptions,
+  clock: Pick<Clock, 'now'>,
+  handlers: Pick<Handlers, 'kinds' | 'on'>,
+]
 
 export interface Sink {
   /**

@@ -17,14 +17,14 @@ describe('the cursor', () => {
     tell({ type: 'id', id: '2' })
     tell({ type: 'ended' })
     at(is().nextRetryAt!)
-    expect(opens.at(-1)).toMatchObject({ cursor: '2', cursorIn: 'header' })
+    expect(opens.at(-1)).toMatchObject({ cursor: '2', inQuery: false })
   })
 
   test('is not moved by hello when the hub saw none: the header was stripped, and the URL takes its place (§4.4)', () => {
     const { connected, greet, is, opens, effects } = machine({ cursor: 'mine' })
     connected()
     greet({ id: 'theirs', requested: null })
-    expect(opens.at(-1)).toMatchObject({ generation: 2, cursor: 'mine', cursorIn: 'query' })
+    expect(opens.at(-1)).toMatchObject({ generation: 2, cursor: 'mine', inQuery: true })
     expect(effects.filter((effect) => effect === 'abort')).toHaveLength(1)
     connected()
     greet({ id: 'mine', requested: 'mine' })
@@ -35,7 +35,7 @@ describe('the cursor', () => {
     const { connected, greet, opens } = machine({ cursor: 'mine' })
     connected()
     greet({ id: 'yours', requested: 'yours' })
-    expect(opens.at(-1)).toMatchObject({ cursor: 'mine', cursorIn: 'query' })
+    expect(opens.at(-1)).toMatchObject({ cursor: 'mine', inQuery: true })
   })
 
   test('that the hub does not see in the URL either is a gap, of which the user is told', () => {

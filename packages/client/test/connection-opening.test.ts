@@ -4,7 +4,7 @@ import { machine } from './machine.ts'
 
 describe('opening', () => {
   test('a first connection asks for no place', () => {
-    expect(machine().opens).toMatchObject([{ generation: 1, cursor: null, cursorIn: 'header' }])
+    expect(machine().opens).toMatchObject([{ generation: 1, cursor: null, inQuery: false }])
   })
 
   test('a stream that is given a cursor asks for it from the start', () => {

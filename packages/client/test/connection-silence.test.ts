@@ -210,6 +210,36 @@ describe('being stale', () => {
     expect(is()).toMatchObject({ state: 'connected', stale: true })
   })
 
+  test('has whoever keeps us from reading named, once', () => {
+    const { tell, elapse, connected, greet, effects } = machine()
+    const warned = () => effects.filter((effect) => effect === 'warn').length
+    connected()
+    greet({ heartbeatMs: 1000 })
+    for (const times of [1, 2]) {
+      tell({ type: 'paused', paused: true })
+      elapse(5999)
+      expect(warned()).toBe(times - 1)
+      elapse(1)
+      expect(warned()).toBe(times)
+      elapse(3_600_000)
+      expect(warned()).toBe(times)
+      tell({ type: 'paused', paused: false })
+    }
+  })
+
+  test('because of a connection names nobody', () => {
+    const { is, input, tell, elapse, connected, greet, effects } = machine()
+    connected()
+    greet({ heartbeatMs: 1000 })
+    elapse(6000)
+    expect(is().stale).toBe(true)
+    tell({ type: 'bytes' })
+    tell({ type: 'paused', paused: true })
+    input({ type: 'hide' })
+    input({ type: 'wake' })
+    expect(effects).not.toContain('warn')
+  })
+
   test('lasts from a cut until the next connection has proved itself', () => {
     const { is, tell, at, connected, greet } = machine()
     expect(is().stale).toBe(false)

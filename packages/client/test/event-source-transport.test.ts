@@ -48,7 +48,7 @@ function open(cursor: string | null, types: string[] = ['message'], receive?: ()
 }
 
 function transportWith(options: RequestOptions, handlers = createHandlers({ keep: 0 }, () => true)) {
-  return createTransport({ address: new URL('http://hub/events/a'), options, clock: { now: () => 0 }, handlers })
+  return createTransport(new URL('http://hub/events/a'), options, { now: () => 0 }, handlers)
 }
 
 describe('the browser’s own EventSource', () => {

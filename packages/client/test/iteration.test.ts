@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest'
+import { getEventListeners } from 'node:events'
+import { describe, expect, test } from 'vitest'
 import { message } from './scripted-server.ts'
-import { moved, server, start } from './stage.ts'
+import { deferred, moved, server, start } from './stage.ts'
 
 test('a loop gets every event, and ends when the stream is closed', async () => {
   const { stream } = start()
@@ -150,4 +151,102 @@ test('an event between two loops counts as seen, and an iterator that is kept ge
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
   }
   expect(ids).toEqual(['e3', 'e4', 'e5'])
+})
+
+test('an event that arrived for an iterator that is left at once is not handed out', async () => {
+  const { stream, events } = start()
+  const iterator = stream[Symbol.asyncIterator]()
+  ;(await server.stream()).send(...message('e1'))
+  await events.until(1)
+  expect(await iterator.return()).toEqual({ done: true, value: undefined })
+  expect(await iterator.next()).toEqual({ done: true, value: undefined })
+  await moved(stream, 'e1')
+})
+
+test('an event that no loop had asked for when the stream was closed does not count', async () => {
+  const { stream, events } = start()
+  stream[Symbol.asyncIterator]()
+  ;(await server.stream()).send(...message('e1'))
+  await events.until(1)
+  stream.close()
+  // More turns than it would take to count.
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+  expect(stream.cursor).toBe(null)
+})
+
+describe('a signal', () => {
+  test('ends a loop that waits for an event, and the stream goes on without it', async () => {
+    const { stream, events } = start()
+    const controller = new AbortController()
+    const seen: string[] = []
+    const looped = (async () => {
+      for await (const { id } of stream.iterate({ signal: controller.signal })) seen.push(id)
+    })()
+    const visit = await server.stream()
+    visit.send(...message('e1'))
+    await expect.poll(() => seen).toEqual(['e1'])
+    controller.abort()
+    await looped
+    visit.send(...message('e2'))
+    await events.until(2)
+    await moved(stream, 'e2')
+    expect(seen).toEqual(['e1'])
+  })
+
+  test('that is aborted before its loop ends it at once, and holds nothing up', async () => {
+    const { stream, events } = start()
+    for await (const event of stream.iterate({ signal: AbortSignal.abort() })) throw new Error(`got ${event.id}`)
+    const visit = await server.stream()
+    for (const id of ['e1', 'e2']) visit.send(...message(id))
+    await events.until(2)
+  })
+
+  test('has an event in the hands of a loop count when the loop is done with it, and ends the loop then', async () => {
+    const { stream, events } = start()
+    const controller = new AbortController()
+    const stored = deferred()
+    const seen: string[] = []
+    const looped = (async () => {
+      for await (const { id } of stream.iterate({ signal: controller.signal })) {
+        seen.push(id)
+        controller.abort()
+        await stored.promise
+      }
+    })()
+    const visit = await server.stream()
+    for (const id of ['e1', 'e2']) visit.send(...message(id))
+    await expect.poll(() => seen).toEqual(['e1'])
+    // More turns than the next event would take, if anybody let it pass.
+    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect([stream.cursor, events.all.length]).toEqual([null, 1])
+    stored.resolve()
+    await looped
+    await events.until(2)
+    expect(seen).toEqual(['e1'])
+  })
+
+  test('lets go of an event that no loop has asked for', async () => {
+    const { stream, events } = start()
+    const controller = new AbortController()
+    stream.iterate({ signal: controller.signal })
+    const visit = await server.stream()
+    for (const id of ['e1', 'e2']) visit.send(...message(id))
+    await events.until(1)
+    controller.abort()
+    await events.until(2)
+  })
+
+  test('that outlives its loops keeps none of them', async () => {
+    const { stream } = start()
+    const { signal } = new AbortController()
+    const left = stream.iterate({ signal })
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1)
+    await left.return()
+    const looped = (async () => {
+      for await (const _ of stream.iterate({ signal })) break
+    })()
+    ;(await server.stream()).send(...message('e1'))
+    await looped
+    expect(getEventListeners(signal, 'abort')).toEqual([])
+  })
 })

@@ -11,12 +11,12 @@ import { scriptedServer, type Visit } from './scripted-server.ts'
 import { runTransport } from './transport-run.ts'
 
 const transportTo = (url: string, options: RequestOptions = {}, now: () => number = Date.now) =>
-  createTransport({
-    address: new URL(url),
+  createTransport(
+    new URL(url),
     options,
-    clock: { now },
-    handlers: createHandlers({ keep: 0 }, () => true),
-  })
+    { now },
+    createHandlers({ keep: 0 }, () => true),
+  )
 
 async function serve(options: Partial<HubOptions> = {}): Promise<{ hub: Hub; url: string }> {
   const hub = await createHub({ log: memoryLog(), ...options })

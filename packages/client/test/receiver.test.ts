@@ -54,6 +54,19 @@ test('an event with an id that is too long to be sent back moves no place', () =
   expect(places).toEqual(['e2', null, null])
 })
 
+test('nothing counts as a repetition after a gap, as the log may have another history', async () => {
+  const { receiver, events, finishReload } = receiving()
+  const receive = receiver(1)
+  void receive({ type: 'hello', data: '{}', id: 'e0' })
+  for (const id of ['e1', 'e2', 'e1']) void receive({ type: 'message', data: '1', id })
+  expect(events).toEqual(['e1', 'e2'])
+  const held = receive({ type: 'sync-required', data: '{}', id: 'e3' })
+  finishReload()
+  await held
+  for (const id of ['e1', 'e2', 'e1']) void receive({ type: 'message', data: '2', id })
+  expect(events).toEqual(['e1', 'e2', 'e1', 'e2'])
+})
+
 /** Receivers of a stream that is connected for the first time, with a reload that the test ends. */
 function receiving() {
   let connection: Connection = { ...newConnection('e1', 'me'), sent: 'e1', state: 'connected', generation: 1 }
@@ -65,23 +78,24 @@ function receiving() {
   const places: (string | null)[] = []
   const gaps: unknown[] = []
   const reports: Report[] = []
-  const receiver = createReceivers({
-    current: () => connection,
-    dispatch: (report) => reports.push(report),
-    handled: (_, id) => places.push(id),
-    synced: () => undefined,
-    handlers: {
-      event({ id }) {
-        events.push(id)
-        return undefined
-      },
-      call: () => undefined,
-      sync(gap) {
-        gaps.push(gap)
-        return reload
-      },
+  const handlers: Parameters<typeof createReceivers>[0] = {
+    event({ id }) {
+      events.push(id)
+      return undefined
     },
-  })
+    call: () => undefined,
+    sync(gap) {
+      gaps.push(gap)
+      return reload
+    },
+  }
+  const receiver = createReceivers(
+    handlers,
+    () => connection,
+    (report) => reports.push(report),
+    (_, id) => places.push(id),
+    () => undefined,
+  )
   const switchTo = (generation: number) => {
     connection = { ...connection, generation }
   }

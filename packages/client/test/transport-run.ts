@@ -11,7 +11,7 @@ export function runTransport(transport: Transport, options: RunOptions = {}): Ru
   const look = () => {
     for (const each of waiting) each()
   }
-  const request: OpenRequest = { clientId: 'me', generation: 1, cursor, cursorIn: 'header', refresh }
+  const request: OpenRequest = { clientId: 'me', generation: 1, cursor, inQuery: false, refresh }
   const sink = {
     tell(report: Report) {
       reports.push(report)

@@ -5,9 +5,9 @@
 export class RejoinError extends Error {
   override readonly name = 'RejoinError'
   /** Which of the known mistakes this is; stable across versions, unlike the message. */
-  readonly code: ErrorCode
+  declare readonly code: ErrorCode
   /** Whether the same call may succeed later without being changed. */
-  readonly retryable: boolean
+  declare readonly retryable: boolean
 
   constructor(message: string, details: { code: ErrorCode; retryable?: boolean; cause?: unknown }) {
     super(message, details)

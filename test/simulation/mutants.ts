@@ -366,7 +366,7 @@ export const mutants: readonly Mutant[] = [
     name: 'nothing-more-as-far-as-we-know',
     mistake: 'says that there is nothing to come back for when its own tail has brought nothing more',
     caughtBy: 'false-finish',
-    from: 162,
+    from: 2860,
     patches: [
       {
         file: 'hub/src/hub/finished.ts',

@@ -215,8 +215,8 @@ export const mutants: readonly Mutant[] = [
 `,
       },
       {
-        file: 'client/src/recent-ids.ts',
-        find: '      ids = older = new Set()\n',
+        file: 'client/src/receiver.ts',
+        find: '      recentIds = createRecentIds()\n',
         replace: '',
       },
     ],

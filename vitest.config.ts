@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
-import { mutantPlugin } from './test/simulation/mutant-plugin.ts'
+import { undoneBy } from './test/faults/mends/mends.ts'
+import { mutantPlugin, patchPlugin } from './test/simulation/mutant-plugin.ts'
 import { patchesOf } from './test/simulation/mutants.ts'
 
 // Tests run on the sources, so that `npm run test:unit` needs no build. The packed and built form has its own test in
@@ -12,27 +13,129 @@ const alias = {
   '@rejoin/hub/fastify': source('hub/src/http/fastify.ts'),
   '@rejoin/hub/fetch': source('hub/src/http/fetch.ts'),
   '@rejoin/hub/hono': source('hub/src/http/hono.ts'),
+  '@rejoin/hub/internal': source('hub/src/internal.ts'),
   '@rejoin/hub/lmdb': source('hub/src/log/lmdb/log.ts'),
-  '@rejoin/hub/memory': source('hub/src/log/memory.ts'),
+  '@rejoin/hub/memory': source('hub/src/log/memory/log.ts'),
   '@rejoin/hub/node': source('hub/src/http/node.ts'),
+  '@rejoin/hub/operations': source('hub/src/operations/index.ts'),
   '@rejoin/hub/redis': source('hub/src/log/redis/log.ts'),
   '@rejoin/hub/testing': source('hub/src/testing/index.ts'),
   '@rejoin/hub': source('hub/src/index.ts'),
+  '@rejoin/client/event-source': source('client/src/event-source.ts'),
   '@rejoin/client/publisher': source('client/src/publisher/publisher.ts'),
+  '@rejoin/client/react': source('client/src/react/index.ts'),
+  '@rejoin/client/vue': source('client/src/vue/index.ts'),
+  '@rejoin/client/redux': source('client/src/redux/index.ts'),
+  '@rejoin/client/element': source('client/src/element/index.ts'),
+  '@rejoin/client/testing': source('client/src/testing/index.ts'),
   '@rejoin/client': source('client/src/index.ts'),
+  '@rejoin/mdns': source('mdns/src/index.ts'),
 }
+// Tests of the packages that take seconds each: they wait on the clock of the machine, start servers for every case, or play
+// thousands of cases. `npm run test:unit` leaves them to `npm test`, so that it can run after every change.
+const long = [
+  'packages/client/test/{phone-day,random-faults,slow-connection}.test.ts',
+  'packages/client/test/connection/property.test.ts',
+  'packages/hub/test/http/adapters/{express,fastify,fetch,hono,node,other-frameworks}.test.ts',
+  'packages/hub/test/http/{incoming-bodies,unread-answers}.test.ts',
+  'packages/hub/test/hub/lost-log.test.ts',
+  'packages/hub/test/hub/readers/{lifecycle,rapid-returns}.test.ts',
+  'packages/hub/test/log/lmdb/log.test.ts',
+  'packages/mdns/test/slow-readers.test.ts',
+  'packages/protocol/test/{codecs,id-format,parse-fuzz}.test.ts',
+  'packages/rejoin/test/access/{changed-keys,jwt}.test.ts',
+  'packages/rejoin/test/admin/admin.test.ts',
+  'packages/rejoin/test/chaos/chaos.test.ts',
+  'packages/rejoin/test/cli/commands/{admin,doctor,tail}.test.ts',
+  'packages/rejoin/test/dashboard/live-figures.test.ts',
+  'packages/rejoin/test/doctor/*.test.ts',
+  'packages/rejoin/test/http/tls.test.ts',
+  'packages/rejoin/test/limits/{limits,reader-room}.test.ts',
+  'packages/rejoin/test/metrics/metrics.test.ts',
+  'packages/rejoin/test/storm/storm.test.ts',
+]
+// Tests that replace modules of ours or load them again, so that other files would get the replacement; those that measure
+// the memory of their process; and the one that gives every object a key.
+const unsharable = [
+  'packages/client/test/{degradation,misbehaviour}.test.ts',
+  'packages/hub/test/http/inherited-keys.test.ts',
+]
+const longUnsharable = [
+  'packages/hub/test/http/rushes.test.ts',
+  'packages/hub/test/log/work-per-turn.test.ts',
+  'packages/hub/test/log/lmdb/window.test.ts',
+]
+// Tests of the bindings make a page of their process.
+const frameworks = ['packages/client/test/{element,react,react-query,vue}/**/*.test.ts']
+const page = fileURLToPath(new URL('packages/client/test/support/page.ts', import.meta.url))
+// The oldest frameworks that the client's bindings support; all other tests have the newest.
+const framework = (path: string) => fileURLToPath(new URL(`test/frameworks/${path}`, import.meta.url))
+const older = {
+  'react-dom': framework('react-18/node_modules/react-dom'),
+  react: framework('react-18/node_modules/react'),
+  vue: framework('vue-3.4/node_modules/vue'),
+}
+// `npm run faults -- mends` brings mended faults back, one at a time, to see that their tests fail.
+const undone = [patchPlugin(undoneBy(process.env.UNDONE_MEND))]
 // What is waited for comes in milliseconds; a machine with much else to do may take a thousand times as long.
 const expectations = { poll: { timeout: 20_000 } }
 const globalSetup = fileURLToPath(new URL('test/fresh-build.ts', import.meta.url))
 
 export default defineConfig({
   test: {
+    // Without this, Vitest leaves one core to itself, which on two cores is half of them.
+    maxWorkers: '100%',
     projects: [
-      {
-        resolve: { alias },
-        test: {
+      ...[
+        {
           name: 'unit',
           include: ['packages/*/test/**/*.test.ts'],
+          exclude: [...unsharable, ...frameworks, ...long, ...longUnsharable],
+          isolate: false,
+        },
+        { name: 'long', include: long, exclude: [], isolate: false },
+        { name: 'unit-alone', include: unsharable, exclude: [], isolate: true },
+        { name: 'long-alone', include: longUnsharable, exclude: [], isolate: true },
+      ].map(({ name, include, exclude, isolate }) => ({
+        resolve: { alias },
+        plugins: undone,
+        test: {
+          name,
+          include,
+          exclude,
+          // Loading our code anew for each file takes longer than all the tests.
+          isolate,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          expect: expectations,
+        },
+      })),
+      ...[
+        { name: 'unit-frameworks', include: frameworks, alias, env: { REACT: '19', VUE: '3.5' } },
+        {
+          name: 'older-frameworks',
+          include: ['packages/client/test/{react,vue}/**/*.test.ts'],
+          alias: { ...alias, ...older },
+          env: { REACT: '18', VUE: '3.4' },
+        },
+      ].map(({ name, include, alias, env }) => ({
+        resolve: { alias },
+        test: {
+          name,
+          env,
+          include,
+          setupFiles: [page],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          expect: expectations,
+        },
+      })),
+      {
+        test: {
+          name: 'examples',
+          include: ['examples/*/*.test.tsx'],
+          // Examples use the packages as an application does, built.
+          globalSetup,
           testTimeout: 60_000,
           hookTimeout: 60_000,
           expect: expectations,
@@ -40,10 +143,9 @@ export default defineConfig({
       },
       {
         resolve: { alias },
-        plugins: [mutantPlugin(patchesOf)],
         test: {
-          name: 'whole',
-          include: ['test/{package,simulation,faults}/**/*.test.ts'],
+          name: 'package',
+          include: ['test/package/**/*.test.ts'],
           globalSetup,
           expect: expectations,
           testTimeout: 120_000,
@@ -53,13 +155,34 @@ export default defineConfig({
       {
         resolve: { alias },
         plugins: [mutantPlugin(patchesOf)],
-        test: { name: 'simulate', include: ['test/simulation/long-run.ts'] },
+        test: {
+          name: 'simulation',
+          include: ['test/simulation/**/*.test.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        resolve: { alias },
+        plugins: [mutantPlugin(patchesOf)],
+        test: { name: 'simulation-run', include: ['test/simulation/long-run.ts'] },
+      },
+      {
+        resolve: { alias },
+        test: {
+          name: 'faults',
+          include: ['test/{faults,support}/**/*.test.ts'],
+          globalSetup,
+          expect: expectations,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
       },
       {
         resolve: { alias },
         test: {
           name: 'next',
-          include: ['test/services/{runtimes-next,next-example}.ts'],
+          include: ['test/services/{runtimes,examples}/next.ts'],
           globalSetup,
           expect: expectations,
           testTimeout: 120_000,
@@ -68,6 +191,7 @@ export default defineConfig({
       },
       {
         resolve: { alias },
+        plugins: undone,
         test: {
           name: 'services',
           include: ['test/{services,browser}/**/*.test.ts'],
@@ -75,7 +199,6 @@ export default defineConfig({
           expect: expectations,
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          fileParallelism: false,
         },
       },
     ],

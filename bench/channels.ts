@@ -23,6 +23,7 @@ import { lmdbLog } from '@rejoin/hub/lmdb'
 import { open as openLmdb } from 'lmdb'
 import { median } from './measure.ts'
 import { numbersFrom } from './options.ts'
+import { openingMs } from './processes/opening.ts'
 import { report } from './report.ts'
 
 const { channels } = numbersFrom({ channels: 1_000_000 })
@@ -35,19 +36,19 @@ const clock = { aheadMs: 0, isFast: false, rounds: 0 }
 const memory: Memory[] = []
 
 const hub = await createHub({ log: source, environment: environmentOf() })
-look('opened')
+recordMemory('opened')
 for (let made = batch; made <= channels; made += batch) {
   await hub.publishBatch(Array.from({ length: batch }, (_, index) => messageTo(made - index)))
-  if (made % (channels / 5) === 0) look(`${made} channels`)
+  if (made % (channels / 5) === 0) recordMemory(`${made} channels`)
 }
 Object.assign(clock, { aheadMs: 25 * 3_600_000, isFast: true, rounds: 0 })
 // The first round may have begun before that.
 while (clock.rounds < 2) await sleep(100)
-look('all of them empty')
+recordMemory('all of them empty')
 await hub.close()
 const { entries, bytes } = pagesInUse()
 const opens: number[] = []
-for (let run = 0; run < 5; run += 1) opens.push(await openingMs())
+for (let run = 0; run < 5; run += 1) opens.push(await openingMs(source))
 rmSync(folder, { recursive: true })
 
 const [, first] = memory
@@ -72,7 +73,7 @@ report({
 
 type Memory = Record<'RssAnon MB' | 'RssFile MB' | 'heap MB' | 'file MB', number> & { readonly when: string }
 
-function look(when: string): void {
+function recordMemory(when: string): void {
   collect()
   const status = readFileSync('/proc/self/status', 'utf8')
   const megabytes = (name: string) => (Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)![1]) * 1024) / 1e6
@@ -107,14 +108,6 @@ function pagesInUse(): { entries: number; bytes: number } {
   const pages = stats.treeBranchPageCount! + stats.treeLeafPageCount! + stats.overflowPages!
   void database.close()
   return { entries: stats.entryCount!, bytes: pages * stats.pageSize! }
-}
-
-async function openingMs(): Promise<number> {
-  const started = performance.now()
-  const log = await source.open(systemEnvironment)
-  const ms = performance.now() - started
-  await log.close()
-  return ms
 }
 
 function collector(): () => void {

@@ -9,7 +9,8 @@
  * How it could mislead: no socket is written, so this is the hub's own part only (a write(2) costs some microseconds);
  * the readers share one subscription, which is the cheapest case.
  */
-import { createHub, createSubscription, type Session } from '@rejoin/hub'
+import { createHub, createSubscription } from '@rejoin/hub'
+import type { Session } from '@rejoin/hub/internal'
 import { memoryLog } from '@rejoin/hub/memory'
 import { machine, median, printTable } from './measure.ts'
 
@@ -32,7 +33,7 @@ for (let index = 0; index < readers; index += 1) {
     end() {},
     destroy() {},
   }
-  sessions.push(hub.subscribe({ subscription, start: { from: 'now' } }, sink))
+  sessions.push(hub.port.subscribe({ subscription, start: { from: 'now' } }, sink) as Session)
 }
 while (sessions.some((session) => session.mode !== 'live')) await new Promise((resolve) => setImmediate(resolve))
 

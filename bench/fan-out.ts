@@ -24,12 +24,12 @@
  * sender pays for most of the receiver's TCP. Processor time is counted in ticks of 10 ms.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { makeCertificate } from '../test/support/certificate.ts'
 import type { Measured } from './load/client.ts'
 import { median } from './measure.ts'
 import { numbersFrom } from './options.ts'
 import { cores } from './processes/cores.ts'
 import { type Figure, report } from './report.ts'
-import { makeCertificate } from './subjects/certificate.ts'
 import { findNginx, startNginx } from './subjects/nginx.ts'
 import { startFilledHub, startNode } from './subjects/node.ts'
 import { peers, peersNote, type SubjectName, startSubject } from './subjects/start.ts'
@@ -185,7 +185,7 @@ function quietFigures(): Figure[] {
     { what: `CPU per delivery at ${quietRate}/s`, value: cpu('rejoin'), unit: 'µs' },
     { what: `p99 at ${quietRate}/s`, value: p99('rejoin'), unit: 'ms' },
     ...beside('better-sse', 0.7),
-    ...beside('nchan', 1),
+    ...beside('nchan', 0.8),
   ]
 }
 

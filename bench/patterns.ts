@@ -4,7 +4,7 @@
  * Method: a log with 100,000 channels below `orders/`, each with an event, and as many below `stock/`, at 10,000 events a
  * second. A reader of
  * `orders/*` has everything; an hour later 1,000 events come to 1,000 of its channels, and to as many of the others, two in
- * a millisecond, each in a commit of its own. A hub that has just been opened, so that nothing is in its memory. Timed from `hub.subscribe` until the reader
+ * a millisecond, each in a commit of its own. A hub that has just been opened, so that nothing is in its memory. Timed from `hub.port.subscribe` until the reader
  * is live. Median of the runs, each with a hub of its own, on the embedded log and on the one in memory.
  *
  * Beside it the same return to one channel with 1,000 events, which is what it would cost without a pattern; and
@@ -15,7 +15,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createHub, createSubscription, type Log, type LogSource, systemEnvironment } from '@rejoin/hub'
+import { createHub, createSubscription, type Hub, type Log, type LogSource, systemEnvironment } from '@rejoin/hub'
 import { lmdbLog } from '@rejoin/hub/lmdb'
 import { memoryLog } from '@rejoin/hub/memory'
 import { renderId } from '@rejoin/protocol'
@@ -102,7 +102,7 @@ async function lookMs(source: LogSource): Promise<number> {
   return ms
 }
 
-async function timedReturn(hub: Awaited<ReturnType<typeof createHub>>, name: string, cursor: string): Promise<number> {
+async function timedReturn(hub: Hub, name: string, cursor: string): Promise<number> {
   const started = performance.now()
   const reader = readWithoutSocket(hub, createSubscription([name]), { from: 'cursor', cursor })
   await reader.live

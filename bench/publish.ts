@@ -7,6 +7,8 @@
  * - In process: 256 publishers of single events, through `hub.publish` and, below it, `log.append`.
  * - Bare lmdb: 256 publishers that put one key each with the package's defaults and remove an old one, which is what is
  *   left when there is no order, no window, no tail and no checksum.
+ * - Bare Node: `createServer` with a handler that reads the body and answers 201, in a process of its own on core 0; the same 64
+ *   connections. What a publish over HTTP costs when nothing becomes of it. It takes turns with the program.
  * - HTTP: `rejoin serve` as a process of its own on core 0, the load client another on core 1 (`taskset`); 64 connections
  *   with one event per request, then 16 with batches of 100. Nobody reads.
  *
@@ -22,14 +24,15 @@ import { join } from 'node:path'
 import { createHub, systemEnvironment } from '@rejoin/hub'
 import { lmdbLog } from '@rejoin/hub/lmdb'
 import { open as openLmdb } from 'lmdb'
-import type { PublisherCommands, PublishRun } from './load/publishers.ts'
+import type { Published, PublisherCommands, PublishRun } from './load/publishers.ts'
 import { median } from './measure.ts'
 import { numbersFrom } from './options.ts'
 import { cores } from './processes/cores.ts'
 import { startRemote } from './processes/remote.ts'
 import { cpuMs } from './processes/usage.ts'
 import { report } from './report.ts'
-import { startProgram } from './subjects/program.ts'
+import type { BarePostCommands } from './servers/bare-post.ts'
+import { type RunningProgram, startProgram } from './subjects/program.ts'
 
 const { publishers, seconds, runs } = numbersFrom({ publishers: 256, seconds: 3, runs: 3 })
 const eventBytes = 200
@@ -44,12 +47,22 @@ interface Rate {
   readonly microsPerEvent: number
 }
 
+type Shape = Pick<PublishRun, 'connections' | 'batch'>
+type HttpRate = Published & { readonly what: string; readonly microsPerEvent: number }
+
 const rates: Rate[] = []
 for (let run = 0; run < runs; run += 1) {
   rates.push(await bareLmdb(), await throughLog(), await throughHub())
 }
 const inProcess = (what: string) => median(rates.filter((rate) => rate.what === what).map((rate) => rate.perSecond))
-const single = await overHttp({ connections: 64, batch: 1 })
+const singles: HttpRate[] = []
+const bares: HttpRate[] = []
+for (let run = 0; run < runs; run += 1) {
+  bares.push(await overBareNode({ connections: 64, batch: 1 }))
+  singles.push(await overHttp({ connections: 64, batch: 1 }))
+}
+const single = medianOf(singles)
+const bare = medianOf(bares)
 const batched = await overHttp({ connections: 16, batch: 100 })
 const flushMs = medianFlushMs()
 for (const folder of folders) rmSync(folder, { recursive: true })
@@ -62,8 +75,25 @@ report({
     { what: 'log.append, durable', value: inProcess('log.append'), unit: 'events/s' },
     { what: 'bare lmdb', value: inProcess('bare lmdb'), unit: 'events/s' },
     {
+      what: 'hub.publish, to bare lmdb',
+      value: inProcess('hub.publish') / inProcess('bare lmdb'),
+      unit: '×',
+      atLeast: 0.8,
+    },
+    {
       what: 'log.append, to bare lmdb',
       value: inProcess('log.append') / inProcess('bare lmdb'),
+      unit: '×',
+    },
+    {
+      what: 'HTTP, single events, to a bare Node handler',
+      value: single.eventsPerSecond / bare.eventsPerSecond,
+      unit: '×',
+      atLeast: 0.6,
+    },
+    {
+      what: 'the same, processor time',
+      value: single.microsPerEvent / bare.microsPerEvent,
       unit: '×',
     },
     { what: 'HTTP, single events, 64 connections', value: single.eventsPerSecond, unit: 'events/s', atLeast: 10_000 },
@@ -77,7 +107,7 @@ report({
       'p50 ms': '',
       'p99 ms': '',
     })),
-    ...[single, batched].map(({ what, eventsPerSecond, microsPerEvent, p50Ms, p99Ms }) => ({
+    ...[...bares, ...singles, batched].map(({ what, eventsPerSecond, microsPerEvent, p50Ms, p99Ms }) => ({
       what,
       'events/s': eventsPerSecond,
       'CPU µs/event': microsPerEvent,
@@ -142,8 +172,19 @@ async function measure(what: string, publish: Publish): Promise<Rate> {
   }
 }
 
-async function overHttp(shape: Pick<PublishRun, 'connections' | 'batch'>) {
-  const program = await startProgram(newFolder())
+async function overBareNode(shape: Shape): Promise<HttpRate> {
+  const server = startRemote<BarePostCommands>(new URL('./servers/bare-post.js', import.meta.url), {
+    core: cores.server,
+  })
+  const port = await server.call('listen', undefined)
+  return publishTo('bare Node', { pid: server.pid, port, stop: server.stop }, shape)
+}
+
+async function overHttp(shape: Shape): Promise<HttpRate> {
+  return publishTo('HTTP', await startProgram(newFolder()), shape)
+}
+
+async function publishTo(what: string, program: RunningProgram, shape: Shape): Promise<HttpRate> {
   const publisher = new URL('./load/publishers.js', import.meta.url)
   const load = startRemote<PublisherCommands>(publisher, { core: cores.load })
   const ms = seconds * 1000
@@ -154,7 +195,14 @@ async function overHttp(shape: Pick<PublishRun, 'connections' | 'batch'>) {
   await program.stop()
   // Processor time is that of the warm-up as well, which is as long.
   const microsPerEvent = (cpu * 1000) / (2 * published.eventsPerSecond * seconds)
-  return { what: `HTTP, ${shape.connections} × ${shape.batch}`, ...published, microsPerEvent }
+  return { what: `${what}, ${shape.connections} × ${shape.batch}`, ...published, microsPerEvent }
+}
+
+function medianOf(measured: readonly HttpRate[]): Pick<HttpRate, 'eventsPerSecond' | 'microsPerEvent'> {
+  return {
+    eventsPerSecond: median(measured.map(({ eventsPerSecond }) => eventsPerSecond)),
+    microsPerEvent: median(measured.map(({ microsPerEvent }) => microsPerEvent)),
+  }
 }
 
 function newFolder(): string {

@@ -11,16 +11,13 @@
  * At that rate Redis has no time left, and publishes wait: plan for two thirds of it. More events in a call cost less each, fewer
  * cost more: a hub that publishes one event at a time costs Redis about three times as much for each. There is no network in it.
  */
-import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createHub } from '@rejoin/hub'
 import { redisLog } from '@rejoin/hub/redis'
 import { createClient } from 'redis'
 import type { FollowerCommands } from './load/redis-follower.ts'
 import { numbersFrom } from './options.ts'
 import { cores } from './processes/cores.ts'
+import { startRedis } from './processes/redis.ts'
 import { startRemote } from './processes/remote.ts'
 import { cpuMs } from './processes/usage.ts'
 import { report } from './report.ts'
@@ -28,17 +25,7 @@ import { report } from './report.ts'
 const { seconds, burst, everyMs, rounds } = numbersFrom({ seconds: 4, burst: 75, everyMs: 10, rounds: 3 })
 const counts = [2, 5, 10]
 const port = 16_380
-const folder = mkdtempSync(join(tmpdir(), 'rejoin-bench-'))
-const appendOnly = ['--appendonly', 'yes', '--auto-aof-rewrite-percentage', '0']
-const redis = spawn('redis-server', ['--port', `${port}`, '--dir', folder, '--save', '', ...appendOnly], {
-  stdio: ['ignore', 'pipe', 'inherit'],
-})
-process.once('exit', () => void redis.kill('SIGKILL'))
-await new Promise<void>((resolve) => {
-  redis.stdout.on('data', (text) => {
-    if (String(text).includes('Ready to accept')) resolve()
-  })
-})
+const redis = await startRedis(port)
 
 const feedBytes = 256 * 1024 ** 2
 const hub = await createHub({ log: redisLog(createClient({ socket: { port } }), { feed: { maxBytes: feedBytes } }) })
@@ -51,8 +38,7 @@ for (let round = 0; round < rounds; round += 1) {
   for (const count of counts) measured.get(count)?.push(await measure(count))
 }
 await hub.close()
-redis.kill('SIGKILL')
-rmSync(folder, { recursive: true })
+redis.remove()
 
 const medians = counts.map((count) => ({ hubs: count, ...medianOf(measured.get(count) as Measured[]) }))
 const { each, base } = fitted(medians.map(({ hubs, ofRedis }) => [hubs, ofRedis]))
@@ -92,12 +78,12 @@ async function measure(count: number): Promise<Measured> {
   await Promise.all(followers.map((follower) => follower.call('open', { port, feedBytes })))
   await publishFor(1000)
   await Promise.all(followers.map((follower) => follower.call('reset', undefined)))
-  const [before, started] = [cpuMs([redis.pid as number]), performance.now()]
+  const [before, started] = [cpuMs([redis.pid]), performance.now()]
   const events = await publishFor(1000 * seconds)
   const ms = performance.now() - started
   // The last ones are on their way.
   await new Promise((resolve) => setTimeout(resolve, 300))
-  const ofRedis = ((cpuMs([redis.pid as number]) - before) * 1000) / events
+  const ofRedis = ((cpuMs([redis.pid]) - before) * 1000) / events
   const delays = await Promise.all(followers.map((follower) => follower.call('delays', undefined)))
   await Promise.all(followers.map((follower) => follower.stop()))
   return { perSecond: events / (ms / 1000), ofRedis, p99Ms: Math.max(...delays.map(({ p99Ms }) => p99Ms)) }

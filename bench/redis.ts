@@ -16,10 +16,6 @@
  * rewrites that file only where it is told to here. By itself it would at times that differ from run to run, with a process
  * that takes a core for a second or so, on a machine that has two; a run would say which of both it has met.
  */
-import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createHub } from '@rejoin/hub'
 import { redisLog } from '@rejoin/hub/redis'
 import { Redis } from 'ioredis'
@@ -27,6 +23,7 @@ import { createClient } from 'redis'
 import type { FollowerCommands } from './load/redis-follower.ts'
 import { numbersFrom } from './options.ts'
 import { cores } from './processes/cores.ts'
+import { startRedis } from './processes/redis.ts'
 import { startRemote } from './processes/remote.ts'
 import { coreMs, cpuMs } from './processes/usage.ts'
 import { report } from './report.ts'
@@ -38,17 +35,7 @@ const { publishers, seconds, rate, missed } = numbersFrom({
   missed: 1_000_000,
 })
 const port = 16_379
-const folder = mkdtempSync(join(tmpdir(), 'rejoin-bench-'))
-const appendOnly = ['--appendonly', 'yes', '--auto-aof-rewrite-percentage', '0']
-const redis = spawn('redis-server', ['--port', `${port}`, '--dir', folder, '--save', '', ...appendOnly], {
-  stdio: ['ignore', 'pipe', 'inherit'],
-})
-process.once('exit', () => void redis.kill('SIGKILL'))
-await new Promise<void>((resolve) => {
-  redis.stdout.on('data', (text) => {
-    if (String(text).includes('Ready to accept')) resolve()
-  })
-})
+const redis = await startRedis(port)
 
 const feedBytes = 1024 ** 3
 const options = { feed: { maxBytes: feedBytes, maxAgeMs: 600_000 } }
@@ -64,7 +51,7 @@ const rates = []
 for (const [client, create] of Object.entries(clients)) {
   const hub = await createHub({ log: redisLog(create(), options) })
   await publishFor(hub, 1000 * seconds)
-  const before = cpuMs([redis.pid as number])
+  const before = cpuMs([redis.pid])
   const usage = process.cpuUsage()
   const { events, ms } = await publishFor(hub, 1000 * seconds)
   const { user, system } = process.cpuUsage(usage)
@@ -72,7 +59,7 @@ for (const [client, create] of Object.entries(clients)) {
   rates.push({
     client,
     'events/s': events / (ms / 1000),
-    'CPU µs/event, Redis': ((cpuMs([redis.pid as number]) - before) * 1000) / events,
+    'CPU µs/event, Redis': ((cpuMs([redis.pid]) - before) * 1000) / events,
     'CPU µs/event, hub': (user + system) / events,
   })
 }
@@ -101,8 +88,7 @@ process.kill(follower.pid, 'SIGCONT')
 const caughtUp = await follower.call('catchUp', { last })
 await follower.stop()
 await hub.close()
-redis.kill('SIGKILL')
-rmSync(folder, { recursive: true })
+redis.remove()
 
 const best = Math.max(...rates.map((measured) => measured['events/s']))
 report({
@@ -164,7 +150,7 @@ async function publishFor(to: PublishingHub, ms: number): Promise<{ events: numb
 
 /** At the rate offered, with what the reader of the second hub has seen of it, and what an event takes of each process. */
 async function publishWatched(): Promise<Watched> {
-  const pids = { redis: redis.pid as number, hub: process.pid, second: follower.pid }
+  const pids = { redis: redis.pid, hub: process.pid, second: follower.pid }
   const used = () => Object.values(pids).map((pid) => cpuMs([pid]))
   const busy = () => coreMs(cores.server) + coreMs(cores.load) - cpuMs(Object.values(pids))
   await follower.call('reset', undefined)

@@ -6,7 +6,7 @@
  *
  * - Opening: from `lmdbLog().open()` to its promise, in a process that has loaded lmdb before. Median of 5.
  * - Replay: one reader without a socket that starts at the earliest event and takes whatever it is given; timed from
- *   `hub.subscribe` until it is live. Reading, decoding, ids, encoding and joining are inside. Median of the runs.
+ *   `hub.port.subscribe` until it is live. Reading, decoding, ids, encoding and joining are inside. Median of the runs.
  * - Rush: another log, of 5,000 events that came 500 a second; a hub that has just been opened; 10,000 readers of the one
  *   channel, up to 50 events behind, all subscribed in one turn. Counted are the log's `read` calls until the last of them
  *   is live.
@@ -24,6 +24,7 @@ import { type Position, renderId } from '@rejoin/protocol'
 import { readWithoutSocket } from './load/socketless.ts'
 import { median } from './measure.ts'
 import { numbersFrom } from './options.ts'
+import { openingMs } from './processes/opening.ts'
 import { report } from './report.ts'
 
 const { events, readers, runs } = numbersFrom({ events: 1_000_000, readers: 10_000, runs: 3 })
@@ -38,7 +39,7 @@ const entry = { channel: 'bench', type: 'tick', data: 'x'.repeat(eventBytes) }
 const fillSeconds = await fill()
 const fileBytes = statSync(join(folder, 'data.mdb')).size
 const opens: number[] = []
-for (let run = 0; run < 5; run += 1) opens.push(await openingMs())
+for (let run = 0; run < 5; run += 1) opens.push(await openingMs(source))
 const rates: number[] = []
 for (let run = 0; run < runs; run += 1) rates.push(await replayRate())
 const rush = await rushOn()
@@ -74,14 +75,6 @@ async function fill(): Promise<number> {
   const seconds = (performance.now() - started) / 1000
   await log.close()
   return seconds
-}
-
-async function openingMs(): Promise<number> {
-  const started = performance.now()
-  const log = await source.open(systemEnvironment)
-  const ms = performance.now() - started
-  await log.close()
-  return ms
 }
 
 async function replayRate(): Promise<number> {
@@ -135,7 +128,7 @@ async function fillCalmly(log: LogSource): Promise<string[]> {
   for (let appended = 0; appended < count; appended += 1) {
     now += 2
     const append = await opened.append([entry], { token: 'bench' })
-    places.push(...append.places.map((place) => place.position))
+    places.push(...append.stamps.map(({ position }) => position))
   }
   const ids = places.slice(-behind).map((position) => renderId(position, opened))
   await opened.close()

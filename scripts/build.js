@@ -1,8 +1,11 @@
-// `npm run build` compiles what is stale; `npm run build -- packages/server` stops at that package and what it uses.
+// `npm run build` compiles what is stale; `npm run build -- packages/rejoin` stops at that package and what it uses.
 import { compile } from './compile.js'
 import { buildPages } from './pages.js'
+import { buildStandalone } from './standalone.js'
 
 const [, , project = '.'] = process.argv
-const hasPages = ['.', 'packages/server'].includes(project)
+const hasStandalone = ['.', 'packages/client', 'packages/rejoin'].includes(project)
+const hasPages = ['.', 'packages/rejoin'].includes(project)
 
-process.exitCode = compile(project) && (!hasPages || (await buildPages())) ? 0 : 1
+const built = compile(project) && (!hasStandalone || (await buildStandalone())) && (!hasPages || (await buildPages()))
+process.exitCode = built ? 0 : 1

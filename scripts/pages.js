@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './compile.js'
 
-const source = join(root, 'packages/server/pages')
-const output = join(root, 'packages/server/dist/pages')
+const source = join(root, 'packages/rejoin/pages')
+const output = join(root, 'packages/rejoin/dist/pages')
 // Says what the pages were made of. Times do not: a checkout makes old files new.
 const stamp = join(output, 'made-of.txt')
 
@@ -46,11 +46,16 @@ function hashOfIngredients() {
   const folders = [source, join(root, 'packages/client/dist'), join(root, 'packages/protocol/dist')]
   for (const folder of folders) {
     for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()) {
-      if (/\.(?:tsx?|js|css|html)$/.test(file) && !file.endsWith('.d.ts')) hash.update(readFileSync(join(folder, file)))
+      if (isIngredient(file)) hash.update(readFileSync(join(folder, file)))
     }
   }
   for (const name of ['react', 'react-dom', 'uplot', 'vite']) {
     hash.update(readFileSync(join(root, 'node_modules', name, 'package.json')))
   }
   return hash.update(readFileSync(new URL(import.meta.url))).digest('hex')
+}
+
+/** @param {string} file */
+function isIngredient(file) {
+  return /\.(?:tsx?|js|css|html)$/.test(file) && !file.endsWith('.d.ts') && file !== 'standalone.js'
 }

@@ -21,19 +21,19 @@ export const services = [
     name: 'Redis',
     binaries: ['redis-server'],
     packages: ['redis-server'],
-    tests: ['test/services/redis-'],
+    tests: ['test/services/redis/'],
   },
   {
     name: 'Valkey',
     binaries: ['valkey-server'],
     packages: ['valkey-server'],
-    tests: ['test/services/valkey-'],
+    tests: ['test/services/valkey/'],
   },
   {
     name: 'strace',
     binaries: ['strace'],
     packages: ['strace'],
-    tests: ['test/services/flushes'],
+    tests: ['test/services/disk/flushes'],
   },
   {
     name: 'promtool',
@@ -45,44 +45,101 @@ export const services = [
     name: 'a C compiler',
     binaries: ['cc'],
     packages: ['gcc', 'libc6-dev'],
-    tests: ['test/services/io-errors', 'test/services/redis-clock'],
+    tests: ['test/services/disk/io-errors', 'test/services/redis/clock'],
   },
   {
     name: 'tmux',
     binaries: ['tmux'],
     packages: ['tmux'],
-    tests: ['test/services/terminal'],
+    tests: ['test/services/terminal/'],
+  },
+  {
+    name: 'Avahi',
+    binaries: ['avahi-daemon'],
+    packages: ['avahi-daemon'],
+    tests: ['test/services/mdns/'],
+  },
+  {
+    name: 'ip',
+    binaries: ['ip'],
+    packages: ['iproute2'],
+    tests: ['test/services/mdns/'],
   },
   {
     name: 'Python',
     binaries: ['python3'],
     packages: ['python3'],
-    tests: ['test/services/third-party-python', 'test/services/anywhere-example'],
+    tests: ['test/services/third-party/python', 'test/services/examples/anywhere'],
   },
   {
     name: 'PHP',
     binaries: ['php'],
     packages: ['php-cli'],
-    tests: ['test/services/anywhere-example'],
+    tests: ['test/services/examples/anywhere'],
   },
   {
     name: 'curl',
     binaries: ['curl'],
     packages: ['curl'],
-    tests: ['test/services/anywhere-example'],
+    tests: ['test/services/examples/anywhere'],
   },
   {
     name: 'openssl',
     binaries: ['openssl'],
     packages: ['openssl'],
-    tests: ['test/services/anywhere-example'],
+    tests: ['test/services/examples/anywhere'],
+  },
+  {
+    name: 'nginx',
+    binaries: ['nginx'],
+    packages: ['nginx'],
+    tests: ['test/services/proxies/'],
+  },
+  {
+    name: 'HAProxy',
+    binaries: ['haproxy'],
+    packages: ['haproxy'],
+    tests: ['test/services/proxies/'],
+  },
+  {
+    name: 'Varnish',
+    binaries: ['varnishd'],
+    packages: ['varnish'],
+    tests: ['test/services/proxies/'],
+  },
+  {
+    name: 'Caddy',
+    binaries: ['caddy'],
+    packages: ['caddy'],
+    tests: ['test/services/proxies/'],
+  },
+  {
+    name: 'Apache',
+    binaries: ['apache2'],
+    packages: ['apache2'],
+    tests: ['test/services/proxies/'],
+  },
+  {
+    name: 'systemd-analyze',
+    binaries: ['systemd-analyze'],
+    packages: ['systemd'],
+    tests: ['test/services/systemd'],
   },
 ]
 
 /** @param {Service} service */
 export function isPresent(service) {
+  return executableOf(service) !== undefined
+}
+
+/**
+ * The file that runs a service, undefined when it is not on the PATH.
+ *
+ * @param {Service} service
+ */
+export function executableOf(service) {
   const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')
-  return service.binaries.some((binary) => folders.some((folder) => isExecutable(join(folder, binary))))
+  return service.binaries.flatMap((binary) => folders.map((folder) => join(folder, binary))).find(isExecutable)
 }
 
 /**

@@ -17,4 +17,4 @@ const env = {
   ...(values.seed === undefined ? {} : { SIMULATE_SEED: values.seed }),
   ...(values.mutant === undefined ? {} : { SIMULATE_MUTANT: values.mutant }),
 }
-process.exitCode = runVitest(['--project=simulate', '--disable-console-intercept'], { env }) ?? 1
+process.exitCode = runVitest(['--project=simulation-run', '--disable-console-intercept'], { env }) ?? 1

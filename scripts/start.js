@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url'
 import { compile } from './compile.js'
 import { buildPages } from './pages.js'
 
-const program = new URL('../packages/server/bin/rejoin.js', import.meta.url)
+const program = new URL('../packages/rejoin/bin/rejoin.js', import.meta.url)
 
-if (compile('packages/server') && (await buildPages())) {
+if (compile('packages/rejoin') && (await buildPages())) {
   // The program runs in this process, so that signals and the exit code need nobody to carry them.
   process.argv.splice(1, 1, fileURLToPath(program), 'serve')
   await import(program.href)

@@ -4,6 +4,7 @@ import { delimiter, join } from 'node:path'
 import { provide } from './npm-cache.js'
 import { runVitest } from './vitest.js'
 
+const projects = ['unit', 'unit-alone', 'long', 'long-alone'].map((project) => `--project=${project}`)
 const major = process.argv[2] ?? ''
 
 if (!/^\d+$/.test(major)) {
@@ -15,7 +16,7 @@ if (!/^\d+$/.test(major)) {
   const version = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim()
   console.log(`Unit tests on Node ${version} (${node}), not on ${process.version}.`)
   const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH ?? ''}` }
-  process.exitCode = runVitest(['--project=unit'], { node, env }) ?? 1
+  process.exitCode = runVitest(projects, { node, env }) ?? 1
   if (process.exitCode === 0) console.log(`The unit tests pass on Node ${version}.`)
 }
 

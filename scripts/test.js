@@ -16,16 +16,22 @@ let passed = 0
 const failures = []
 /** @type {string[]} */
 const skips = []
+/** @type {import('./vitest.js').FileTime[]} */
+const times = []
 
 step('lint', () => single('lint', lint()))
 step('types and build', () => single('types and build', compile('.')))
-step('unit tests', () => vitest('unit'))
-step('tests across packages', () => vitest('whole'))
+step('unit tests', () => vitest(['unit', 'unit-alone', 'unit-frameworks']))
+step('long unit tests', () => vitest(['long', 'long-alone', 'older-frameworks']))
+// Tests against the clock of the machine run one file after another: side by side they would take each other's processor.
+const oneByOne = '--no-file-parallelism'
+step('packages and simulations', () => vitest(['package', 'examples', 'simulation']))
+step('faults', () => vitest(['faults'], [oneByOne]))
 
 const files = serviceTests()
 const missing = provideServices(services.filter((service) => files.some((file) => isNeededBy(service, file))))
 const runnable = files.filter((file) => !missing.some((service) => isNeededBy(service, file)))
-if (runnable.length > 0) step('service tests', () => vitest('services', ['--no-file-parallelism', ...runnable]))
+if (runnable.length > 0) step('service tests', () => vitest(['services'], [oneByOne, ...runnable]))
 for (const file of files.filter((file) => !runnable.includes(file))) {
   const names = missing.filter((service) => isNeededBy(service, file)).map((service) => service.name)
   skips.push(`${file} (needs ${names.join(' and ')})`)
@@ -44,6 +50,7 @@ function step(name, run) {
   passed += tally.passed
   failures.push(...tally.failed)
   skips.push(...tally.skipped)
+  times.push(...tally.files)
   console.log(`── ${name}: ${tally.passed} passed, ${tally.failed.length} failed, ${seconds(before)}`)
 }
 
@@ -53,7 +60,7 @@ function step(name, run) {
  * @returns {Tally}
  */
 function single(name, passed) {
-  return { passed: passed ? 1 : 0, failed: passed ? [] : [name], skipped: [] }
+  return { passed: passed ? 1 : 0, failed: passed ? [] : [name], skipped: [], files: [] }
 }
 
 function lint() {
@@ -83,7 +90,9 @@ function provideServices(needed) {
 
 function report() {
   const skipIsFailure = process.env.CI === 'true'
-  console.log(`\nAll of it took ${seconds(started)}.`)
+  console.log(`\nAll of it took ${seconds(started)}. The slowest files:`)
+  const slowest = times.sort((a, b) => b.ms - a.ms).slice(0, 10)
+  for (const { file, ms } of slowest) console.log(`  ${(ms / 1000).toFixed(1).padStart(6)} s  ${file}`)
   // Named once more at the end: the place where it failed is thousands of lines up, or no longer kept.
   list('Failed:', failures)
   list(skipIsFailure ? 'Skipped, which is a failure with CI=true:' : 'Skipped:', skips)

@@ -9,26 +9,29 @@ import { root } from './compile.js'
  * @property {number} passed
  * @property {string[]} failed what failed, with its file
  * @property {string[]} skipped the tests that did not run, with their files
+ * @property {FileTime[]} files how long each file of tests took
  */
 
 /**
+ * @typedef {{ file: string, ms: number }} FileTime
+ *
  * The part of vitest's JSON report that is read here.
  * @typedef {{ testResults: FileReport[] }} Report
- * @typedef {{ name: string, status: string, assertionResults: { status: string, fullName: string }[] }} FileReport
+ * @typedef {{ name: string, status: string, startTime: number, endTime: number, assertionResults: { status: string, fullName: string }[] }} FileReport
  */
 
 /**
- * Runs one project of vitest.config.ts on the terminal and adds up its report.
- * @param {string} project
+ * Runs projects of vitest.config.ts on the terminal and adds up their report.
+ * @param {string[]} projects
  * @param {string[]} args files, or options of vitest
  * @returns {Tally}
  */
-export function vitest(project, args = []) {
+export function vitest(projects, args = []) {
   const folder = mkdtempSync(join(tmpdir(), 'rejoin-report-'))
   const report = join(folder, 'report.json')
   try {
     const status = runVitest([
-      `--project=${project}`,
+      ...projects.map((project) => `--project=${project}`),
       '--reporter=default',
       '--reporter=json',
       `--outputFile.json=${report}`,
@@ -68,10 +71,11 @@ function readReport(file) {
  */
 function addUp(report, status) {
   /** @type {Tally} */
-  const tally = { passed: 0, failed: [], skipped: [] }
-  for (const { name, status, assertionResults } of report?.testResults ?? []) {
+  const tally = { passed: 0, failed: [], skipped: [], files: [] }
+  for (const { name, status, startTime, endTime, assertionResults } of report?.testResults ?? []) {
     const file = relative(root, name)
     const before = tally.failed.length
+    tally.files.push({ file, ms: endTime - startTime })
     for (const { status, fullName } of assertionResults) {
       if (status === 'passed') tally.passed += 1
       else if (status === 'failed') tally.failed.push(`${fullName} (${file})`)

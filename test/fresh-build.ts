@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
  */
 export function setup(): void {
   const root = fileURLToPath(new URL('..', import.meta.url))
-  for (const project of ['packages/server', 'test/faults']) {
+  for (const project of ['packages/rejoin', 'test/faults']) {
     spawnSync(process.execPath, ['scripts/build.js', project], { cwd: root, stdio: 'inherit' })
   }
 }

@@ -40,6 +40,8 @@ const commands = {
     readers = await openReaders(options)
   },
   measure,
+  clearLatency: (): void => readers.clearLatency(),
+  latency: (): LatencySummary => readers.latency(),
   publish(publishing: HttpPublishing): void {
     publisher = publishOverHttp(publishing)
   },

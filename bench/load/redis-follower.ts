@@ -1,5 +1,5 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { createHub, createSubscription, type Hub } from '@rejoin/hub'
+import { createHub, type Hub } from '@rejoin/hub'
 import { redisLog } from '@rejoin/hub/redis'
 import { Redis } from 'ioredis'
 import { answerCalls } from '../processes/commands.ts'
@@ -60,8 +60,7 @@ export type FollowerCommands = typeof commands
 answerCalls(commands)
 
 async function follow(): Promise<void> {
-  const subscription = createSubscription(['watched'])
-  for await (const { type, data } of hub.stream({ subscription, start: { from: 'now' } })) {
+  for await (const { type, data } of hub.stream('watched')) {
     if (type !== 'tick') continue
     const text = String(data)
     took.push(Date.now() - Number(text.slice(0, text.indexOf(' '))))

@@ -14,7 +14,7 @@ export function readWithoutSocket(hub: Hub, subscription: Subscription, start: S
       destroy() {},
       caughtUp: resolve,
     }
-    hub.subscribe({ subscription, start }, sink)
+    hub.port.subscribe({ subscription, start }, sink)
   })
   return { live, bytes: () => bytes }
 }

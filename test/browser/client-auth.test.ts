@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import { expect, type TestContext, test } from 'vitest'
-import { startPublishing } from './publisher.ts'
-import { areConnected, haveCursor, recordsOf, until } from './readers.ts'
-import { sharedChromium } from './shared-chromium.ts'
-import { openStage, type Stage } from './stage.ts'
+import { startPublishing } from './support/publisher.ts'
+import { areConnected, haveCursor, recordsOf, until } from './support/readers.ts'
+import { sharedChromium } from './support/shared-chromium.ts'
+import { openStage, type Stage } from './support/stage.ts'
 
 const chromium = sharedChromium()
 
@@ -68,6 +68,27 @@ test.concurrent('through EventSource, which shows no 401, a reader keeps trying 
   proxy.cutAll('reset')
   await until(page, () => (readers['event-source']?.stream.state.attempt ?? 0) >= 3)
   await page.context().addCookies([{ name: 'token', value: 'second', url: page.url() }])
+  const published = await publisher.finish()
+  expect(await recordsOf(page)).toEqual({ 'event-source': published })
+})
+
+test.concurrent('after EventSource was refused, fetch sees the 401, and reconnect() goes on from the cursor', async (context) => {
+  const { site, page, proxy, accept } = await openGuardedStage(context)
+  await page.context().addCookies([{ name: 'token', value: 'first', url: page.url() }])
+  await page.evaluate(() =>
+    read('event-source', { transports: ['event-source', 'fetch'], retryMs: 100, maxRetryMs: 1000 }),
+  )
+  await haveCursor(page)
+  const publisher = startPublishing(site)
+  await publisher.more(40)
+  accept('second')
+  proxy.cutAll('reset')
+  await until(page, () => readers['event-source']?.stream.state.closeReason === 'unauthorized')
+  await publisher.more(40)
+
+  // The user has signed in again.
+  await page.context().addCookies([{ name: 'token', value: 'second', url: page.url() }])
+  await page.evaluate(() => readers['event-source']?.stream.reconnect())
   const published = await publisher.finish()
   expect(await recordsOf(page)).toEqual({ 'event-source': published })
 })

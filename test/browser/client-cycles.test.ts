@@ -5,10 +5,10 @@ import { lmdbLog } from '@rejoin/hub/lmdb'
 import { createRandom } from '@rejoin/hub/testing'
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
-import { launchChromium } from './chromium.ts'
-import { startPublishing } from './publisher.ts'
-import { areConnected, areIn, each, openReaders, recordsOf, until } from './readers.ts'
-import { openStage } from './stage.ts'
+import { launchChromium } from './support/chromium.ts'
+import { startPublishing } from './support/publisher.ts'
+import { areConnected, areIn, each, openReaders, recordsOf, until } from './support/readers.ts'
+import { openStage } from './support/stage.ts'
 
 // A hundred take two minutes: CYCLES=100.
 const cycles = Number(process.env.CYCLES ?? 20)

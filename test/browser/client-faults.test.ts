@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { lmdbLog } from '@rejoin/hub/lmdb'
 import { expect, test } from 'vitest'
-import { goOffline } from './chromium.ts'
-import { startPublishing } from './publisher.ts'
-import { areConnected, areIn, each, hasty, haveLost, openReaders, recordsOf, visit } from './readers.ts'
-import { sharedChromium } from './shared-chromium.ts'
-import { openBusyStage, openStage } from './stage.ts'
+import { goOffline } from './support/chromium.ts'
+import { startPublishing } from './support/publisher.ts'
+import { areConnected, areIn, each, hasty, openReaders, recordsOf, visit } from './support/readers.ts'
+import { sharedChromium } from './support/shared-chromium.ts'
+import { cutInTurn, openBusyStage, openStage } from './support/stage.ts'
 
 // In each test a reader per transport runs beside the others, in one page, at 150 events/s. A number that one of them
 // lacks was lost, one that it has twice was doubled.
@@ -15,15 +15,10 @@ import { openBusyStage, openStage } from './stage.ts'
 const chromium = sharedChromium()
 
 test.concurrent('cuts cost no reader an event', async (context) => {
-  const { page, proxy, publisher } = await openBusyStage(context, chromium.tabs)
-  for (let cuts = 1; cuts <= 4; cuts += 1) {
-    await publisher.more(40)
-    proxy.cutAll('reset')
-    await haveLost(page, cuts)
-    await areConnected(page)
-  }
-  const published = await publisher.finish()
-  expect(await recordsOf(page)).toEqual(each(published))
+  const stage = await openBusyStage(context, chromium.tabs)
+  await cutInTurn(stage, ['reset', 'reset', 'reset', 'reset'], 40)
+  const published = await stage.publisher.finish()
+  expect(await recordsOf(stage.page)).toEqual(each(published))
 })
 
 // Chromium takes what it has of such a head for the whole: a status without its type, or with half of one.

@@ -2,9 +2,9 @@ import type { Environment } from '@rejoin/hub'
 import { createVirtualEnvironment } from '@rejoin/hub/testing'
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
-import { areConnected, areIn, each, haveCursor, transports, until } from './readers.ts'
-import { sharedChromium } from './shared-chromium.ts'
-import { openStage } from './stage.ts'
+import { areConnected, areIn, each, haveCursor, transports, until } from './support/readers.ts'
+import { sharedChromium } from './support/shared-chromium.ts'
+import { openStage } from './support/stage.ts'
 
 const chromium = sharedChromium()
 

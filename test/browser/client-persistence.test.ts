@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { hasty, until, visit } from './readers.ts'
-import { sharedChromium } from './shared-chromium.ts'
-import { openStage } from './stage.ts'
+import { hasty, until, visit } from './support/readers.ts'
+import { sharedChromium } from './support/shared-chromium.ts'
+import { openStage } from './support/stage.ts'
 
 // A page that keeps its cursor and is loaded again: it gets an event again rather than never, or is told of what is gone.
 

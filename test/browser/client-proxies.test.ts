@@ -1,14 +1,13 @@
 import type { StreamState } from '@rejoin/client'
 import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
-import { openFaultProxy } from '../faults/fault-proxy.ts'
-import { openGzipProxy } from './gzip-proxy.ts'
-import { type Holds, openHoldingProxy } from './holding-proxy.ts'
-import { startPublishing } from './publisher.ts'
-import { areConnected, areIn, each, hasty, haveCursor, haveLost, openReaders, recordsOf, visit } from './readers.ts'
-import { sharedChromium } from './shared-chromium.ts'
-import { openSite } from './site.ts'
-import { openStage } from './stage.ts'
+import { openGzipProxy } from './support/gzip-proxy.ts'
+import { type Holds, openHoldingProxy } from './support/holding-proxy.ts'
+import { startPublishing } from './support/publisher.ts'
+import { areConnected, areIn, each, hasty, haveCursor, haveLost, recordsOf, visit } from './support/readers.ts'
+import { sharedChromium } from './support/shared-chromium.ts'
+import { openSite } from './support/site.ts'
+import { cutInTurn, openBusyStage, openStage } from './support/stage.ts'
 
 const chromium = sharedChromium()
 
@@ -85,26 +84,18 @@ test.concurrent('behind a proxy that takes the cursor’s header away, the curso
 })
 
 test.concurrent('behind a proxy that compresses everything, cuts cost no reader an event on any transport', async (context) => {
-  const site = await openSite()
-  context.onTestFinished(() => site.close())
-  const gzip = await openGzipProxy(site)
-  context.onTestFinished(() => gzip.close())
-  const proxy = await openFaultProxy({ target: gzip, random: Math.random })
-  context.onTestFinished(() => proxy.close())
-  const page = await chromium.tabs.newPage()
-  context.onTestFinished(() => page.close())
-  await visit(page, `http://127.0.0.1:${proxy.port}`)
-  await openReaders(page)
-  const publisher = startPublishing(site)
-  for (const [cut, how] of (['reset', 'fin', 'reset'] as const).entries()) {
-    await publisher.more(50)
-    proxy.cutAll(how)
-    await haveLost(page, cut + 1)
-    await areConnected(page)
-  }
-  const published = await publisher.finish()
-  expect(await recordsOf(page)).toEqual(each(published))
-  expect(gzip.streams()).toBeGreaterThanOrEqual(8)
+  let streams = () => 0
+  const stage = await openBusyStage(context, chromium.tabs, {
+    async behind(site) {
+      const gzip = await openGzipProxy(site)
+      streams = () => gzip.streams()
+      return gzip
+    },
+  })
+  await cutInTurn(stage, ['reset', 'fin', 'reset'])
+  const published = await stage.publisher.finish()
+  expect(await recordsOf(stage.page)).toEqual(each(published))
+  expect(streams()).toBeGreaterThanOrEqual(8)
 })
 
 /** Lets the page's time pass until its reader is in a state, at most for five minutes of it. */

@@ -3,7 +3,7 @@ import { memoryLog } from '@rejoin/hub/memory'
 import type { Browser, Page } from 'playwright-core'
 import { type Serving, serve } from 'rejoin'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { launchChromium } from './chromium.ts'
+import { launchChromium } from './support/chromium.ts'
 import {
   desktop,
   expectNoSidewaysScroll,
@@ -16,8 +16,8 @@ import {
   press,
   seriousBarriers,
   weightOf,
-} from './page-check.ts'
-import { startServer } from './server-process.ts'
+} from './support/page-check.ts'
+import { startServer } from './support/server-process.ts'
 
 const token = 'an-admin-token-of-the-tests'
 let browser: Browser
@@ -69,6 +69,96 @@ test('how long a client may be away goes by the window of the channel’s own pa
   const page = await openPage(browser, other.adminUrl ?? '', { mayFail: /./ })
   await page.getByRole('row', { name: /^prices\/eur 1 .* 60 s Invalidate/ }).waitFor()
   await page.getByRole('row', { name: /^orders\/42 1 .* 5 min Invalidate/ }).waitFor()
+})
+
+test('a rate of a few returns says of how many it is', async () => {
+  const page = await openDashboard()
+  for (const id of ['nonsense', 'nonsense', 'nonsense']) expect(await toldOf(id)).toContain('sync-required')
+  await expect.poll(() => figure(page, 'Gap rate').textContent(), patience).toBe('100.0 %')
+  await page.getByText('3 of 3 returns').waitFor()
+})
+
+test('it shows how much of its budget the log has used', async () => {
+  const other = await serve({ port: 0, admin: { port: 0 }, log: memoryLog({ maxBytes: 1000 }) })
+  onTestFinished(() => other.close({ withinMs: 0 }))
+  await other.hub.publish('orders/42', { text: 'x'.repeat(843) })
+  const page = await openPage(browser, other.adminUrl ?? '', { mayFail: /./ })
+  await expect.poll(() => figure(page, 'Log').textContent(), patience).toBe('85.0 %')
+  await page.getByText('850 B of 1,000 B').waitFor()
+})
+
+test('it shows who was rejected and why', async () => {
+  const page = await openDashboard()
+  await fetch(`${server.url}/events/orders/42`, { headers: { origin: 'http://evil.example' } })
+  await fetch(`${server.url}/publish/orders/42`, {
+    method: 'POST',
+    body: 'x',
+    headers: { origin: 'http://evil.example' },
+  })
+  const row = page.locator('[data-rejected="origin"]')
+  await expect.poll(() => row.getByRole('cell').allTextContents(), patience).toEqual([expect.any(String), '2', '2'])
+  const latest = page.getByLabel('Latest rejections')
+  await latest.getByText('http://evil.example').first().waitFor()
+  await latest.getByText('403 origin').first().waitFor()
+  await latest.getByRole('cell', { name: 'publish', exact: true }).waitFor()
+})
+
+test('maintenance and a drain are shown, and their switches stand as they are, also for who comes later', async () => {
+  const page = await openDashboard()
+  const maintenance = page.getByRole('button', { name: 'Maintenance', exact: true })
+  expect(await maintenance.getAttribute('aria-pressed')).toBe('false')
+  await press(page, 'Maintenance')
+  await press(page.getByRole('dialog'), 'Begin maintenance')
+  await page.getByText('maintenance: no readers are taken').waitFor()
+  const other = await openDashboard()
+  await other.getByText('maintenance: no readers are taken').waitFor()
+  expect(await other.getByRole('button', { name: 'Maintenance', exact: true }).getAttribute('aria-pressed')).toBe(
+    'true',
+  )
+  await press(other, 'Maintenance')
+  await press(other.getByRole('dialog'), 'End maintenance')
+  await page.getByText('maintenance: no readers are taken').waitFor({ state: 'hidden' })
+  await press(page, 'Drain')
+  await press(page.getByRole('dialog'), 'Drain')
+  await page.getByText('draining: no readers are taken').waitFor()
+  expect(await page.getByRole('button', { name: 'Drained' }).isDisabled()).toBe(true)
+})
+
+test('of a channel that has ended it does not say how long a client may be away', async () => {
+  const page = await openDashboard()
+  await server.hub.publish('answers/1', { text: 'one' })
+  await server.hub.end('answers/1')
+  await page.getByLabel('Channels that begin with').fill('answers/')
+  await page.getByRole('row', { name: /^answers\/1 ended 1 .* – Invalidate/ }).waitFor()
+})
+
+test.each([
+  ['a narrow phone', { width: 390, height: 844 }],
+  ['a desk', desktop],
+])('on %s every action is in sight, and no row is cut at the edge of its list', async (_name, viewport) => {
+  for (let number = 10; number < 30; number += 1) {
+    await server.hub.publish(`orders/of-a-customer-with-a-long-name/${number}`, { text: 'one' })
+  }
+  const reader = await fetch(`${server.url}/events/orders/42?channel=prices/of-something-with-a-long-name`)
+  await fetch(`${server.url}/events/orders/42`, { headers: { origin: 'http://evil.example' } })
+  const page = await openDashboard({ viewport })
+  await page.locator('[data-rejected="origin"]').waitFor()
+  await expectNoSidewaysScroll(page)
+  for (const [list, name] of [
+    ['Channels and what they hold', 'Invalidate'],
+    ['Who is connected', 'Disconnect'],
+  ] as const) {
+    const rows = page.getByLabel(list)
+    const button = rows.getByRole('button', { name }).first()
+    await button.scrollIntoViewIfNeeded()
+    const box = await button.boundingBox()
+    expect(box && box.x >= 0 && box.x + box.width <= viewport.width).toBe(true)
+  }
+  const channels = page.getByLabel('Channels and what they hold')
+  for (const top of [0, 100, 217, 10_000]) {
+    expect(await channels.evaluate(cutRows, top)).toBe(0)
+  }
+  await reader.body?.cancel()
 })
 
 test('it shows what readers are told to wait, and that a log of its own has one node', async () => {
@@ -199,6 +289,20 @@ describe.each([
 test('it weighs at most 300 KB', () => {
   expect(weightOf('dashboard')).toBeLessThan(300_000)
 })
+
+/** How many rows show in part, once a list that was scrolled there has come to rest. */
+async function cutRows(list: Element, top: number): Promise<number> {
+  list.scrollTop = top
+  await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))
+  const head = list.querySelector('thead')?.getBoundingClientRect().height ?? 0
+  const { top: edge } = list.getBoundingClientRect()
+  const [from, to] = [edge + head, edge + list.clientHeight]
+  return [...list.querySelectorAll('tbody tr')].filter((row) => {
+    const { top, bottom } = row.getBoundingClientRect()
+    const seen = Math.min(bottom, to) - Math.max(top, from)
+    return seen > 2 && bottom - top - seen > 2
+  }).length
+}
 
 const patience = { timeout: 20_000 }
 

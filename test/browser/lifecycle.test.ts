@@ -1,17 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { launchPlainChromium, type PlainChromium } from './chromium.ts'
-import { freeze, hide } from './hidden-tab.ts'
-import { areConnected, areIn, connectionsOf, each, hasty, haveLost, recordsOf, until } from './readers.ts'
-import { openBusyStage, openStage } from './stage.ts'
+import { expect, test } from 'vitest'
+import { freeze, hide } from './support/hidden-tab.ts'
+import { areIn, connectionsOf, each, hasty, recordsOf, until } from './support/readers.ts'
+import { plainChromium } from './support/shared-chromium.ts'
+import { cutInTurn, openBusyStage, openStage } from './support/stage.ts'
 
-let chromium: PlainChromium
-
-// A machine that is busy takes its time to start one.
-beforeAll(async () => {
-  chromium = await launchPlainChromium()
-}, 60_000)
-
-afterAll(() => chromium.close())
+const chromium = plainChromium()
 
 test('a hidden tab is left alone, and goes on reading', async (context) => {
   const { page, publisher } = await openBusyStage(context, chromium.context)
@@ -23,15 +16,11 @@ test('a hidden tab is left alone, and goes on reading', async (context) => {
 })
 
 test('a hidden tab whose lines are cut comes back although its timers are throttled', async (context) => {
-  const { page, proxy, publisher } = await openBusyStage(context, chromium.context)
+  const stage = await openBusyStage(context, chromium.context)
+  const { page } = stage
   await hide(page)
-  for (let cut = 1; cut <= 3; cut++) {
-    await publisher.more(50)
-    proxy.cutAll('reset')
-    await haveLost(page, cut)
-    await areConnected(page)
-  }
-  const published = await publisher.finish()
+  await cutInTurn(stage, ['reset', 'reset', 'reset'])
+  const published = await stage.publisher.finish()
   expect(await recordsOf(page)).toEqual(each(published))
   expect(await page.evaluate(() => document.visibilityState)).toBe('hidden')
 })

@@ -1,11 +1,9 @@
-import { createSecureServer } from 'node:http2'
 import { expect, test } from 'vitest'
-import { openFaultProxy } from '../faults/fault-proxy.ts'
-import { makeCertificate } from './certificate.ts'
-import { startPublishing } from './publisher.ts'
-import { until, visit } from './readers.ts'
-import { sharedChromium } from './shared-chromium.ts'
-import { openSite, type SiteOptions } from './site.ts'
+import { makeCertificate } from '../support/certificate.ts'
+import { startPublishing } from './support/publisher.ts'
+import { until } from './support/readers.ts'
+import { sharedChromium } from './support/shared-chromium.ts'
+import { openStage } from './support/stage.ts'
 
 const chromium = sharedChromium()
 
@@ -14,15 +12,7 @@ const certificate = makeCertificate()
 
 // So with HTTP/2 tabs do not wait for each other, and one cut is a cut of all of them: a hub must expect them together.
 test.skipIf(!certificate)('on HTTP/2 twenty streams share a line, and all resume when it is cut', async (context) => {
-  const serve = ((listener) =>
-    createSecureServer({ key: certificate, cert: certificate }, listener as never)) as SiteOptions['serve']
-  const site = await openSite({ serve: serve! })
-  context.onTestFinished(() => site.close())
-  const proxy = await openFaultProxy({ target: site, random: Math.random })
-  context.onTestFinished(() => proxy.close())
-  const page = await chromium.browser.newPage({ ignoreHTTPSErrors: true })
-  context.onTestFinished(() => page.close())
-  await visit(page, `https://127.0.0.1:${proxy.port}/native`)
+  const { site, proxy, page } = await openStage(context, chromium.trusting, { certificate }, '/native')
   await page.evaluate(() => {
     for (let tab = 1; tab <= 20; tab += 1) listen(`/events/numbers?tab=${tab}`)
   })

@@ -1,12 +1,12 @@
 import type { Page } from 'playwright-core'
 import { describe, expect, type TestContext, test } from 'vitest'
-import { goOffline } from './chromium.ts'
-import { startPublishing } from './publisher.ts'
-import { until } from './readers.ts'
-import { type Answer, type Scripts, scriptedAnswers } from './scripted-answers.ts'
-import { sharedChromium } from './shared-chromium.ts'
-import { openSite, type Site } from './site.ts'
-import { openStage, type Stage } from './stage.ts'
+import { goOffline } from './support/chromium.ts'
+import { startPublishing } from './support/publisher.ts'
+import { until } from './support/readers.ts'
+import { type Answer, type Scripts, scriptedAnswers } from './support/scripted-answers.ts'
+import { sharedChromium } from './support/shared-chromium.ts'
+import { openSite, type Site } from './support/site.ts'
+import { openStage, type Stage } from './support/stage.ts'
 
 // What Chromium's own EventSource does, without our client. docs/reference/browsers.md has it as a table; what follows
 // from it for a hub or a client stands above each test.

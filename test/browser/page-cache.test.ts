@@ -1,18 +1,11 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { launchPlainChromium, type PlainChromium } from './chromium.ts'
-import { startPublishing } from './publisher.ts'
-import { each, hasty, openReaders, recordsOf, until, visit } from './readers.ts'
-import { openStage } from './stage.ts'
+import { expect, test } from 'vitest'
+import { startPublishing } from './support/publisher.ts'
+import { each, hasty, openReaders, recordsOf, until, visit } from './support/readers.ts'
+import { plainChromium } from './support/shared-chromium.ts'
+import { openStage } from './support/stage.ts'
 
-let chromium: PlainChromium
-
-// A machine that is busy takes its time to start one.
-beforeAll(async () => {
-  chromium = await launchPlainChromium()
-}, 60_000)
-
-afterAll(() => chromium.close())
+const chromium = plainChromium()
 
 test('pages that the browser keeps for the back button hold no connection: the tab goes on without waiting', async (context) => {
   const { page, proxy } = await openStage(context, chromium.context)

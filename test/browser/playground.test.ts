@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { type Serving, serve } from 'rejoin'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { launchChromium } from './chromium.ts'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { launchChromium } from './support/chromium.ts'
 import {
   desktop,
   expectNoSidewaysScroll,
@@ -14,8 +14,8 @@ import {
   press,
   seriousBarriers,
   weightOf,
-} from './page-check.ts'
-import { startServer } from './server-process.ts'
+} from './support/page-check.ts'
+import { startServer } from './support/server-process.ts'
 
 let browser: Browser
 let server: Serving
@@ -93,6 +93,41 @@ test('a slow reader falls behind, loses nothing, and catches up', async () => {
   await press(page, 'Slow reader')
   await expect.poll(() => lagOf(page)).toBeLessThan(2)
   expect(await countsOf(page, 'rejoin')).toMatchObject({ duplicates: 0, announced: 0, missing: 0 })
+})
+
+test('a cut of a slow reader is over when its time is, and other troubles can be ordered', async () => {
+  const page = await openPlayground()
+  await press(page, 'Slow reader')
+  await expect.poll(() => lagOf(page)).toBeGreaterThan(3)
+  await press(page, 'Cut 1 s')
+  await page.getByText('Rejoin is slow, and gets all').waitFor()
+  expect(await page.getByRole('button', { name: 'Cut 1 s' }).getAttribute('aria-disabled')).not.toBe('true')
+  await press(page, 'Restart the stream')
+  await page.getByText('Rejoin is slow, and gets all').waitFor()
+  await press(page, 'Slow reader')
+  await expect.poll(() => lagOf(page)).toBeLessThan(2)
+  expect(await countsOf(page, 'rejoin')).toMatchObject({ duplicates: 0, announced: 0, missing: 0 })
+})
+
+test('a browser that visits again uses the channel that it had, and two of its tabs have one each', async () => {
+  const context = await browser.newContext()
+  onTestFinished(() => context.close())
+  const page = await context.newPage()
+  await page.goto(server.url)
+  await expect.poll(async () => (await countsOf(page, 'rejoin')).received).toBeGreaterThan(0)
+  const channelsOf = async () => (await server.hub.channels({ prefix: 'playground/' })).map(({ channel }) => channel)
+  const before = await channelsOf()
+  for (let visit = 0; visit < 3; visit += 1) {
+    await page.goto('about:blank')
+    await page.goto(server.url)
+    await expect.poll(async () => (await countsOf(page, 'rejoin')).received).toBeGreaterThan(0)
+  }
+  expect(await channelsOf()).toEqual(before)
+  const other = await context.newPage()
+  await other.goto(server.url)
+  await expect.poll(async () => (await countsOf(other, 'rejoin')).received).toBeGreaterThan(0)
+  expect(await channelsOf()).toHaveLength(before.length + 1)
+  expect(await countsOf(page, 'rejoin')).toMatchObject({ duplicates: 0, missing: 0 })
 })
 
 test('a cut of 30 s begins, and no other trouble can be ordered meanwhile', async () => {

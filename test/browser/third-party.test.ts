@@ -1,9 +1,9 @@
 import type { EventSourceMessage } from '@microsoft/fetch-event-source'
 import { type OutputChunk, rolldown } from 'rolldown'
 import { beforeAll, describe } from 'vitest'
-import { listenedTypes, type ThirdPartyClient, type Told } from '../services/third-party-client.ts'
-import { thirdPartyContract } from '../services/third-party-contract.ts'
-import { sharedChromium } from './shared-chromium.ts'
+import { listenedTypes, type ThirdPartyClient, type Told } from '../services/third-party/client.ts'
+import { eventSourceHabits, thirdPartyContract } from '../services/third-party/contract.ts'
+import { sharedChromium } from './support/shared-chromium.ts'
 
 // Clients of others that live in a browser, on the same runs as those of test/services.
 
@@ -22,14 +22,7 @@ describe.concurrent("Chromium's EventSource", () => {
       if (source.readyState === EventSource.CLOSED) stop()
     }
   })
-  thirdPartyContract(client, {
-    returnsAfterEnd: true,
-    countsCutIds: false,
-    at204: 'stops',
-    at503: 'stops',
-    unaskedMs: 3000,
-    comments: 'hidden',
-  })
+  thirdPartyContract(client, eventSourceHabits)
 })
 
 describe.concurrent('@microsoft/fetch-event-source, as its README begins', () => {

@@ -1,19 +1,12 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { launchPlainChromium, type PlainChromium } from './chromium.ts'
-import { freeze } from './hidden-tab.ts'
-import { startPublishing } from './publisher.ts'
-import { until, visit } from './readers.ts'
-import { openStage } from './stage.ts'
+import { expect, test } from 'vitest'
+import { freeze } from './support/hidden-tab.ts'
+import { startPublishing } from './support/publisher.ts'
+import { until, visit } from './support/readers.ts'
+import { plainChromium } from './support/shared-chromium.ts'
+import { openStage } from './support/stage.ts'
 
-let chromium: PlainChromium
-
-// A machine that is busy takes its time to start one.
-beforeAll(async () => {
-  chromium = await launchPlainChromium()
-}, 60_000)
-
-afterAll(() => chromium.close())
+const chromium = plainChromium()
 
 test.for(['fetch', 'event-source', 'long-poll'])(
   'a worker whose page was frozen has every event that it slept through soon after it wakes, with %s',

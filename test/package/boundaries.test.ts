@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -9,66 +10,139 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 const repository = fileURLToPath(new URL('../..', import.meta.url))
 
 const forbidden = [
-  { from: 'packages/protocol/src/frame.ts', imports: 'node:buffer', advice: 'imports only its own files' },
-  { from: 'packages/protocol/src/frame.ts', imports: 'buffer', advice: 'imports only its own files' },
-  { from: 'packages/protocol/src/frame.ts', imports: 'ulid', advice: 'imports only its own files' },
-  { from: 'packages/protocol/src/id/ulid.ts', imports: '@rejoin/hub', advice: 'imports only its own files' },
-  { from: 'packages/protocol/src/frame.ts', imports: '../../hub/src/hub/session.ts', advice: 'imports only its own' },
+  { from: 'packages/protocol/src/encode.ts', imports: 'node:buffer', advice: 'imports only its own files' },
+  { from: 'packages/protocol/src/encode.ts', imports: 'buffer', advice: 'imports only its own files' },
+  { from: 'packages/protocol/src/encode.ts', imports: 'ulid', advice: 'imports only its own files' },
+  { from: 'packages/protocol/src/codecs/ulid.ts', imports: '@rejoin/hub', advice: 'imports only its own files' },
+  { from: 'packages/protocol/src/encode.ts', imports: '../../hub/src/hub/hub.ts', advice: 'imports only its own' },
 
   { from: 'packages/client/src/connection.ts', imports: 'node:http', advice: 'Use what the web platform has' },
   { from: 'packages/client/src/connection.ts', imports: 'eventsource-parser', advice: 'Use what the web platform has' },
   { from: 'packages/client/src/connection.ts', imports: '@rejoin/hub', advice: 'belongs in the protocol package' },
-  { from: 'packages/client/src/react/hook.ts', imports: '@rejoin/hub/testing', advice: 'belongs in the protocol' },
-  { from: 'packages/client/src/parse.ts', imports: '../../protocol/src/parse.ts', advice: 'and @rejoin/protocol' },
+  {
+    from: 'packages/client/src/transports/fetch.ts',
+    imports: '@rejoin/hub/testing',
+    advice: 'belongs in the protocol',
+  },
+  { from: 'packages/client/src/connection.ts', imports: '../../protocol/src/parse.ts', advice: 'and @rejoin/protocol' },
+  { from: 'packages/client/src/stream.ts', imports: './bindings/frame.ts', advice: 'knows no user interface' },
+  { from: 'packages/client/src/transports/fetch.ts', imports: '../react/hooks.ts', advice: 'knows no user interface' },
+  { from: 'packages/client/src/stream.ts', imports: 'react', advice: 'knows no user interface' },
+  { from: 'packages/client/src/stream.ts', imports: './testing/attach-to.ts', advice: 'and no test' },
+  { from: 'packages/client/src/react/hooks.ts', imports: '../testing/attach-to.ts', advice: 'into bindings/' },
+  {
+    from: 'packages/client/src/testing/attach-to.ts',
+    imports: '@rejoin/hub/testing',
+    advice: 'or take it as an option',
+  },
+  { from: 'packages/client/src/bindings/status.ts', imports: 'react', advice: 'what all frameworks share' },
+  { from: 'packages/client/src/bindings/status.ts', imports: '../vue/composables.ts', advice: 'what all frameworks' },
+  { from: 'packages/client/src/react/hooks.ts', imports: 'vue', advice: 'into bindings/' },
+  { from: 'packages/client/src/vue/composables.ts', imports: '../react/hooks.ts', advice: 'into bindings/' },
+  { from: 'packages/client/src/redux/redux-stream.ts', imports: 'redux', advice: 'Use what the web platform has' },
 
   { from: 'packages/hub/src/environment.ts', imports: '@rejoin/client', advice: 'Take the rest as an argument' },
   { from: 'packages/hub/src/environment.ts', imports: 'rejoin', advice: 'Take the rest as an argument' },
   { from: 'packages/hub/src/testing/index.ts', imports: 'vitest', advice: 'Take the rest as an argument' },
-  { from: 'packages/hub/src/environment.ts', imports: '../../server/src/main.ts', advice: 'Take the rest' },
+  { from: 'packages/hub/src/environment.ts', imports: '../../rejoin/src/cli/main.ts', advice: 'Take the rest' },
 
-  { from: 'packages/hub/src/log/memory.ts', imports: '../hub/session.ts', advice: 'a duty of the log contract' },
-  { from: 'packages/hub/src/log/memory.ts', imports: '../http/node.ts', advice: 'a duty of the log contract' },
-  { from: 'packages/hub/src/log/redis/tail.ts', imports: '../../hub/turn.ts', advice: 'a duty of the log contract' },
+  { from: 'packages/hub/src/log/memory/log.ts', imports: '../../hub/hub.ts', advice: 'a duty of the log contract' },
+  { from: 'packages/hub/src/log/memory/log.ts', imports: '../../http/node.ts', advice: 'a duty of the log contract' },
+  {
+    from: 'packages/hub/src/log/redis/tail.ts',
+    imports: '../../hub/live/live.ts',
+    advice: 'a duty of the log contract',
+  },
   { from: 'packages/hub/src/log/redis/tail.ts', imports: 'ioredis', advice: 'a duty of the log contract' },
 
-  { from: 'packages/hub/src/hub/session.ts', imports: '../http/sink.ts', advice: 'the sink or the callback' },
-  { from: 'packages/hub/src/hub/session.ts', imports: '../log/memory.ts', advice: 'not a concrete log' },
-  { from: 'packages/hub/src/hub/session.ts', imports: '../log/lmdb/log.ts', advice: 'not a concrete log' },
-  { from: 'packages/hub/src/hub/session.ts', imports: '../log/redis/index.ts', advice: 'not a concrete log' },
-  { from: 'packages/hub/src/hub/session.ts', imports: '../log/postgres.ts', advice: 'not a concrete log' },
-  {
-    from: 'packages/hub/src/hub/session.ts',
-    imports: '@rejoin/client',
-    advice: 'other packages than @rejoin/protocol',
-  },
+  { from: 'packages/hub/src/hub/hub.ts', imports: '../http/response-sink.ts', advice: 'the sink or the callback' },
+  { from: 'packages/hub/src/hub/read/session.ts', imports: '../../http/node.ts', advice: 'the sink or the callback' },
+  { from: 'packages/hub/src/hub/read/session.ts', imports: '../../log/memory/log.ts', advice: 'not a concrete log' },
+  { from: 'packages/hub/src/hub/read/session.ts', imports: '../../log/lmdb/log.ts', advice: 'not a concrete log' },
+  { from: 'packages/hub/src/hub/hub.ts', imports: '../log/redis/log.ts', advice: 'not a concrete log' },
+  { from: 'packages/hub/src/hub/hub.ts', imports: '@rejoin/client', advice: 'other packages than @rejoin/protocol' },
 
-  { from: 'packages/hub/src/http/node.ts', imports: '../log/memory.ts', advice: 'chosen by the caller' },
+  { from: 'packages/hub/src/http/node.ts', imports: '../log/memory/log.ts', advice: 'chosen by the caller' },
   { from: 'packages/hub/src/http/node.ts', imports: 'express', advice: 'no other package than @rejoin/protocol' },
 
-  { from: 'packages/server/src/main.ts', imports: '../../hub/src/hub/hub.ts', advice: 'by its name' },
-  { from: 'packages/server/src/main.ts', imports: '@rejoin/hub/src/hub/hub.ts', advice: 'by its name' },
-  { from: 'packages/hub/test/replay.test.ts', imports: '../../protocol/src/frame.ts', advice: 'by its name' },
-  { from: 'test/simulation/seed.test.ts', imports: '../../packages/hub/src/hub/turn.ts', advice: 'by its name' },
+  { from: 'packages/mdns/src/mdns.ts', imports: '@rejoin/client', advice: 'A source stands on the hub' },
+  { from: 'packages/mdns/src/mdns.ts', imports: 'bonjour-service', advice: 'A source stands on the hub' },
+  { from: 'packages/mdns/src/mdns.ts', imports: '../../hub/src/hub/hub.ts', advice: 'A source stands on the hub' },
+  { from: 'packages/hub/src/environment.ts', imports: '@rejoin/mdns', advice: 'Take the rest as an argument' },
+  { from: 'packages/rejoin/src/http/routes.ts', imports: '../mdns/mdns-routes.ts', advice: 'import only each other' },
+
+  { from: 'packages/rejoin/src/http/routes.ts', imports: '../admin/admin-routes.ts', advice: 'import only each other' },
+  { from: 'packages/rejoin/src/access/access.ts', imports: '../config/load.ts', advice: 'import only each other' },
+  { from: 'packages/rejoin/src/limits/options.ts', imports: '../logging/logging.ts', advice: 'import only each other' },
+  { from: 'packages/rejoin/src/admin/admin-routes.ts', imports: '../cli/program.ts', advice: 'without a terminal' },
+  { from: 'packages/rejoin/src/http/routes.ts', imports: '../doctor/doctor.ts', advice: 'import only each other' },
+  { from: 'packages/rejoin/src/doctor/doctor.ts', imports: '../cli/program.ts', advice: 'no terminal, no settings' },
+  { from: 'packages/rejoin/src/doctor/doctor.ts', imports: '../access/access.ts', advice: 'from outside' },
+  { from: 'packages/rejoin/src/storm/storm.ts', imports: '../cli/program.ts', advice: 'by the protocol alone' },
+  {
+    from: 'packages/rejoin/src/storm/reader.ts',
+    imports: '@rejoin/client',
+    advice: 'nothing of a hub or of our client',
+  },
+  {
+    from: 'packages/rejoin/src/metrics/metrics.ts',
+    imports: '../config/settings.ts',
+    advice: 'without a settings file',
+  },
+  { from: 'packages/rejoin/src/chaos/chaos.ts', imports: '../config/load.ts', advice: 'without a settings file' },
+  { from: 'packages/rejoin/src/config/load.ts', imports: '../cli/program.ts', advice: 'before anything runs' },
+  { from: 'packages/rejoin/src/config/load.ts', imports: '../logging/logging.ts', advice: 'before anything runs' },
+
+  { from: 'packages/rejoin/src/cli/main.ts', imports: '../../../hub/src/hub/hub.ts', advice: 'by its name' },
+  { from: 'packages/rejoin/src/cli/main.ts', imports: '@rejoin/hub/src/hub/hub.ts', advice: 'by its name' },
+  {
+    from: 'packages/rejoin/src/admin/admin-guard.ts',
+    imports: '@rejoin/hub/src/hub/hub.ts',
+    advice: 'without a terminal',
+  },
+  {
+    from: 'packages/hub/test/hub/read/resume.test.ts',
+    imports: '../../../../protocol/src/encode.ts',
+    advice: 'by its name',
+  },
+  { from: 'test/simulation/judge.ts', imports: '../../packages/hub/src/hub/hub.ts', advice: 'by its name' },
   { from: 'bench/fan-out.ts', imports: '../packages/hub/dist/index.js', advice: 'by its name' },
+  { from: 'test/support/until.ts', imports: '../faults/history/history.ts', advice: 'into test/support' },
+  {
+    from: 'packages/hub/test/hub/operator.test.ts',
+    imports: '../../../../test/faults/crowds/crowd.ts',
+    advice: 'into test/support',
+  },
 ]
 
 const allowed = [
-  { from: 'packages/protocol/src/id/ulid.ts', imports: '../position.ts' },
-  { from: 'packages/protocol/test/ulid.test.ts', imports: 'ulid' },
+  { from: 'packages/client/src/testing/attach-to.ts', imports: '../bindings/frame.ts' },
+  { from: 'packages/client/src/react/hooks.ts', imports: 'react' },
+  { from: 'packages/client/src/vue/composables.ts', imports: 'vue' },
+  { from: 'packages/client/src/react/hooks.ts', imports: '../bindings/stream-store.ts' },
+  { from: 'packages/client/src/bindings/shared-streams.ts', imports: '../stream.ts' },
+  { from: 'packages/protocol/src/codecs/ulid.ts', imports: '../position.ts' },
+  { from: 'packages/protocol/test/codecs.test.ts', imports: 'ulid' },
   { from: 'packages/client/src/connection.ts', imports: './backoff.ts' },
   { from: 'packages/client/src/connection.ts', imports: '@rejoin/protocol' },
   { from: 'packages/hub/src/index.ts', imports: './hub/hub.ts' },
   { from: 'packages/hub/src/http/node.ts', imports: '../hub/hub.ts' },
   { from: 'packages/hub/src/http/node.ts', imports: 'node:http' },
   { from: 'packages/hub/src/http/node.ts', imports: 'node:stream/web' },
-  { from: 'packages/hub/src/hub/session.ts', imports: '../log/log.ts' },
-  { from: 'packages/hub/src/hub/session.ts', imports: '@rejoin/protocol' },
-  { from: 'packages/hub/src/log/memory.ts', imports: './log.ts' },
-  { from: 'packages/hub/src/testing/index.ts', imports: '../log/memory.ts' },
-  { from: 'packages/hub/test/hub/session.test.ts', imports: '../../src/hub/session.ts' },
-  { from: 'packages/server/src/main.ts', imports: '@rejoin/hub/memory' },
-  { from: 'packages/server/src/main.ts', imports: '@rejoin/client' },
-  { from: 'test/simulation/seed.test.ts', imports: '@rejoin/hub' },
+  { from: 'packages/hub/src/hub/read/session.ts', imports: '../../log/contract.ts' },
+  { from: 'packages/hub/src/hub/read/session.ts', imports: '@rejoin/protocol' },
+  { from: 'packages/hub/src/log/memory/log.ts', imports: '../contract.ts' },
+  { from: 'packages/hub/src/testing/index.ts', imports: '../log/memory/log.ts' },
+  { from: 'packages/hub/test/hub/read/resume.test.ts', imports: '../../../src/hub/hub.ts' },
+  { from: 'packages/mdns/src/udp-network.ts', imports: 'multicast-dns' },
+  { from: 'packages/mdns/src/handler.ts', imports: '@rejoin/hub/internal' },
+  { from: 'packages/mdns/src/udp-network.ts', imports: 'node:os' },
+  { from: 'packages/rejoin/src/cli/main.ts', imports: '../config/load.ts' },
+  { from: 'packages/rejoin/src/config/config.ts', imports: '../access/rules.ts' },
+  { from: 'packages/rejoin/src/serve.ts', imports: './admin/admin-guard.ts' },
+  { from: 'packages/rejoin/src/cli/main.ts', imports: '@rejoin/hub/memory' },
+  { from: 'packages/rejoin/src/cli/main.ts', imports: '@rejoin/client' },
+  { from: 'test/simulation/judge.ts', imports: '@rejoin/hub' },
 ]
 
 let folder: string
@@ -92,6 +166,14 @@ describe('an import across a boundary is refused, with the way to go', () => {
   test.each(forbidden)('$from must not import $imports', ({ from, imports, advice }) => {
     expect(complaints.get(placeOf(from, imports))).toContain(advice)
   })
+})
+
+test('the files that these examples name exist', () => {
+  const named = [...forbidden, ...allowed].flatMap(({ from, imports }) => [
+    from,
+    ...(imports.startsWith('.') && !imports.includes('/dist/') ? [join(dirname(from), imports)] : []),
+  ])
+  expect(named.filter((file) => !existsSync(join(repository, file)))).toEqual([])
 })
 
 describe('an import within its boundary passes', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readJson, readText } from './repository.ts'
+import { readJson, readText } from '../support/repository.ts'
 
 const tried = ['eventsource', 'eventsource-client', 'undici', '@microsoft/fetch-event-source']
 

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { readText, root, trackedFiles } from './repository.ts'
+import { root } from '../support/paths.ts'
+import { readText, trackedFiles } from '../support/repository.ts'
 
 describe('every relative link in the documentation leads somewhere', () => {
   test.each(trackedFiles('*.md'))('%s', (file) => {

@@ -3,8 +3,9 @@ import { readdirSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { connect } from '@rejoin/client'
 import { expect, onTestFinished, test } from 'vitest'
-import { startProgram } from './program.ts'
-import { readText, root } from './repository.ts'
+import { startCommand } from '../support/command.ts'
+import { root } from '../support/paths.ts'
+import { readText, trackedFiles } from '../support/repository.ts'
 
 const run = promisify(execFile)
 
@@ -50,6 +51,24 @@ the reader has { apples: 7, pears: 7 }
   )
 })
 
+test('snapshot-webhook: the hub asks a webhook for the state, and readers load it from an address', async () => {
+  expect(await example('snapshot-webhook')).toBe(
+    `orders/42: { channel: 'orders/42', status: 'shipped' }
+prices/tea: { path: '/prices/tea', price: 7 }
+`,
+  )
+})
+
+test('mdns tells each service once, and what became of it during a cut', async () => {
+  expect(await example('mdns')).toBe('nas is at 192.168.1.7:80\ncut\nnas is at 192.168.1.7:8080\nnas is gone\n')
+})
+
+test.each(['solid', 'svelte'])('%s shows every event once, in order, across its cut', async (name) => {
+  const printed = await example(name)
+  expect(printed).toMatch(/^backoff 1 2$/m)
+  expect(printed).toMatch(/^connected 1 2 3 4 5\n$/m)
+})
+
 test('express serves streams beside the routes of an application, and a page to look at', async () => {
   const address = await started('express')
   expect(await (await fetch(address)).text()).toContain("new EventSource('/events/orders/42')")
@@ -57,6 +76,23 @@ test('express serves streams beside the routes of an application, and a page to 
   await received.connected
   const shipped = await (await fetch(`${address}/orders/42/ship`, { method: 'POST' })).json()
   expect(await received.event).toEqual({ id: shipped.id, type: 'shipped', data: { at: expect.any(Number) } })
+})
+
+test('express-operations shows the state of a channel to operators, and lets them keep readers away', async () => {
+  const address = await started('express-operations')
+  const headers = { authorization: 'Bearer change me' }
+  const act = (state: string) => fetch(`${address}/admin/maintenance/${state}`, { method: 'POST', headers })
+  expect((await fetch(`${address}/publish/demo`, { method: 'POST', body: 'hello' })).status).toBe(201)
+  expect((await fetch(`${address}/admin/debug/sse-state?channel=demo`)).status).toBe(404)
+  const state = await fetch(`${address}/admin/debug/sse-state?channel=demo`, { headers })
+  expect(await state.json()).toMatchObject({ channel: 'demo', length: 1, activeConnections: 0 })
+  const report = { event: 'sse_reconnect', attempt: 1, delay_ms: 12.5 }
+  expect((await fetch(`${address}/log`, { method: 'POST', body: JSON.stringify(report) })).status).toBe(204)
+  expect(await (await act('on')).json()).toEqual({ on: true })
+  expect(await (await fetch(`${address}/events/demo`)).text()).toContain('"reason":"maintenance"')
+  expect(await (await act('off')).json()).toEqual({ on: false })
+  const received = firstEvent(`${address}/events/demo`)
+  await received.connected
 })
 
 test('fastify lets users read what is theirs, behind its hooks', async () => {
@@ -79,9 +115,15 @@ test('the list of examples has a line for each', () => {
   expect(listed.sort()).toEqual(folders.map(({ name }) => name).sort())
 })
 
+test('every page that says how to run an example says how to build it', () => {
+  const pages = trackedFiles('*.md').filter((page) => /node examples\//.test(readText(page)))
+  expect(pages).toContain('README.md')
+  expect(pages.filter((page) => !readText(page).includes('npm install && npm run build'))).toEqual([])
+})
+
 /** An example that serves until it is ended, with the test. */
 async function started(name: string): Promise<string> {
-  const program = startProgram('env', ['PORT=0', process.execPath, `examples/${name}/main.js`], root)
+  const program = startCommand('env', ['PORT=0', process.execPath, `examples/${name}/main.js`], root)
   onTestFinished(async () => void (await program.stop()))
   const [address] = await program.prints(/http:\/\/127\.0\.0\.1:\d+/)
   return address

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readJson } from './repository.ts'
+import { readJson } from '../support/repository.ts'
 
 test('the lock file names no registry, so that an install asks the one its user has chosen', () => {
   const lock = readJson<{ packages: Record<string, { resolved?: string }> }>('package-lock.json')

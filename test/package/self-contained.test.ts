@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readText, trackedFiles } from './repository.ts'
+import { readText, trackedFiles } from '../support/repository.ts'
 
 // Written so that this file does not find itself.
 const forbidden: [what: string, pattern: RegExp][] = [

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { root } from '../package/repository.ts'
+import { root } from '../support/paths.ts'
 
 test('every alert fires where it has to and is silent where it must be, as Prometheus itself reckons', async () => {
   const { stdout } = await promtool('test', 'rules', 'rejoin.test.yml')

@@ -23,15 +23,17 @@ for (const { depth, ...options } of stages) {
       const failures: string[] = []
 
       async function explore(path: readonly Move[]): Promise<void> {
+        let stage: Stage | undefined
         for (const move of moves) {
+          stage ??= await played([...opening, ...path], options)
+          // A move that finds nothing to do leads nowhere that a shorter path does not, and leaves the stage as it is.
+          if (!(await stage.moves[move]())) continue
           const next = [...path, move]
-          const stage = await openStage(options)
-          // A move that finds nothing to do leads nowhere that a shorter path does not.
-          if (!(await playAll(stage, [...opening, ...next]))) continue
           const verdict = await stage.finishAndCheck().then(
             () => undefined,
             (error: Error) => error.message,
           )
+          stage = undefined
           checked += 1
           if (verdict) failures.push(`${[...opening, ...next].join(', ')}: ${verdict}`)
           if (next.length < depth) await explore(next)
@@ -45,7 +47,8 @@ for (const { depth, ...options } of stages) {
   }
 }
 
-async function playAll(stage: Stage, path: readonly Move[]): Promise<boolean> {
-  for (const move of path) if (!(await stage.moves[move]())) return false
-  return true
+async function played(path: readonly Move[], options: StageOptions): Promise<Stage> {
+  const stage = await openStage(options)
+  for (const move of path) expect(await stage.moves[move](), `${move} of ${path.join(', ')}`).toBe(true)
+  return stage
 }

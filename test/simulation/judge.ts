@@ -23,6 +23,7 @@ export const invariants = {
   'behind-the-end': 'nothing is published to a channel that has ended, and only such a channel refuses',
   'late-live': 'a live event reaches those who are here, and nobody who comes later',
   'early-nothing': 'a poll that says there is nothing has seen everything that the log held when it was asked',
+  'endless-work': 'no hub works on without end',
 } as const
 
 export type Invariant = keyof typeof invariants
@@ -66,14 +67,18 @@ export interface Connection {
   readonly wanted: Wanted
   /** The cursor that the hub saw. */
   readonly requested: string | null
-  /** The lines of the log that the hub knows, or is on its way to. */
-  lines(): readonly number[]
+  /** Whether it asked for all that its channels ever held. */
+  readonly asksForAll: boolean
+  /** The lines of the log that the hub has known since then, and the one that it is on its way to. */
+  linesSince(time: number): readonly number[]
+  /** When the log told the hub what it knew when the reader came. */
+  readonly heardAt: number
+  /** The line that its tail is on. */
+  tailLine(): number
   /** Whether its rights are gone as far as this hub has been told. */
   isRevoked(): boolean
   /** Whether the hub had been handed this place, or one behind it, when the reader came. */
   hadSeen(place: Place): boolean
-  /** Whether the hub has been handed this place, or one behind it, by now. */
-  hasSeen(place: Place): boolean
   onFrame(frame: WireFrame): void
 }
 
@@ -82,12 +87,14 @@ export interface Receipts {
   /** Everything wanted up to here was given, or was told to be gone. */
   readonly place: Place | undefined
   start(place: Place): void
+  /** It starts anew, from a place that is not known yet. */
+  forget(): void
   event(place: Place): void
   /** An id without an event: everything before it must have been given. */
   mark(place: Place): void
   gap(place: Place, retained?: Retained): void
-  /** Sent away for good. `knows` tells whether the hub can know of a place. */
-  finish(knows: (place: Place) => boolean): void
+  /** Sent away for good, by a hub that may know any of these lines. */
+  finish(lines: readonly number[]): void
   /** Judges the state that the reader has made of retained values and events. */
   checkState(): void
   /** All its channels have ended. */
@@ -127,7 +134,7 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
     const isLost = (of: Place) => of.lostAt <= world.now || of.log !== truth.places.at(-1)?.log
 
     /** Where the reader stands as seen from a line, which may be another one than that it read on. */
-    const standing = (line: number) => place && truth.standingOn(place, line)
+    const standing = (line: number) => place && truth.ledTo(place, line)
 
     function owedBefore(end: Place | undefined): Place[] {
       const line = end?.line ?? truth.mainLine
@@ -164,10 +171,15 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         )
       },
       get hasEnds() {
-        return names.every((name) => truth.endsOf(name).some((end) => !isLost(end)))
+        return names.every((name) => truth.endsOf(name).some((end) => !isLost(end) && truth.isOn(end, truth.mainLine)))
       },
       start(at) {
         place = at
+      },
+      forget() {
+        place = undefined
+        given = new Set()
+        state.forget()
       },
       event(event) {
         const at = standing(event.line)
@@ -187,13 +199,10 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         given = new Set()
         state.replace(at, retained, isLost(at))
       },
-      finish(knows) {
+      finish(lines) {
         const blame = (why: string) => accuse('false-finish', `${who} was sent away for good, ${why}`)
         // One that the log has lost counts until the hub can know.
-        const counts = (end: Place) => {
-          const branch = truth.branchAfter(end)
-          return !isLost(end) || !branch || !knows(branch)
-        }
+        const counts = (end: Place) => lines.some((line) => truth.isOn(end, line))
         const ends = names.flatMap((name) => truth.endsOf(name).find(counts) ?? [])
         if (ends.length < names.length) return blame('and not all its channels have ended')
         if (!place) return blame('from nowhere')
@@ -208,7 +217,10 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
     }
   }
 
-  function watch({ who, wanted, requested, lines, isRevoked, hadSeen, hasSeen, onFrame }: Connection): Watch {
+  function watch(connection: Connection): Watch {
+    const { who, wanted, requested, linesSince, isRevoked, hadSeen, onFrame } = connection
+    const cameAt = world.now
+    let lastWriteAt = cameAt
     const receipts = follow(who, wanted)
     const decoder = new TextDecoder()
 
@@ -225,7 +237,24 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         return
       }
       const place = placeOf(id)
+      if (place && connection.asksForAll) checkBeginning(place)
       if (place) receipts.start(place)
+    }
+
+    /** Greeted with a place, and not told of a gap, it takes what follows for everything there ever was. */
+    function checkBeginning(start: Place): void {
+      const isOwed = (place: Place) =>
+        comparePlaces(place, start) <= 0 && place.lostAt > world.now && truth.isOn(place, start.line)
+      const first = truth.firstOf(start.log)
+      const gone = [
+        ...truth.eventsBetween(wanted.names, first, undefined),
+        ...truth.invalidationsBetween(wanted.names, first, undefined),
+      ].filter(isOwed)
+      if (gone.length > 0)
+        accuse(
+          'unannounced-gap',
+          `${who} asked for the beginning and was not told that ${gone.map(nameOf).join()} is gone`,
+        )
     }
 
     function sync(data: string, id: string | undefined): void {
@@ -235,7 +264,10 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         snapshot?: { upTo: string }
         retained?: Retained
       }
-      if (!isFounded(gap.reason, gap.requested, wanted.names, lines())) {
+      // That something was declared void is the log's own word, and the hub may have it from a read that was begun for another
+      // reader, before it last wrote to this one.
+      const isLogsWord = gap.requested === requested || gap.reason === 'forced'
+      if (!isFounded(gap.reason, gap.requested, connection, isLogsWord ? cameAt : lastWriteAt)) {
         accuse('false-gap', `${who} was told ${gap.reason} at ${gap.requested}`)
       }
       const place = placeOf(id)
@@ -278,7 +310,11 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         const place = placeOf(id)
         if (place) receipts.mark(place)
       } else if (type !== 'close') event(data, frame)
-      else if ((JSON.parse(data) as { reason: string }).reason === 'finished') receipts.finish(hasSeen)
+      else if ((JSON.parse(data) as { reason: string }).reason === 'finished') finish()
+    }
+
+    function finish(): void {
+      receipts.finish([connection.tailLine(), ...linesSince(world.now)])
     }
 
     return {
@@ -286,48 +322,53 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         const frames = readFrames(decoder.decode(bytes))
         if (!frames) accuse('torn-frame', `${who} was written ${decoder.decode(bytes)}`)
         for (const frame of frames ?? []) take(frame)
+        lastWriteAt = world.now
       },
       frames(frames) {
         for (const frame of frames) take(frame)
       },
       nothingMore() {
         hello(requested ?? undefined)
-        receipts.finish(hasSeen)
+        finish()
       },
     }
   }
 
-  /** Whether a reader may be told of a gap after `requested` now. */
-  function isFounded(reason: string, requested: string, names: readonly string[], lines: readonly number[]): boolean {
-    const given = truth.place(requested)
+  /** Whether a reader may be told of a gap after `requested` now, on the word of a log that the hub knew at `since` or later. */
+  function isFounded(reason: string, requested: string, connection: Connection, since: number): boolean {
+    const { wanted, linesSince, heardAt } = connection
+    // What was found as the beginning may be among what the log has lost, and then it cannot tell what was before.
+    const hasLost = () => truth.places.some((place) => place.lostAt <= world.now)
+    if (requested === 'earliest' && reason === 'epoch' && hasLost()) return true
+    const given = requested === 'earliest' ? truth.firstOf(truth.places.at(-1)?.log ?? 0) : truth.place(requested)
     if (!given) return reason !== 'expired' && reason !== 'forced'
-    // A loss that was on record from the start alarms nobody whose channels lost nothing.
-    let cursor = given
-    while (cursor.lostAt <= world.now && cursor.rewindsTo) cursor = cursor.rewindsTo
-    const isVoid =
-      cursor.lostAt <= world.now ||
-      cursor.log !== truth.places.at(-1)?.log ||
-      lines.some((line) => !truth.isOn(cursor, line))
-    // A hub may have read on from the fork, when the loss was put on record later.
-    const cursors = [cursor, ...lines.map((line) => truth.standingOn(given, line))]
-    switch (reason) {
-      case 'expired':
-        return (
-          isVoid ||
-          cursors.some((from) =>
-            truth.eventsBetween(names, from, undefined).some((event) => event.trimmedAt <= world.now),
-          )
-        )
-      case 'forced':
-        return cursors.some((from) => truth.invalidationsBetween(names, from, undefined).length > 0)
-      case 'epoch':
-        return isVoid || cursors.some((from) => truth.lossesBetween(names, from, undefined).length > 0)
-      case 'ahead':
-        return isVoid
-      case 'replay-limit':
-        return true
-      default:
-        return false
+    const isBrought = requested === connection.requested
+    // A place that the hub gave the reader itself was judged after it was there.
+    return linesSince(isBrought ? since : Math.max(since, given.notedAt)).some((line) => {
+      // A loss that is on record alarms nobody whose channels lost nothing.
+      if (isFoundedOn(line, truth.standingOn(given, line))) return true
+      // Unless it was put there later, and the hub had not heard of that when the reader came.
+      const isLate = given.records.some(({ by }) => by.notedAt !== given.lostAt && by.notedAt > heardAt)
+      return isBrought && isLate && isFoundedOn(line, given)
+    })
+
+    function isFoundedOn(line: number, cursor: Place): boolean {
+      const isVoid = cursor.log !== truth.places.at(-1)?.log || !truth.isOn(cursor, line)
+      const known = (kind: Place['kind']) => truth.knownAfter(kind, wanted.names, cursor, line)
+      switch (reason) {
+        case 'expired':
+          return isVoid || known('event').some((event) => event.trimmedAt <= world.now)
+        case 'forced':
+          return known('invalidation').length > 0
+        case 'epoch':
+          return isVoid || known('loss').length > 0
+        case 'ahead':
+          return isVoid
+        case 'replay-limit':
+          return true
+        default:
+          return false
+      }
     }
   }
 

@@ -31,14 +31,34 @@ export function mutantPlugin(patchesOf: (mutant: string) => readonly Patch[]): M
     load(id) {
       const [file = '', mutant] = id.split(mark)
       if (mutant === undefined) return null
-      const patches = patchesOf(mutant).filter((patch) => file === `${root}packages/${patch.file}`)
-      return patches.reduce(applyPatch, readFileSync(file, 'utf8'))
+      return patchedSource(file, patchesOf(mutant))
     },
   }
 }
 
+/** Loads the sources themselves with these patches, for whoever imports them. */
+export function patchPlugin(patches: readonly Patch[]): PatchPlugin {
+  const files = new Set(patches.map(({ file }) => `${root}packages/${file}`))
+  return {
+    name: 'rejoin-patches',
+    enforce: 'pre',
+    load: (id) => (files.has(id) ? patchedSource(id, patches) : null),
+  }
+}
+
+/** Throws unless every patch has its place. A file that was moved is never loaded, so `load` alone would not notice. */
+export function checkPatches(patches: readonly Patch[]): void {
+  for (const { file } of patches) patchedSource(`${root}packages/${file}`, patches)
+}
+
+function patchedSource(file: string, patches: readonly Patch[]): string {
+  return patches
+    .filter((patch) => file === `${root}packages/${patch.file}`)
+    .reduce(applyPatch, readFileSync(file, 'utf8'))
+}
+
 /** A source that was rewritten must not leave a mutant that breaks nothing. */
-export function applyPatch(text: string, { file, find, replace }: Patch): string {
+function applyPatch(text: string, { file, find, replace }: Patch): string {
   const places = text.split(find).length - 1
   if (places !== 1)
     throw new Error(`The mutant's place in packages/${file} is there ${places} times, not once: ${find}`)
@@ -59,5 +79,11 @@ interface MutantPlugin {
     source: string,
     importer: string | undefined,
   ): Promise<{ id: string } | string | null>
+  load(id: string): string | null
+}
+
+interface PatchPlugin {
+  readonly name: string
+  readonly enforce: 'pre'
   load(id: string): string | null
 }

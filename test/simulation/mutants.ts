@@ -7,7 +7,10 @@ export interface Mutant {
   readonly name: string
   readonly mistake: string
   readonly caughtBy: Invariant
-  /** The first seed that is played, for one that takes a rare chain of faults. */
+  /**
+   * The first seed that is played: the one that caught this mutant last, so that the search is short. Others are played when
+   * a change of the sources has made of that seed another history.
+   */
   readonly from?: number
   /** Where its sources differ. */
   readonly patches?: readonly Patch[]
@@ -15,11 +18,12 @@ export interface Mutant {
   readonly flaw?: LogFlaw
 }
 
-const session = 'hub/src/hub/session.ts'
-const audience = 'hub/src/hub/audience.ts'
-const hotWindow = 'hub/src/hub/hot-window.ts'
-const blocks = 'hub/src/hub/blocks.ts'
-const live = 'hub/src/hub/live.ts'
+const session = 'hub/src/hub/read/reader-session.ts'
+const freshStart = 'hub/src/hub/read/fresh-start.ts'
+const audience = 'hub/src/hub/live/audience.ts'
+const hotWindow = 'hub/src/hub/read/hot-window.ts'
+const blocks = 'hub/src/hub/read/blocks.ts'
+const live = 'hub/src/hub/live/live.ts'
 const joinInThisStep = '    if (!live.join(this, this.#cursor, this.#branch)) return false\n'
 
 export const mutants: readonly Mutant[] = [
@@ -27,6 +31,7 @@ export const mutants: readonly Mutant[] = [
     name: 'replay-then-now',
     mistake: 'reads the past from the log, then goes live from whatever is newest by then',
     caughtBy: 'unannounced-gap',
+    from: 7,
     patches: [
       {
         file: session,
@@ -46,12 +51,14 @@ export const mutants: readonly Mutant[] = [
     name: 'tail-from-now',
     mistake: 'tails the log by asking for "what is new as of now" until something comes',
     caughtBy: 'unannounced-gap',
+    from: 4,
     flaw: 'tail-from-now',
   },
   {
     name: 'copy-taken-for-the-log',
     mistake: 'opens an older copy of a log as if it were the one that was closed last',
     caughtBy: 'unannounced-gap',
+    from: 15,
     flaw: 'copy-taken-for-the-log',
   },
   {
@@ -62,8 +69,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'any-cursor-is-in-the-window',
-    mistake: 'takes an id of another branch, or one ahead of everything, for a place of this log',
+    mistake: 'takes an id of another branch, or an id ahead of everything, for a position of this log',
     caughtBy: 'unannounced-gap',
+    from: 7,
     patches: [
       {
         file: 'protocol/src/cursor.ts',
@@ -77,11 +85,12 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'snapshot-before-its-place',
-    mistake: 'takes the snapshot first and notes the place it stands at afterwards',
+    mistake: 'takes the snapshot first and notes its position afterwards',
     caughtBy: 'stale-snapshot',
+    from: 35,
     patches: [
       {
-        file: 'hub/src/hub/snapshot.ts',
+        file: 'hub/src/hub/read/snapshot.ts',
         find: 'resolve({ position, branch, state })',
         replace: 'resolve({ position: live.head, branch: live.branch, state })',
       },
@@ -91,6 +100,7 @@ export const mutants: readonly Mutant[] = [
     name: 'subscribe-after-the-replay',
     mistake: 'joins the live readers in a turn after the one in which it had caught up',
     caughtBy: 'unannounced-gap',
+    from: 8,
     patches: [
       {
         file: session,
@@ -104,6 +114,7 @@ export const mutants: readonly Mutant[] = [
     name: 'limit-then-live',
     mistake: 'takes a page that its limit cut short for all there is',
     caughtBy: 'unannounced-gap',
+    from: 14,
     patches: [
       {
         file: blocks,
@@ -116,12 +127,14 @@ export const mutants: readonly Mutant[] = [
     name: 'append-in-steps',
     mistake: 'draws the number, stores the entry and announces it in steps of their own',
     caughtBy: 'unannounced-gap',
+    from: 1,
     flaw: 'append-in-steps',
   },
   {
     name: 'attach-after-an-await',
     mistake: 'asks the log one more thing between having caught up and joining the live readers',
     caughtBy: 'unannounced-gap',
+    from: 6,
     patches: [
       {
         file: session,
@@ -137,6 +150,7 @@ export const mutants: readonly Mutant[] = [
     name: 'two-buffers-per-turn',
     mistake: 'writes a turn channel by channel',
     caughtBy: 'unannounced-gap',
+    from: 6,
     patches: [
       {
         file: audience,
@@ -165,7 +179,7 @@ export const mutants: readonly Mutant[] = [
       {
         file: session,
         find: 'this.#hello({ resumed: false })',
-        replace: 'this.#hello({ resumed: false, id: this.#context.idOf(live.head) })',
+        replace: 'this.#hello({ resumed: false, id: this.#context.idOf(this.#context.live.head) })',
       },
     ],
   },
@@ -173,14 +187,14 @@ export const mutants: readonly Mutant[] = [
     name: 'verdict-before-the-read',
     mistake: 'looks for a gap, and reads afterwards',
     caughtBy: 'unannounced-gap',
-    from: 192,
+    from: 750,
     flaw: 'verdict-before-the-read',
   },
   {
     name: 'read-past-the-applied-head',
     mistake: 'reads up to the head of the log, which the tail of this hub has not reached',
     caughtBy: 'duplicate',
-    from: 50,
+    from: 95,
     patches: [
       {
         file: session,
@@ -198,25 +212,25 @@ export const mutants: readonly Mutant[] = [
     name: 'silent-rollback',
     mistake: 'loses its newest entries and goes on without a new branch',
     caughtBy: 'unannounced-gap',
+    from: 8,
     flaw: 'silent-rollback',
   },
   {
     name: 'dedup-without-epoch',
     mistake: 'compares ids without their epoch in the client, and remembers them beyond a gap',
     caughtBy: 'unannounced-gap',
-    from: 229,
+    from: 237,
     patches: [
       {
         file: 'client/src/recent-ids.ts',
-        find: '    has: (id) => ids.has(id) || older.has(id),\n    add(id) {\n',
-        replace: `    has: (id) => ids.has(id.replace(/-[0-9a-z]{8}$/, '')) || older.has(id.replace(/-[0-9a-z]{8}$/, '')),
-    add(given) {
-      const id = given.replace(/-[0-9a-z]{8}$/, '')
+        find: '  return (id) => {\n',
+        replace: `  return (given) => {
+    const id = given.replace(/-[0-9a-z]{8}$/, '')
 `,
       },
       {
         file: 'client/src/receiver.ts',
-        find: '      recentIds = createRecentIds()\n',
+        find: '      isNew = createRecentIds()\n',
         replace: '',
       },
     ],
@@ -237,18 +251,20 @@ export const mutants: readonly Mutant[] = [
     name: 'jump-ignored',
     mistake: 'takes the next batch of the tail for a continuation, whatever it says it continues',
     caughtBy: 'unannounced-gap',
+    from: 45,
     patches: [
       {
         file: live,
-        find: 'if (!isSame(batch.after, head) || on.epoch !== branch.epoch) lostPlace(batch.after, on)',
-        replace: 'if (batch.events.length === 0) lostPlace(batch.after, on)',
+        find: 'if (!isSame(batch.after, head) || on.epoch !== branch.epoch) lostPosition(batch.after, on)',
+        replace: 'if (batch.events.length === 0) lostPosition(batch.after, on)',
       },
     ],
   },
   {
     name: 'rollback-not-told',
-    mistake: 'reads on from a place that the log has lost, and finds nothing missing',
+    mistake: 'reads on from a position that the log has lost, and finds nothing missing',
     caughtBy: 'unannounced-gap',
+    from: 14,
     patches: [
       {
         file: session,
@@ -263,7 +279,7 @@ export const mutants: readonly Mutant[] = [
     caughtBy: 'private-leak',
     patches: [
       {
-        file: 'hub/src/hub/hub.ts',
+        file: 'hub/src/hub/create-hub.ts',
         find: '    presence.revoke(revocation.subject)\n',
         replace: '',
       },
@@ -275,7 +291,7 @@ export const mutants: readonly Mutant[] = [
     caughtBy: 'published-twice',
     patches: [
       {
-        file: 'hub/src/hub/publishing.ts',
+        file: 'hub/src/hub/publish/publishing.ts',
         find: 'once ? { token, once } : { token }',
         replace: '{ token }',
       },
@@ -285,19 +301,21 @@ export const mutants: readonly Mutant[] = [
     name: 'pattern-covered-though-evicted',
     mistake: 'claims that the hot window covers a pattern, and forgets what it has let go of its channels',
     caughtBy: 'unannounced-gap',
+    from: 1,
     patches: [
       { file: hotWindow, find: '    allCoveredAfter = latest(allCoveredAfter, frame.position)\n', replace: '' },
     ],
   },
   {
     name: 'patterns-not-sent-back',
-    mistake: 'sends readers of a channel that was declared void back to the log, and none of patterns over it',
+    mistake: 'sends readers of an invalidated channel back to the log, but not the readers of patterns over it',
     caughtBy: 'unannounced-gap',
+    from: 56,
     patches: [
       {
         file: audience,
         find: 'return [...listenersTo(channel)].flatMap(',
-        replace: 'return [...(byName.get(channel) ?? [])].flatMap(',
+        replace: 'return [...(bySelector.get(channel) ?? [])].flatMap(',
       },
     ],
   },
@@ -305,11 +323,12 @@ export const mutants: readonly Mutant[] = [
     name: 'twice-under-two-names',
     mistake: 'sends an event once for each name that covers it',
     caughtBy: 'duplicate',
+    from: 4,
     patches: [
       {
-        file: 'hub/src/hub/subscription.ts',
-        find: 'withoutCovered([...new Set(channels.map(checkName))])',
-        replace: '(withoutCovered, [...new Set(channels.map(checkName))])',
+        file: 'hub/src/hub/live/subscription.ts',
+        find: 'withoutCovered([...new Set(channels.map(checkSelector))])',
+        replace: '(withoutCovered, [...new Set(channels.map(checkSelector))])',
       },
     ],
   },
@@ -317,6 +336,7 @@ export const mutants: readonly Mutant[] = [
     name: 'link-to-the-event-before',
     mistake: 'expects each event of a block to follow the one before it, whatever its channel',
     caughtBy: 'false-gap',
+    from: 8,
     patches: [
       {
         file: blocks,
@@ -334,7 +354,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'live-event-kept',
-    mistake: 'keeps an event that is for those who are here in the hot window',
+    mistake: 'keeps a live event in the hot window',
     caughtBy: 'late-live',
     patches: [{ file: live, find: "if (kind === 'event') hot.add(frame)", replace: 'hot.add(frame)' }],
   },
@@ -342,23 +362,26 @@ export const mutants: readonly Mutant[] = [
     name: 'end-looked-up-first',
     mistake: 'looks whether a channel has ended, and appends afterwards',
     caughtBy: 'behind-the-end',
+    from: 9,
     flaw: 'end-looked-up-first',
   },
   {
     name: 'ends-kept-after-a-jump',
     mistake: 'goes on believing in an end that the log may have lost',
     caughtBy: 'false-finish',
-    patches: [{ file: 'hub/src/hub/hub.ts', find: '      ends.clear()\n', replace: '' }],
+    from: 48,
+    patches: [{ file: 'hub/src/hub/create-hub.ts', find: '      ends.clear()\n', replace: '' }],
   },
   {
     name: 'finished-before-caught-up',
     mistake: 'sends a reader away for good as soon as its channels have ended',
     caughtBy: 'false-finish',
+    from: 216,
     patches: [
       {
         file: session,
-        find: 'return end !== undefined && !isAfter(end, this.#cursor)',
-        replace: 'return end !== undefined',
+        find: 'return hasEverything(this.#cursor, ends.knows(channels) ? ends.of(channels) : this.#end)',
+        replace: 'return (ends.knows(channels) ? ends.of(channels) : this.#end) !== undefined',
       },
     ],
   },
@@ -366,45 +389,52 @@ export const mutants: readonly Mutant[] = [
     name: 'nothing-more-as-far-as-we-know',
     mistake: 'says that there is nothing to come back for when its own tail has brought nothing more',
     caughtBy: 'false-finish',
-    from: 2860,
+    from: 3850,
     patches: [
       {
-        file: 'hub/src/hub/finished.ts',
-        find: 'if (!end || isAfter(end, live.head)) return false',
-        replace: 'if (!end || isAfter(end, end)) return false',
+        file: 'hub/src/hub/read/finished.ts',
+        find: 'if (!hasEverything(live.head, end)) return false',
+        replace: 'if (!end) return false',
       },
     ],
   },
   {
     name: 'retained-before-its-place',
-    mistake: 'reads the retained values first and notes the place they stand at afterwards',
+    mistake: 'reads the retained values first and notes their position afterwards',
     caughtBy: 'wrong-state',
-    from: 332,
+    from: 727,
     patches: [
       {
-        file: session,
-        find: '    const taken = await snapshots.take(channels, latest(this.#cursor, wholeAfter))\n',
-        replace: `    const early = await this.#context.retained(channels)
-    const taken = await snapshots.take(channels, latest(this.#cursor, wholeAfter))
+        file: freshStart,
+        find: '    const taken = await snapshots.take(channels, notBefore)\n',
+        replace: `    const early = await context.retained(channels)
+    const taken = await snapshots.take(channels, notBefore)
 `,
       },
-      { file: session, find: 'this.#context.retained(channels)])', replace: 'early])' },
+      { file: freshStart, find: 'context.retained(channels)])', replace: 'early])' },
     ],
   },
   {
     name: 'retained-at-a-later-place',
-    mistake: 'sends retained values with a place that was noted after they were read',
+    mistake: 'sends retained values with a position that was noted after they were read',
     caughtBy: 'wrong-state',
     from: 933,
-    patches: [{ file: session, find: 'useful && retained ? { retained }', replace: 'retained ? { retained }' }],
+    patches: [
+      {
+        file: freshStart,
+        find: 'oldest, state: {} }',
+        replace: 'oldest, state: retained ? { retained } : {} }',
+      },
+    ],
   },
   {
     name: 'nothing-as-far-as-we-know',
     mistake: 'answers a poll that there is nothing, without asking the log',
     caughtBy: 'early-nothing',
+    from: 12,
     patches: [
       {
-        file: 'hub/src/hub/poll.ts',
+        file: 'hub/src/hub/pull/poll.ts',
         find: '      await context.reachHead()\n',
         replace: '      if (false) await context.reachHead()\n',
       },
@@ -433,9 +463,9 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: live,
-        find: 'if (!isSame(batch.after, head) || on.epoch !== branch.epoch) lostPlace(batch.after, on)',
+        find: 'if (!isSame(batch.after, head) || on.epoch !== branch.epoch) lostPosition(batch.after, on)',
         replace: `if (on.epoch !== branch.epoch && !isAfter(head, batch.after)) [head, branch] = [batch.after, on]
-    if (!isSame(batch.after, head)) lostPlace(batch.after, on)`,
+    if (!isSame(batch.after, head)) lostPosition(batch.after, on)`,
       },
     ],
   },
@@ -443,7 +473,7 @@ export const mutants: readonly Mutant[] = [
     name: 'record-taken-for-survival',
     mistake: 'reads on from a lost position when the loss is on record, instead of from the fork',
     caughtBy: 'unannounced-gap',
-    from: 34,
+    from: 48,
     patches: [
       {
         file: session,
@@ -456,7 +486,7 @@ export const mutants: readonly Mutant[] = [
     name: 'record-ignored',
     mistake: 'alarms readers of channels that lost nothing, although the lost channels are on record',
     caughtBy: 'false-gap',
-    from: 13,
+    from: 62,
     patches: [
       {
         file: 'protocol/src/history.ts',
@@ -474,12 +504,65 @@ export const mutants: readonly Mutant[] = [
     name: 'one-branch-read-as-another',
     mistake: 'delivers a replay although the log went on on another branch during the read',
     caughtBy: 'unannounced-gap',
-    from: 34,
+    from: 1399,
     patches: [
       {
         file: session,
         find: 'const isOnBranch = () => live.branch.epoch === branch.epoch && this.#newest.epoch === newest.epoch',
         replace: 'const isOnBranch = () => true || (branch, newest)',
+      },
+    ],
+  },
+  {
+    name: 'search-past-another-head',
+    mistake: 'searches on for the last events until it comes to a head that the next master never had',
+    caughtBy: 'endless-work',
+    from: 13327,
+    patches: [
+      {
+        file: 'hub/src/hub/read/opening.ts',
+        find: `      if (!hot.cut) return
+      cursor = hot.through
+`,
+        replace: '      cursor = hot.cut ? hot.through : live.head\n',
+      },
+    ],
+  },
+  {
+    name: 'search-up-to-a-lost-head',
+    mistake: 'searches up to the head of a branch that was lost meanwhile',
+    caughtBy: 'endless-work',
+    from: 6355,
+    patches: [
+      {
+        file: 'hub/src/hub/read/opening.ts',
+        find: '    if (live.branch.epoch !== branch.epoch) {\n',
+        replace: '    if (live.branch.epoch === undefined) {\n',
+      },
+    ],
+  },
+  {
+    name: 'record-ignored-by-those-here',
+    mistake: 'alarms readers that are here when a loss comes to light, although their channels lost nothing',
+    caughtBy: 'false-gap',
+    from: 5347,
+    patches: [
+      {
+        file: session,
+        find: '    if (!isSame(survivor, this.#cursor)) {\n',
+        replace: '    if (!isSame(survivor, this.#cursor)) {\n      if (this.#greeted) return false\n',
+      },
+    ],
+  },
+  {
+    name: 'beheaded-in-silence',
+    mistake: 'gives a reader that asks for the beginning whatever is left of it, without a word',
+    caughtBy: 'unannounced-gap',
+    patches: [
+      {
+        file: session,
+        find: '    if (past?.lost) return this.#beheadedGreeting(past.lost, past, first)\n',
+        replace: '',
       },
     ],
   },

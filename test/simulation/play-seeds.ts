@@ -25,7 +25,11 @@ export async function playSeeds({ from, seeds, repeatEvery, onProgress, ...optio
   const failures: string[] = []
   const played = { seeds: 0, failures, tally: createTally(), steps: 0, events: 0, virtualMs: 0 }
   for (let seed = from; seed < from + seeds; seed += 1) {
-    const outcome = await simulate(seed, options)
+    const outcome = await simulate(seed, options).catch((cause: unknown) => {
+      // One history that the simulation itself cannot finish must not hide the verdict on all others.
+      failures.push(`${nameOf(seed)} threw ${(cause as Error).stack}`)
+    })
+    if (!outcome) continue
     addTally(played.tally, outcome.tally)
     played.seeds += 1
     played.steps += outcome.steps
@@ -45,5 +49,9 @@ export function formatFailure({ seed, violations }: Outcome): string {
   const shown = violations
     .slice(0, 3)
     .map(({ invariant, message, at }: Violation) => `  ${at.toFixed(3)} ${invariant}: ${message}`)
-  return [`seed ${seed} (npm run simulate -- --seed ${seed}): ${violations.length} violations`, ...shown].join('\n')
+  return [`${nameOf(seed)}: ${violations.length} violations`, ...shown].join('\n')
+}
+
+function nameOf(seed: number): string {
+  return `seed ${seed} (npm run simulate -- --seed ${seed})`
 }

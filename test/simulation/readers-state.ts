@@ -4,6 +4,8 @@ import { comparePlaces, isAmong, type Place, type Truth, type Values, valueName 
 export interface ReadersState {
   /** The reader was told of a gap: what it has is what it is given now. */
   replace(at: Place, retained: Retained | undefined, isLost: boolean): void
+  /** The reader has nothing, as a new one. */
+  forget(): void
   apply(event: Place): void
   /** Compares what the reader has with what there is at its place. */
   check(at: Place): void
@@ -25,26 +27,38 @@ export function createReadersState(options: ReadersStateOptions): ReadersState {
   const { truth, names, retain, isWhole, accuse, onChecked } = options
   /** Undefined while the reader does not know everything. */
   let values: Values | undefined
-  let since: Place | undefined
-  /** What was retained may be as new as this. Before the reader has come here, it may have values of its future. */
-  let horizon: Place | undefined
+  /** What had come to stand behind its place when it was given the values, and may be in them. */
+  let ahead: readonly Place[] = []
   let isChecked = false
 
   const isRetained = (channel: string) => isAmong(names, channel) && isAmong(retain, channel)
   const valuesAt = (at: Place) =>
     new Map([...truth.valuesAt(names, at)].filter(([, { event }]) => isRetained(event?.channel ?? '')))
 
+  /** On any line that its place is part of: the hub may know of a branch that its tail has yet to bring. */
+  function valuesAhead(at: Place): Place[] {
+    const changesValues = (place: Place) =>
+      place.kind === 'invalidation' || (place.kind === 'event' && valueName(place) !== undefined)
+    return truth.places.filter(
+      (place) =>
+        changesValues(place) &&
+        isRetained(place.event?.channel ?? '') &&
+        comparePlaces(place, at) > 0 &&
+        truth.isOn(at, place.line),
+    )
+  }
+
+  /** Values of its future are no fault. */
+  function isBehind(at: Place): boolean {
+    return ahead.some((place) => comparePlaces(place, at) > 0 && truth.isOn(at, place.line))
+  }
+
   /**
    * What was read of a place that the log then lost is in the state, and the reader, whose own place still stands, is not
    * told of it: it was given the values at its place or later.
    */
-  function isSpoiled(): boolean {
-    return truth.places.some(
-      (place) =>
-        place.lostAt < Infinity &&
-        comparePlaces(place, since as Place) > 0 &&
-        comparePlaces(place, horizon as Place) <= 0,
-    )
+  function isSpoiled(at: Place): boolean {
+    return ahead.some((place) => place.lostAt < Infinity || !(truth.isOn(place, at.line) || truth.isOn(at, place.line)))
   }
 
   /** No key may be missing, and none be there again, of which no later event tells. */
@@ -67,8 +81,7 @@ export function createReadersState(options: ReadersStateOptions): ReadersState {
       values = undefined
       isChecked = false
       if (!retained || isLost) return
-      since = at
-      horizon = truth.newestOn(at.line)
+      ahead = valuesAhead(at)
       values = new Map()
       for (const { id, channel, key } of retained) {
         const place = truth.place(id)
@@ -76,8 +89,12 @@ export function createReadersState(options: ReadersStateOptions): ReadersState {
           accuse(`was given ${id} as ${key} of ${channel}`)
         else values.set(`${channel} ${key}`, place)
       }
-      if (!isSpoiled()) checkGiven(at, values)
+      if (!isSpoiled(at)) checkGiven(at, values)
       if (!isWhole) values = undefined
+    },
+    forget() {
+      values = undefined
+      isChecked = false
     },
     apply(event) {
       const name = valueName(event)
@@ -92,12 +109,10 @@ export function createReadersState(options: ReadersStateOptions): ReadersState {
       if (!isChecked && event.lostAt === Infinity) this.check(event)
     },
     check(at) {
-      if (!values || comparePlaces(at, horizon as Place) < 0) return
+      if (!values) return
+      if (isSpoiled(at)) values = undefined
+      if (!values || isBehind(at)) return
       isChecked = true
-      if (isSpoiled()) {
-        values = undefined
-        return
-      }
       onChecked()
       const truly = valuesAt(at)
       for (const name of new Set([...values.keys(), ...truly.keys()])) {

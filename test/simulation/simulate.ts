@@ -163,9 +163,11 @@ export async function simulate(seed: number, options: SimulateOptions = {}): Pro
     readers.every((reader) => reader.caughtUp)
   const deadline = world.now + catchUpMs
   await world.advance(1_000)
-  while (world.now < deadline && !isOver() && !isCalm()) await world.advance(500)
-  // Whatever comes now comes twice.
-  await world.advance(1_000)
+  do {
+    while (world.now < deadline && !isOver() && !isCalm()) await world.advance(500)
+    // Whatever comes now comes twice; or it was on its way since before, and its reader has to catch up once more.
+    await world.advance(1_000)
+  } while (world.now < deadline && !isOver() && !isCalm())
   if (!isOver()) {
     for (const reader of readers) reader.judge()
     judgePublishes(stage)

@@ -80,7 +80,9 @@ export interface NodeView {
   readonly reads: number
   /** The line of the log that its tail is on, and all that it knows or is led to. */
   readonly line: number
-  readonly lines: readonly number[]
+  linesSince(time: number): readonly number[]
+  /** When the log told it the history that it knows. */
+  readonly heardAt: number
   /** Goes over to the server that leads, and puts on record what it has seen and that one lacks. */
   follow(): void
   /** Lets the tail stand still for a while. */
@@ -191,8 +193,8 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   const batchOf = new WeakMap<Place, number>()
   let tails = new Set<() => void>()
   let line = 0
-  /** Where it was put on record what a branch lost. Lost itself, it is to be put there again. */
-  const reportedAt = new Map<string, Position>()
+  /** With which branch it was put on record what another one lost, and how far. Lost itself, it is to be put there again. */
+  const reports = new Map<string, { by: Place; through: Position }[]>()
   const readsUnderWay = new Map<string, number>()
   let leading = current()
   /** The one whose state is at hand. */
@@ -314,11 +316,11 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     if (earlier) return { ...earlier, repeated: true }
     if (flaw !== 'end-looked-up-first') refuseEnded(entries)
     batch += 1
-    const places = entries.map((entry, index) =>
+    const stamps = entries.map((entry, index) =>
       place(entry.live ? 'live' : 'event', entry, drawn?.[index] ?? clock.next()),
     )
     for (const channel of new Set(entries.map((entry) => entry.channel))) applyWindow(channel)
-    const appended = { places, repeated: false }
+    const appended = { stamps, repeated: false }
     if (name !== undefined) once.set(name, appended)
     once.set(token, appended)
     for (const wake of tails) wake()
@@ -401,7 +403,16 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     const trimmedThrough = held.map((channel) => channel.trimmedThrough).reduce(latest, origin)
     const bounds = events.length > 0 ? { oldest: events[0]!, newest: events.at(-1)! } : {}
     const ended = !isPattern(name) && held[0]?.ended ? { ended: held[0].ended.position } : {}
-    return { channel: name, events: events.length, bytes: 0, trimmedThrough, ...bounds, ...ended }
+    const isLost = (through: (channel: Channel) => Position) =>
+      held.some((channel) => !isSame(through(channel), origin))
+    const reasons: [NonNullable<Window['lost']>, (channel: Channel) => Position][] = [
+      ['forced', ({ invalidatedThrough }) => invalidatedThrough],
+      ['epoch', ({ lostThrough }) => lostThrough],
+      ['expired', ({ trimmedThrough }) => trimmedThrough],
+    ]
+    const lost = reasons.find(([, through]) => isLost(through))?.[0]
+    const window = { channel: name, events: events.length, bytes: 0, trimmedThrough, ...bounds, ...ended }
+    return lost ? { ...window, lost } : window
   }
 
   function retainedOf(names: readonly string[]): LogEvent[] {
@@ -436,11 +447,11 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   }
 
   function rollBack(count: number): boolean {
-    return loseNewest(count, () => undefined, false)
+    return loseNewest(count, undefined, false)
   }
 
   /** @param change - what else is different before the next branch opens */
-  function loseNewest(count: number, change: (fork: Position) => void, isReported: boolean): boolean {
+  function loseNewest(count: number, change: ((fork: Position) => void) | undefined, isReported: boolean): boolean {
     let from = Math.max(1, feed.length - count)
     // A batch was appended in one step and is lost in one. The oldest of the feed may lack its beginning, and stays.
     while (from < feed.length && batchOf.get(feed[from]!) === batchOf.get(feed[from - 1]!)) from += 1
@@ -454,12 +465,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   }
 
   /** Everything from this entry of the feed on is gone. */
-  function loseFrom(
-    from: number,
-    inSilence: boolean,
-    change: (fork: Position) => void = () => undefined,
-    isReported = false,
-  ): boolean {
+  function loseFrom(from: number, inSilence: boolean, change?: (fork: Position) => void, isReported = false): boolean {
     const lost = feed.splice(from)
     if (lost.length === 0) return false
     const standing = truth.places.filter(
@@ -474,25 +480,48 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     }
     for (const each of lost.toReversed()) channelOf(each.event!.channel).previous = each.event!.previous
     once = new Map(
-      [...once].filter(([, { places }]) => !places.some(({ position }) => isAfter(position, fork.position))),
+      [...once].filter(([, { stamps }]) => !stamps.some(({ position }) => isAfter(position, fork.position))),
     )
     head = fork.position
     // Ids of a branch that nobody knows any more are told of, whatever else is on record.
     const dropped = history.find(({ first }) => isAfter(first, fork.position))
-    for (const each of past) {
-      each.lostAt = world.now
-      if (isReported && !(dropped && !isAfter(dropped.first, each.position))) each.rewindsTo = fork
-    }
+    const named = past.filter(({ position }) => !dropped || isAfter(dropped.first, position))
+    for (const each of past) each.lostAt = world.now
     for (const name of new Set(lost.map((each) => each.event!.channel))) forgetLost(name, fork.position)
     if (inSilence) return true
     const wasMain = truth.mainLine === line
+    const before = line
     line = truth.forkLine(line, fork.position)
     if (wasMain) truth.mainLine = line
-    change(fork.position)
+    if (change) change(fork.position)
+    else rememberLost(fork.position, before)
     startBranch(fork.position)
-    if (isReported) report(past, history.length - 1, past.at(-1)!.position)
+    // Behind a branch that nobody knows any more, an earlier loss may lie of which nothing is on record.
+    if (isReported) {
+      report(past, history.length - 1, named.at(-1)!.position)
+      putOnRecord(named, fork)
+    } else if (change) raise(past.filter(({ kind }) => kind === 'loss'))
     for (const wake of tails) wake()
     return true
+  }
+
+  /** The same server goes on, and goes by its branches, by what it let go and by what it was told, also where that is lost. */
+  function rememberLost(fork: Position, before: number): void {
+    for (const each of truth.places) {
+      const isOfUse = each.kind !== 'event' || each.trimmedAt < Infinity
+      if (each.log === number && isOfUse && isAfter(each.position, fork) && truth.isKnownOn(each, before))
+        truth.remember(each, line)
+    }
+  }
+
+  function newestBranch(): Place {
+    return truth.places.findLast((each) => each.kind === 'branch' && each.log === number && each.line === line)!
+  }
+
+  /** Readers at these places go on from the fork from now on. */
+  function putOnRecord(lost: readonly Place[], fork: Place): void {
+    const by = newestBranch()
+    for (const each of lost) each.records.push({ fork, by })
   }
 
   /** Puts on record which channels lost something, and how far it was seen, at the newest branch. */
@@ -500,8 +529,18 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     history = history.map((branch, at) =>
       at === index ? { ...branch, reported: latest(through, branch.reported ?? origin) } : branch,
     )
+    const { epoch } = history[index] as Branch
+    const by = newestBranch()
+    reports.set(epoch, [...(reports.get(epoch) ?? []), { by, through }])
+    raise(lost)
+  }
+
+  /**
+   * The channels of these places lost something before the newest branch. A hub that has put a loss on record does so again when
+   * the record is lost itself: it has led its readers back to a place from which only the record tells them.
+   */
+  function raise(lost: readonly Place[]): void {
     const { first } = history.at(-1)!
-    reportedAt.set((history[index] as Branch).epoch, first)
     for (const name of new Set(lost.flatMap(({ kind, event }) => (event && kind !== 'live' ? event.channel : [])))) {
       const channel = channelOf(name)
       letGo(name, channel, channel.events.length)
@@ -524,8 +563,10 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     history = history
       .filter(({ first }) => !isAfter(first, fork))
       .map(({ reported, ...branch }) => {
-        const isKept = reported && !isAfter(reportedAt.get(branch.epoch) ?? origin, fork)
-        return isKept ? { ...branch, reported } : branch
+        const kept = reports.get(branch.epoch)?.filter(({ by }) => truth.isKnownOn(by, line)) ?? []
+        return reported && kept.length > 0
+          ? { ...branch, reported: kept.map(({ through }) => through).reduce(latest) }
+          : branch
       })
     forgetInvalidations(fork)
   }
@@ -572,7 +613,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
       channel.events = channel.events.filter((other) => other !== each)
       channel.previous = each.event!.previous
     }
-    once = new Map([...once].filter(([, { places }]) => !places.some(({ position }) => isAfter(position, head))))
+    once = new Map([...once].filter(([, { stamps }]) => !stamps.some(({ position }) => isAfter(position, head))))
     const fork = head
     for (const name of new Set(missing.map((each) => each.event!.channel))) {
       const channel = channelOf(name)
@@ -592,33 +633,52 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     }
   }
 
-  /** What a hub saw at the old server and the leading one lacks: put on record there, by one more branch. */
-  function reportFrom(server: Server, epoch: string, applied: Position): void {
+  /**
+   * What a hub saw and the leading server lacks: put on record there, by one more branch. The old server may have lost some of
+   * it itself, so the line that counts is the hub's.
+   */
+  function reportFrom(seenLine: number, epoch: string, applied: Position): void {
     const index = history.findIndex((branch) => branch.epoch === epoch)
     const by = history.findIndex(({ fork }, at) => at > index && fork !== undefined && isAfter(applied, fork))
+    const missing = truth.places.filter(
+      (each) =>
+        each.log === number &&
+        truth.isOn(each, seenLine) &&
+        !truth.isOn(each, line) &&
+        !isAfter(each.position, applied),
+    )
+    const records = missing.filter(({ kind }) => kind === 'loss')
+    if (records.length > 0) {
+      startBranch(head)
+      raise(records)
+      for (const wake of tails) wake()
+    }
     if (index === -1 || by === -1) return
     const { first, fork, reported } = history[by] as Branch
     if (reported && !isAfter(applied, reported)) return
-    const isMissing = (each: Place) => truth.isOn(each, server.line) && !truth.isOn(each, line)
-    const seen = truth.places.filter(
-      (each) => each.log === number && each.kind !== 'loss' && isMissing(each) && !isAfter(each.position, applied),
-    )
-    const forkPlace = truth.places.findLast(
-      (each) => each.kind !== 'loss' && truth.isOn(each, line) && isSame(each.position, fork!),
-    )
-    for (const each of seen) each.mayRewindTo = forkPlace!
+    const seen = missing.filter(({ kind }) => kind !== 'loss')
+    // Nothing may stand at the fork itself: what stood there was lost with an earlier branch. Readers go on from before it.
+    const forkPlace = truth.places
+      .filter((each) => each.log === number && each.kind !== 'loss' && truth.isOn(each, line))
+      .findLast(({ position }) => !isAfter(position, fork!))
     const news = seen.filter(({ event }) => event && isAfter(first, channels.get(event.channel)?.lostThrough ?? origin))
     if (news.some(({ kind }) => kind !== 'live')) startBranch(head)
     report(news, by, applied)
+    putOnRecord(seen, forkPlace!)
     for (const wake of tails) wake()
   }
 
-  /** What an invalidation that was lost let go stays gone, but nobody declared it void. */
+  /**
+   * What an invalidation that was lost let go stays gone, but nobody declared it void. A record of a loss that was lost itself
+   * has not been, and the next event does not follow it.
+   */
   function forgetInvalidations(fork: Position): void {
     for (const [name, channel] of channels) {
-      if (!isAfter(channel.trimmedThrough, fork)) continue
+      if (!isAfter(channel.trimmedThrough, fork) && !isAfter(channel.previous, fork)) continue
       const ofChannel = truth.places.filter(({ event, log }) => event?.channel === name && log === number)
-      const isHere = (each: Place) => !isAfter(each.position, fork) && truth.isOn(each, line)
+      const isHere = (each: Place) => !isAfter(each.position, fork) && truth.isKnownOn(each, line)
+      const linked = ofChannel.filter((each) => each.kind !== 'live' && each.kind !== 'end' && isHere(each))
+      channel.previous = linked.map(({ position }) => position).reduce(latest, origin)
       const gone = ofChannel.filter((each) => each.kind === 'event' && each.trimmedAt < Infinity && isHere(each))
       const voided = ofChannel.filter((each) => each.kind === 'invalidation' && isHere(each))
       channel.invalidatedThrough = voided.map(({ position }) => position).reduce(latest, origin)
@@ -645,6 +705,9 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     let known = history
     /** The line that the history of this hub tells of. */
     let knownLine = line
+    let heardAt = world.now
+    /** Those that it told of before. */
+    const knownLines: { line: number; until: number }[] = []
     let applied = origin
     let epoch = history.at(-1)!.epoch
     let appliedLine = line
@@ -659,6 +722,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
         world.after(pause(), () => {
           const asked = server
           const [answer, heard, on] = at(asked, () => [attempt(decide), history, line] as const)
+          const decidedAt = world.now
           world.after(pause(), () => {
             onAnswer()
             // The connection has gone. Like a client, it asks again where it is led to; what was done stays done.
@@ -667,7 +731,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
                 ask(decide).then(resolve, reject)
                 return
               }
-              learn(heard, on)
+              learn(heard, on, decidedAt)
               if ('error' in answer) reject(answer.error)
               else resolve(answer.value)
             })
@@ -676,12 +740,14 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
       })
     }
 
-    function learn(heard: History, on: number): void {
+    function learn(heard: History, on: number, decidedAt: number): void {
       // Answers of one server may come out of turn. A server that lost something, or another one, is on a later line.
       if (on === knownLine && heard.length < known.length) return
       if (on < knownLine) return
+      if (on !== knownLine) knownLines.push({ line: knownLine, until: world.now })
       known = heard
       knownLine = on
+      heardAt = decidedAt
     }
 
     function tail(after: Position, onBatch: (batch: TailBatch) => void) {
@@ -714,6 +780,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
         if (!isSame(batch.after, applied))
           options.onJump(isAfter(asked.feedTrimmedThrough, applied) ? 'feed' : 'branch')
         const [heard, on] = at(asked, () => [history, line] as const)
+        const decidedAt = world.now
         // Nothing else is asked for until this has arrived, so batches arrive in order.
         polling = world.after(Math.max(pause(), tailStandsUntil - world.now), () =>
           machine.run(() => {
@@ -723,7 +790,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
               wake()
               return
             }
-            learn(heard, on)
+            learn(heard, on, decidedAt)
             onBatch(flaw === 'tail-from-now' ? { ...batch, after: delivered } : batch)
             applied = batch.events.at(-1)?.position ?? batch.after
             epoch = batch.branch.epoch
@@ -758,8 +825,12 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
       get line() {
         return appliedLine
       },
-      get lines() {
-        return [knownLine, at(server, () => line)]
+      linesSince(time) {
+        const before = knownLines.filter(({ until }) => until >= time)
+        return [...before.map((each) => each.line), knownLine, at(server, () => line)]
+      },
+      get heardAt() {
+        return heardAt
       },
       follow() {
         if (server === leading) return
@@ -768,7 +839,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
         if (!wakeTail) return
         left.tails.delete(wakeTail)
         server.tails.add(wakeTail)
-        if (machine.alive) at(server, () => reportFrom(left, epoch, applied))
+        if (machine.alive) at(server, () => reportFrom(appliedLine, epoch, applied))
         wakeTail()
       },
       get reads() {

@@ -22,8 +22,15 @@ export const beginning = Date.UTC(2026, 0, 1)
 // How long a turn of an event loop lasts. Long enough for others to fall into it.
 const longestTurnMs = 3
 
-export function createMachine(world: World, clockErrorMs: number): Machine {
+// Work that goes on in promises alone never lets time pass. It looks at the clock for its slices: a busy instant does so some
+// thousand times.
+const mostLooksInAnInstant = 100_000
+
+/** @param onEndless - told of work that goes on without end while no time passes. That work is made to fail. */
+export function createMachine(world: World, clockErrorMs: number, onEndless: () => void): Machine {
   let clockError = clockErrorMs
+  let instant = 0
+  let looks = 0
   let alive = true
   let paused = false
   let missed: (() => void)[] = []
@@ -41,9 +48,20 @@ export function createMachine(world: World, clockErrorMs: number): Machine {
     for (const task of tasks) world.after(0, () => run(task))
   }
 
+  function now(): number {
+    looks = world.now === instant ? looks + 1 : 0
+    instant = world.now
+    if (looks > mostLooksInAnInstant) {
+      looks = 0
+      onEndless()
+      throw new Error('Something goes on without end, and time stands still.')
+    }
+    return Math.floor(beginning + world.now + clockError)
+  }
+
   return {
     environment: {
-      now: () => Math.floor(beginning + world.now + clockError),
+      now,
       random: world.chance.number,
       after: (delayMs, task) => world.after(delayMs, () => run(task)),
       endOfTurn(task) {

@@ -1,4 +1,4 @@
-import type { Hub, PollAnswer, Refusal, Start, SubscribeRequest } from '@rejoin/hub'
+import type { Hub, PollAnswer, ReaderRejection, Start, SubscribeRequest } from '@rejoin/hub'
 import { type Close, comparePositions, type SyncRequired } from '@rejoin/protocol'
 import type { WireFrame } from './frames.ts'
 import { nameOf } from './judge.ts'
@@ -29,7 +29,7 @@ export interface Visit {
   /** Opens a stream. */
   stream(): Line
   /** Waits for an answer. What is given breaks with this node. */
-  poll(line: Breakable, waitMs: number, signal: AbortSignal): Promise<PollAnswer | Refusal>
+  poll(line: Breakable, waitMs: number, signal: AbortSignal): Promise<PollAnswer | ReaderRejection>
 }
 
 export function createNode(name: string, stage: Stage): SimulatedNode {
@@ -43,7 +43,9 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
   let accepts = false
 
   function start(): void {
-    machine = createMachine(world, chance.between(-2_000, 2_000))
+    machine = createMachine(world, chance.between(-2_000, 2_000), () =>
+      judge.accuse('endless-work', `${name} works on without end`),
+    )
     view = stage.log.sourceFor(machine)
     hub = undefined
     revoked.clear()
@@ -135,7 +137,7 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
       })
     },
     async accept(reader, from) {
-      const [here, serving, seen, cameTo] = [machine, hub as Hub, hasSeen(), view.lines]
+      const [here, serving, seen] = [machine, hub as Hub, hasSeen()]
       const { names, types, showsChannel } = reader.wanted
       revoked.delete(reader.name)
       // An answer that a revocation has cut short holds what came before it.
@@ -145,11 +147,12 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
         who: `${reader.name} at ${name}`,
         wanted: reader.wanted,
         requested: from.from === 'cursor' ? from.cursor : null,
-        // A verdict may take a while, in which the hub follows its log elsewhere.
-        lines: () => [...cameTo, ...view.lines],
+        asksForAll: from.from === 'earliest',
+        linesSince: (time) => view.linesSince(time),
+        heardAt: view.heardAt,
+        tailLine: () => view.line,
         isRevoked: () => revoked.has(reader.name) && !wasCutShort,
         hadSeen: seen,
-        hasSeen: (place) => hasSeen()(place),
         onFrame: facts.onFrame,
       })
       const request: SubscribeRequest = {
@@ -158,10 +161,10 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
         rights: {
           grant: { subject: reader.name, subscribe: ['*'] },
           renew: () => stage.renew(here, reader.name),
-          asOf: serving.revocations,
+          asOf: serving.port.revocations,
         },
       }
-      if (await serving.hasNothingFor(request)) {
+      if (await serving.port.admit(request, { readsStatus: false })) {
         stage.count('finished, by status')
         watch.nothingMore()
         return undefined
@@ -190,7 +193,7 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
             onTorn: () => stage.count('cut mid-frame'),
           })
           lines.add(line)
-          const session = serving.subscribe(request, line.sink)
+          const session = serving.port.subscribe(request, line.sink)
           return line
         },
         async poll(line, waitMs, signal) {

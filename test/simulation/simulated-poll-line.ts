@@ -1,4 +1,4 @@
-import type { PollAnswer, Refusal } from '@rejoin/hub'
+import type { PollAnswer, ReaderRejection } from '@rejoin/hub'
 import type { Breakable } from './simulated-line.ts'
 import type { World } from './virtual-world.ts'
 
@@ -7,7 +7,7 @@ export interface PollLine extends Breakable {
   /** Aborted, on the side of the hub, when the reader has gone. */
   readonly gone: AbortSignal
   /** Brings an answer to the reader; rejects when the line was cut. */
-  carry(answer: Promise<PollAnswer | Refusal>): Promise<PollAnswer | Refusal>
+  carry(answer: Promise<PollAnswer | ReaderRejection>): Promise<PollAnswer | ReaderRejection>
 }
 
 export function createPollLine(world: World, latencyMs: number, left: AbortSignal, onCut: () => void): PollLine {

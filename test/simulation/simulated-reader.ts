@@ -63,6 +63,7 @@ export function createReader(
   }
 
   function open(): void {
+    if (cursor === null) forget()
     stream = stage.parts.connect('http://simulated/events', {
       from: cursor,
       retryMs: 200,
@@ -91,6 +92,12 @@ export function createReader(
     stream.onState(({ closeReason }) => {
       if (closeReason === 'finished') world.after(chance.between(200, 3_000), openAgain)
     })
+  }
+
+  /** A page that was left before it had a cursor, perhaps while it reloaded after a gap, comes back as a new reader. */
+  function forget(): void {
+    greeting = undefined
+    receipts.forget()
   }
 
   /** The page of something that is over is opened again all the same, and it may turn out not to be over. */

@@ -1,10 +1,10 @@
 import {
+  type ConnectedReader,
   createHub,
   createSubscription,
   type Hub,
   type Log,
   type LogSource,
-  type Session,
   type TailBatch,
 } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
@@ -17,7 +17,7 @@ import { comparePositions, createParser, isAfter, judgeCursor, type Position } f
  */
 export interface Stage {
   readonly hub: Hub
-  /** Each returns whether there was anything to do. */
+  /** Each returns whether there was anything to do. Where there was nothing, the stage is as before. */
   readonly moves: Record<Move, () => Promise<boolean>>
   /** Lets everything finish, the reader come back, and throws if it lost, repeated or was misled about anything. */
   finishAndCheck(): Promise<void>
@@ -86,8 +86,9 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     'append a': () => append('a'),
     'append b': () => append('b'),
     async trim() {
+      if (appended.length === 0) return false
       now += trimStepMs
-      return appended.length > 0
+      return true
     },
     connect: async () => reader.connect(),
     cut: async () => reader.cut(false),
@@ -161,7 +162,7 @@ function createGates(inner: LogSource, reads: StageOptions['reads']): Gates {
         ...bound(log),
         async append(...given) {
           const answer = await log.append(...given)
-          appended.push(...answer.places.map(({ position }, index) => ({ n: Number(given[0][index]?.data), position })))
+          appended.push(...answer.stamps.map(({ position }, index) => ({ n: Number(given[0][index]?.data), position })))
           return answer
         },
         async read(...question) {
@@ -223,7 +224,7 @@ function createReader(hub: Hub, gates: Gates, names: readonly string[]) {
   const audits: Promise<void>[] = []
   let lastId = ''
   let start: Position | undefined
-  let current: { session: Session; writes: Uint8Array[]; stalled: boolean; full: boolean } | undefined
+  let current: { session: ConnectedReader; writes: Uint8Array[]; stalled: boolean; full: boolean } | undefined
 
   function believe(bytes: Uint8Array): void {
     const parser = createParser({
@@ -280,7 +281,7 @@ function createReader(hub: Hub, gates: Gates, names: readonly string[]) {
         end() {},
         destroy() {},
       }
-      const session = hub.subscribe(
+      const session = hub.port.subscribe(
         { subscription, start: lastId === '' ? { from: 'now' } : { from: 'cursor', cursor: lastId } },
         sink,
       )

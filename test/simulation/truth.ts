@@ -8,12 +8,16 @@ import { comparePositions, type Position } from '@rejoin/protocol'
 export interface Truth {
   /** All places, in the order in which they came to stand in the log. */
   readonly places: readonly Place[]
+  /** Where a log begins. */
+  firstOf(log: number): Place
   /** By id. An id that is not here was never given to a place. */
   place(id: string): Place | undefined
-  /** The events of these channels and patterns that stand between two places, both left out. */
+  /** The events of these channels and patterns that stand between two places, both left out, on the line of the second. */
   eventsBetween(names: readonly string[], after: Place, before: Place | undefined): Place[]
   /** Where these channels and patterns were declared void between two places. */
   invalidationsBetween(names: readonly string[], after: Place, before: Place | undefined): Place[]
+  /** The places of one kind, of these channels and patterns, that a log on this line knows of after a place. */
+  knownAfter(kind: Place['kind'], names: readonly string[], after: Place, line: number): Place[]
   /** Where a channel has ended, also on branches that were lost, in order. */
   endsOf(channel: string): readonly Place[]
   /** What came to stand behind the end of its channel. */
@@ -24,17 +28,24 @@ export interface Truth {
   isOn(place: Place, line: number): boolean
   /** The newest place of a line. */
   newestOn(line: number): Place
+  /** Whether a log on this line knows of a place: it is part of the line, or was lost and is remembered. */
+  isKnownOn(place: Place, line: number): boolean
+  /** A log on this line has lost the place, and goes by it all the same. */
+  remember(place: Place, line: number): void
   /** Where a reader stands that was at this place, on another line: at the fork, when the loss between the two is on record. */
   standingOn(place: Place, line: number): Place
+  /**
+   * The same for a reader whose hub may have read records that are lost themselves by now: it has led the reader to their forks,
+   * and goes on from there.
+   */
+  ledTo(place: Place, line: number): Place
   /** Where channels of these names lost something between two places, as far as it is on record. */
   lossesBetween(names: readonly string[], after: Place, before: Place | undefined): Place[]
   /** The line that counts in the end. */
   mainLine: number
-  /** Where the branch starts that left this place behind. */
-  branchAfter(lost: Place): Place | undefined
   /** The newest event of each key of these channels and patterns at a place. */
   valuesAt(names: readonly string[], at: Place): Values
-  note(place: Omit<Place, 'trimmedAt' | 'lostAt'>): Place
+  note(place: Omit<Place, 'trimmedAt' | 'lostAt' | 'records'>): Place
 }
 
 export interface Place {
@@ -55,10 +66,15 @@ export interface Place {
   trimmedAt: number
   /** When the log forgot that it had ever acknowledged it. */
   lostAt: number
-  /** The fork that a reader at this place goes on from, because the loss was on record from the start. */
-  rewindsTo?: Place
-  /** The same, and it was put on record later: some readers were told before. */
-  mayRewindTo?: Place
+  /** Where it was put on record that this was lost. */
+  readonly records: LossRecord[]
+}
+
+export interface LossRecord {
+  /** The fork that a reader at the lost place goes on from. */
+  readonly fork: Place
+  /** The branch with which it was put on record. */
+  readonly by: Place
 }
 
 /** The newest event of each key, by channel and key. */
@@ -84,6 +100,7 @@ export function createTruth(): Truth {
   const ends = new Map<string, Place[]>()
   const behindEnds: Place[] = []
   const lines: { parent: number; fork: Position }[] = []
+  const remembered = new Map<Place, Set<number>>()
   let mainLine = 0
 
   function isOn(place: Place, line: number): boolean {
@@ -96,18 +113,27 @@ export function createTruth(): Truth {
     return false
   }
 
-  function between(kind: Place['kind'], names: readonly string[], after: Place, before: Place | undefined): Place[] {
+  function isKnownOn(place: Place, line: number): boolean {
+    const on = remembered.get(place)
+    return isOn(place, line) || (on !== undefined && [...on].some((each) => isOn({ ...place, line: each }, line)))
+  }
+
+  function ofKindAfter(kind: Place['kind'], names: readonly string[], after: Place): Place[] {
     const found: Place[] = []
     for (const [channel, places] of byChannel) {
       if (!isAmong(names, channel)) continue
       for (let at = places.length - 1; at >= 0; at -= 1) {
         const place = places[at] as Place
         if (comparePlaces(place, after) <= 0) break
-        if (before && !isOn(place, before.line)) continue
-        if (place.kind === kind && (!before || comparePlaces(place, before) < 0)) found.push(place)
+        if (place.kind === kind) found.push(place)
       }
     }
     return found
+  }
+
+  function between(kind: Place['kind'], names: readonly string[], after: Place, before: Place | undefined): Place[] {
+    const found = ofKindAfter(kind, names, after)
+    return before ? found.filter((place) => isOn(place, before.line) && comparePlaces(place, before) < 0) : found
   }
 
   function addTo(lists: Map<string, Place[]>, place: Place, channel: string): void {
@@ -124,18 +150,28 @@ export function createTruth(): Truth {
     return ends.get(channel)?.some(counts) ?? false
   }
 
+  function followRecords(place: Place, line: number, recordOf: (at: Place) => LossRecord | undefined): Place {
+    let at = place
+    for (let record = recordOf(at); record && !isOn(at, line); record = recordOf(at)) at = record.fork
+    return at
+  }
+
   return {
     places,
+    firstOf: (log) => places.find((place) => place.log === log) as Place,
     place: (id) => byId.get(id),
     behindEnds,
     eventsBetween: (names, after, before) => between('event', names, after, before),
     lossesBetween: (names, after, before) => between('loss', names, after, before),
     isOn,
     newestOn: (line) => places.findLast((place) => place.kind !== 'loss' && isOn(place, line)) as Place,
-    standingOn(place, line) {
-      let at = place
-      for (let to = at.rewindsTo ?? at.mayRewindTo; to && !isOn(at, line); to = at.rewindsTo ?? at.mayRewindTo) at = to
-      return at
+    standingOn: (place, line) => followRecords(place, line, (at) => at.records.find(({ by }) => isKnownOn(by, line))),
+    ledTo: (place, line) =>
+      followRecords(place, line, (at) => at.records.find(({ by }) => isKnownOn(by, line)) ?? at.records.at(-1)),
+    isKnownOn,
+    knownAfter: (kind, names, after, line) => ofKindAfter(kind, names, after).filter((place) => isKnownOn(place, line)),
+    remember(place, line) {
+      remembered.set(place, (remembered.get(place) ?? new Set()).add(line))
     },
     forkLine(parent, fork) {
       lines[places.length] = { parent, fork }
@@ -148,8 +184,6 @@ export function createTruth(): Truth {
       mainLine = line
     },
     invalidationsBetween: (names, after, before) => between('invalidation', names, after, before),
-    branchAfter: (lost) =>
-      places.find((place) => place.kind === 'branch' && (place.log > lost.log || place.notedAt >= lost.lostAt)),
     endsOf: (channel) => ends.get(channel) ?? [],
     valuesAt(names, at) {
       const values: Values = new Map()
@@ -164,7 +198,7 @@ export function createTruth(): Truth {
       return values
     },
     note(given) {
-      const place: Place = { ...given, trimmedAt: Infinity, lostAt: Infinity }
+      const place: Place = { ...given, trimmedAt: Infinity, lostAt: Infinity, records: [] }
       places.push(place)
       if (place.kind !== 'loss') byId.set(place.id, place)
       const { kind, event } = place

@@ -18,6 +18,9 @@ export interface World {
 
 export type Cancel = () => void
 
+// A thousand times what a busy instant has.
+const mostStepsOfAnInstant = 100_000
+
 export function createWorld(seed: number): World {
   const due = createQueue()
   let now = 0
@@ -41,9 +44,13 @@ export function createWorld(seed: number): World {
     },
     async advance(ms) {
       const until = now + ms
+      let stepsOfNow = 0
       for (let next = due.first(); next && next.at <= until; next = due.first()) {
         due.removeFirst()
         if (!next.task) continue
+        stepsOfNow = next.at > now ? 0 : stepsOfNow + 1
+        if (stepsOfNow > mostStepsOfAnInstant)
+          throw new Error(`Time stands still at ${now}: something goes on without end.`)
         now = next.at
         steps += 1
         next.task()

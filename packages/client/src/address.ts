@@ -1,4 +1,4 @@
-import { invalidOption } from './invalid-option.ts'
+import { RejoinError } from '@rejoin/protocol'
 
 /** The absolute address of a stream. A page's own base completes a relative one, as for `fetch` and `EventSource`. */
 export function resolveAddress(url: string | URL): URL {
@@ -18,7 +18,13 @@ export function resolveAddress(url: string | URL): URL {
 export function requestAddress(address: URL, query: Record<string, unknown>, cursor: string | null): URL {
   const url = new URL(address)
   const { searchParams } = url
-  for (const name in query) if (!searchParams.has(name)) searchParams.set(name, `${query[name]}`)
-  if (cursor !== null) searchParams.set('lastEventId', cursor)
+  // A number becomes text by itself.
+  for (const name in query) if (!searchParams.has(name)) searchParams.set(name, query[name] as string)
+  if (cursor) searchParams.set('lastEventId', cursor)
   return url
+}
+
+/** @param message - with what to give instead */
+export function invalidOption(message: string): RejoinError {
+  return new RejoinError(message, { code: 'invalid-option' })
 }

@@ -1,58 +1,47 @@
-import { report } from './report.ts'
-
 /**
- * How long to wait before the next attempt: what was asked for, and jitter on top.
+ * How long to wait before the next attempt: what the server asked for, and jitter on top.
  *
- * The first retry after a good stream waits for the server's `retry:` and up to a fifth of a second, so that a cut costs
- * about what the server said it should. Every further one draws its jitter from a range that grows, so that the clients
- * of a hub that stays away do not come back together.
+ * Jitter is drawn from a range that doubles with every failure, so that the clients of a server that stays away do not
+ * come back together.
+ *
+ * @param formula - takes the place of full jitter
  */
-export function retryDelay(wait: RetryWait, random: () => number, formula: Backoff = 'full'): number {
-  const { failures, baseMs, previousMs = 0 } = wait
-  const max = Math.min(wait.maxMs, maxTimerMs)
-  const floor = Math.min(wait.floorMs, max)
-  if (typeof formula === 'function') {
-    let asked = 0
-    try {
-      asked = formula(wait) || 0
-    } catch (error) {
-      // It has asked for nothing: without any wait, the stream would never come back.
-      report(error)
-    }
-    return Math.min(Math.max(asked, floor), max)
-  }
-  const grown = formula === 'decorrelated' ? 3 * previousMs : Math.max(baseMs, firstJitterMs) * 2 ** failures
-  const range = failures > 0 ? grown : firstJitterMs
-  const share = formula === 'none' ? 1 : formula === 'equal' ? (1 + random()) / 2 : random()
-  // A tenth of the limit stays for jitter even when a server asks for all of it: clients that one `Retry-After` sent
-  // away together must not come back in one instant.
-  const room = Math.max(max - floor, max / 10)
-  return Math.min(floor + share * Math.min(range, room), maxTimerMs)
+export function retryDelay(wait: RetryWait, random: () => number, formula?: Formula): number {
+  return formula ? formula(wait, random) : spread(wait, rangeOf(wait), random())
 }
 
-/**
- * How the waits of clients that lost the same hub are spread. `full`: over all of a range that doubles with every
- * failure. `equal`: over its upper half. `decorrelated`: over three times the last wait. `none`: not at all, each waits
- * for the whole range. A function gives the wait in ms; the server's floor and the limit still hold,
- * also when it throws, which is reported.
- */
-export type Backoff = 'full' | 'equal' | 'decorrelated' | 'none' | ((wait: RetryWait) => number)
+/** The floor of a wait, and a share of a range on top, of as much of it as the limit allows. */
+export function spread({ maxMs, floorMs }: RetryWait, range: number, share: number): number {
+  const max = Math.min(Math.max(maxMs, floorMs), maxTimerMs)
+  const floor = Math.min(floorMs, max)
+  // A tenth of the limit stays for jitter even when a server asks for all of it: clients that one `Retry-After` sent
+  // away together must not come back in one instant.
+  return floor + share * Math.min(range, Math.max(max - floor, max / 10))
+}
+
+export function rangeOf({ failures, baseMs, isSpread }: RetryWait): number {
+  return isSpread && !failures ? minJitterMs : Math.max(baseMs, minJitterMs) * 2 ** failures
+}
+
+export type Formula = (wait: RetryWait, random: () => number) => number
 
 export interface RetryWait {
   /** Attempts that have failed since the last good stream, before this one. */
   failures: number
   /** Doubled for every failure. */
   baseMs: number
-  /** Waited in any case: the server's `retry:` or its `Retry-After`. */
+  /** Waited in any case: the server's `retry:` or its `Retry-After`, at most ten minutes. */
   floorMs: number
-  /** Bounds the wait, whatever the server asks, but for a tenth of jitter. */
+  /** Bounds the wait, but for the floor and a tenth of jitter. */
   maxMs: number
+  /** The server has told each client a time of its own, so that the first wait needs little jitter. */
+  isSpread?: boolean | undefined
   /** The last wait; 0 before the first. */
-  previousMs?: number
+  previousMs?: number | undefined
 }
 
-/** Median and 99th percentile of the first retry stay 100 and 198 ms over the server's `retry:`. */
-const firstJitterMs = 200
+/** Without it, a server that asks for no wait would be asked without pause. */
+const minJitterMs = 200
 
-/** `setTimeout` takes 2^31 ms and more as 1 ms, which would turn the longest wait into a reconnect storm. */
-export const maxTimerMs = 2 ** 31 - 1
+/** Eleven days. `setTimeout` takes 2^31 ms and more as 1 ms, which would turn the longest wait into a reconnect storm. */
+export const maxTimerMs = 1e9

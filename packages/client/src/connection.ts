@@ -1,5 +1,19 @@
 import type { Hello } from '@rejoin/protocol'
-import { type Backoff, retryDelay } from './backoff.ts'
+import { type Formula, retryDelay } from './backoff.ts'
+import {
+  droppedMs,
+  faultLimit,
+  goodAfterMs,
+  maxAskedMs,
+  maxOpenMs,
+  never,
+  renewalShare,
+  secondLookMs,
+  slackMs,
+  syncBurstMs,
+  syncEveryMs,
+  upgradeMs,
+} from './connection-limits.ts'
 import type { CloseReason, StreamState } from './stream-state.ts'
 
 /**
@@ -21,37 +35,45 @@ export function step(connection: Connection, input: Input, moment: Moment, gener
     // A handler closed the stream. It did get this event, so whoever stores the cursor now must find it counted.
     // So it must where the user has dealt with a gap, which is about no connection.
     if ('id' in input && (isCurrent ? input.type === 'event' : generation === undefined)) moveCursor(next, input.id)
+    // Only its owner closes a stream for good. What a server refused, it may grant now, and failures start from 0.
+    else if (input.type === 'connect' && before.closeReason !== 'closed') {
+      next.attempt = 0
+      open(next, moment)
+    }
   } else if (generation === undefined || (isCurrent && isOpen(before))) {
     const isLate = input.type === 'timer' && isOpen(before) && moment.now - connection.timerAt > 2 * moment.tickMs
     ;(reactions[isLate ? 'thaw' : input.type] as Reaction<Input>)(next, moment, input)
   }
-  const tickAt = isOpen(next) ? moment.now + moment.tickMs : never
-  // One that is early is left alone: when it fires, it is set again. So a stream full of events sets none.
-  next.timerAt = Math.min(deadlineOf(next), tickAt, next.state === before.state ? next.timerAt : never)
+  next.timerAt = Math.min(
+    deadlineOf(next),
+    isOpen(next) ? moment.now + moment.tickMs : never,
+    // One that is early is left alone: when it fires, it is set again. So a stream full of events sets none.
+    next.state === before.state ? next.timerAt : never,
+  )
   return { connection: next, effects: effectsOf(before, next) }
 }
 
-/** Where a stream stands before its first `connect`, which sets the rest. */
+/** Where a stream stands before its first `connect`, which sets the rest. It may have to wait for its cursor. */
 export function newConnection(cursor: string | null, clientId: string): Connection {
   return {
     clientId,
-    state: 'backoff',
+    state: 'connecting',
     generation: 0,
     attempt: 0,
     cursor,
     inQuery: false,
-    rung: 0,
-    doubts: 0,
+    tier: 0,
+    faults: 0,
     upgradeAt: never,
     openMs: 30_000,
     stale: false,
     syncAt: 0,
     retryMs: 0,
-    waitMs: 0,
     nextRetryAt: null,
     notBefore: 0,
     lastEventAt: null,
     closeReason: null,
+    closeMessage: null,
     timerAt: never,
   } satisfies Partial<Connection> as Connection
 }
@@ -98,7 +120,12 @@ const reactions: { readonly [Type in Input['type']]: Reaction<Extract<Input, { t
 
 type Reaction<Given extends Input> = (next: Draft, moment: Moment, input: Given) => void
 
-function answered(next: Draft, moment: Moment, { status, isStream, retryAfterMs }: Answer): void {
+function answered(
+  next: Draft,
+  moment: Moment,
+  { status, isStream, retryAfterMs, isElsewhere, closeMessage }: Answer,
+): void {
+  next.closeMessage = closeMessage || null
   if (status === 200 && isStream) {
     next.answered = true
     next.openedAt = next.lastByteAt = moment.now
@@ -108,14 +135,14 @@ function answered(next: Draft, moment: Moment, { status, isStream, retryAfterMs 
   } else if (status >= 500 || [408, 425, 429].includes(status) || (status === 200 && next.known)) {
     // What had a stream and now has another page is a login of the network (captive portal), or a server half restarted.
     lose(next, moment, retryAfterMs)
-    next.doubts = 0
+    next.faults = 0
     // Who says when to come back has turned us away on purpose (§4.12).
-    if (retryAfterMs > 0) next.closeReason ??= 'overloaded'
+    if (retryAfterMs) next.closeReason ??= 'overloaded'
   } else if (status === 401 && moment.canRefresh && !next.refresh) {
     next.refresh = true
     open(next, moment)
-  } else if (next.rung > 0 && status !== 204 && status !== 401) {
-    // Not every server has every way, and that one is missing ends nothing. But it is no hub, as above.
+  } else if (isElsewhere && next.tier && status !== 204 && status !== 401) {
+    // Not every server can be polled, and a stream does not end because one cannot. But it is no hub, as above.
     next.openMs = never
     skip(next, moment)
   } else {
@@ -124,14 +151,15 @@ function answered(next: Draft, moment: Moment, { status, isStream, retryAfterMs 
 }
 
 function skip(next: Draft, moment: Moment): void {
-  doubt(next, never, moment)
-  if (moment.rungs > 1) lose(next, moment)
+  countFault(next, never, moment)
+  if (moment.tiers > 1) lose(next, moment)
   else close(next, 'no-transport')
 }
 
 function greeted(next: Draft, moment: Moment, { id, hello }: Greeting): void {
   const { requested, heartbeatMs = 0, expiresInMs = 0 } = hello
   next.silenceMs = never
+  next.isHub = true
   if (heartbeatMs > 0) {
     // Two heartbeats may be late, not lost; five seconds are for a slow network.
     next.silenceMs = 2 * heartbeatMs + slackMs
@@ -141,28 +169,36 @@ function greeted(next: Draft, moment: Moment, { id, hello }: Greeting): void {
     next.renewAt = moment.now + Math.max(renewalShare * expiresInMs, goodAfterMs)
   }
   prove(next, moment)
-  if (next.sent === null || requested === next.sent) {
+  if (next.isLost) {
+    // A cursor that no hub knows has this one tell what may be gone (§4.6). Another server would take it for an id of its own.
+    moveCursor(next, 'lost')
+    open(next, moment)
+  } else if (next.sent === null || requested === next.sent) {
     moveCursor(next, id)
   } else if (requested !== undefined) {
     // Something between us and the hub took the cursor away, or answered with another reader's stream. This one starts
-    // at a place of its own, and taking its id would pass over what we have not seen (§4.4).
+    // at a position of its own, and taking its id would pass over what we have not seen (§4.4).
     next.astray = next.inQuery
     next.inQuery = true
     if (!next.astray) open(next, moment)
   }
 }
 
-function ended(next: Draft, moment: Moment, { reason, final }: Ending): void {
+function ended(next: Draft, moment: Moment, { reason, against }: Ending): void {
   if (next.proved) live(next, moment)
-  if (reason && final) {
+  if (reason === 'finished' || reason === 'too-large') {
+    // The next one would meet the same end.
     close(next, reason)
     return
   }
   // Whose silence proves nothing is no hub, and may send what it has and end for good reason.
   const isDropped = next.answered && moment.now - next.openedAt < droppedMs && next.silenceMs < never
-  if (!reason && isDropped) doubt(next, 1, moment)
+  // Only a hub gives reasons.
+  if (reason) next.isHub = true
+  if (!reason && isDropped) countFault(next, 1, moment)
+  else if (against) countFault(next, against, moment)
   // A server that cannot be reached, or ends a stream that did get through, explains those before.
-  else next.doubts = 0
+  else next.faults = 0
   next.refresh ||= reason === 'token-expired'
   lose(next, moment)
   next.closeReason ??= reason ?? null
@@ -179,7 +215,7 @@ function live(next: Draft, { now }: Moment): void {
   next.lastByteAt = now
   if (!next.proved) return
   next.stale = false
-  if (now - next.openedAt >= goodAfterMs) next.attempt = next.doubts = 0
+  if (now - next.openedAt >= goodAfterMs) next.attempt = next.faults = 0
 }
 
 /**
@@ -190,7 +226,7 @@ function resync(next: Draft, moment: Moment): void {
   const { now } = moment
   const earliest = now + syncBurstMs
   next.syncAt = Math.min(Math.max(next.syncAt, now), earliest + syncEveryMs)
-  if (next.syncAt > earliest) lose(next, moment, next.syncAt - earliest)
+  if (next.syncAt > earliest) lose(next, moment, Math.min(next.syncAt - earliest, moment.maxRetryMs))
   else next.syncAt += syncEveryMs
 }
 
@@ -198,14 +234,14 @@ function due(next: Draft, moment: Moment): void {
   const { now } = moment
   next.lastByteAt = Math.min(next.lastByteAt, now)
   // The end of a wait is believed without a look at the clock: had it been put back, the wait would grow by as much.
-  if (next.state === 'backoff' || next.upgradeAt <= now) {
+  if (!isOpen(next) || next.upgradeAt <= now) {
     open(next, moment)
   } else if (next.renewAt && next.renewAt <= now) {
     // The stream goes on until there are other credentials.
     next.renewAt = 0
   } else if (deadAt(next) <= now) {
     // Without a head it may as well be the network that is gone.
-    if (next.lastByteAt === next.openedAt) doubt(next, next.answered ? 2 : 1.5, moment)
+    if (next.lastByteAt === next.openedAt) countFault(next, next.answered ? 2 : 1.5, moment)
     // It has said something, and not `hello`: cut off in the middle of it, or no hub, which gets ever longer.
     else if (!next.proved) next.openMs *= 2
     // The first time, the silence was wait enough.
@@ -222,18 +258,17 @@ function due(next: Draft, moment: Moment): void {
  */
 function wake(next: Draft, moment: Moment): void {
   next.attempt = 0
-  const { notBefore, state } = next
-  if ((state === 'backoff' ? notBefore : deadAt(next)) <= moment.now) open(next, moment)
+  if ((isOpen(next) ? deadAt(next) : next.notBefore) <= moment.now) open(next, moment)
   // While it was hidden it waited for nothing.
-  else if (state === 'backoff') next.nextRetryAt ??= notBefore
+  else if (!isOpen(next)) next.nextRetryAt ??= next.notBefore
 }
 
 function open(next: Draft, { now }: Moment, input?: { type: string; headers?: Headers }): void {
   if (next.upgradeAt <= now) {
     next.upgradeAt = never
-    next.rung = 0
+    next.tier = 0
     // One sign that the better way is still barred is enough.
-    next.doubts = doubtLimit
+    next.faults = faultLimit
   }
   next.refresh ||= next.renewAt <= now
   next.state = 'connecting'
@@ -244,21 +279,34 @@ function open(next: Draft, { now }: Moment, input?: { type: string; headers?: He
   next.renewAt = never
   next.answered = next.proved = next.paused = next.asking = next.astray = false
   next.renewed = input?.headers
-  next.nextRetryAt = next.closeReason = null
+  next.nextRetryAt = next.closeReason = next.closeMessage = null
 }
 
-function lose(next: Draft, moment: Moment, retryAfterMs = 0, baseMs = Math.max(moment.retryMs, next.retryMs)): void {
+function lose(next: Draft, moment: Moment, retryAfterMs = 0, leastMs?: number): void {
   const { now, random, maxRetryMs: maxMs } = moment
-  const failures = next.attempt
-  if (failures >= moment.maxRetries) {
+  const baseMs = leastMs ?? Math.max(moment.retryMs, next.retryMs)
+  if (next.attempt >= moment.maxRetries) {
     close(next, 'too-many-retries')
     return
   }
-  const floorMs = Math.max(baseMs, retryAfterMs)
-  const wait = { failures, baseMs, floorMs, maxMs, previousMs: next.waitMs }
-  next.attempt++
-  next.waitMs = retryDelay(wait, random, moment.backoff)
-  next.notBefore = now + Math.min(retryAfterMs, maxMs)
+  // What a server asks for may exceed what the client would choose: the server knows why.
+  const floorMs = Math.min(Math.max(baseMs, retryAfterMs), Math.max(maxMs, maxAskedMs))
+  next.waitMs = Math.ceil(
+    retryDelay(
+      {
+        failures: next.attempt++,
+        baseMs,
+        floorMs,
+        maxMs,
+        // A hub has told each of its readers a time of its own (§4.11); a `Retry-After` is the same for all.
+        isSpread: next.isHub && floorMs <= next.retryMs,
+        previousMs: next.waitMs,
+      },
+      random,
+      moment.formula,
+    ),
+  )
+  next.notBefore = now + Math.min(retryAfterMs, floorMs)
   rest(next, now + next.waitMs)
 }
 
@@ -276,17 +324,19 @@ function close(next: Draft, closeReason: CloseReason): void {
 }
 
 /** Evidence that this transport does not get through: after enough of it, the next one has its turn. */
-function doubt(next: Draft, weight: number, { now, rungs }: Moment): void {
-  next.doubts += weight
-  if (next.doubts < doubtLimit) return
-  next.rung = (next.rung + 1) % rungs
-  next.upgradeAt = next.rung > 0 ? now + (next.doubts > doubtLimit ? upgradeMs : secondLookMs) : never
-  next.doubts = 0
+function countFault(next: Draft, weight: number, { now, tiers }: Moment): void {
+  next.faults += weight
+  if (next.faults < faultLimit) return
+  next.tier = (next.tier + 1) % tiers
+  next.upgradeAt = next.tier ? now + (next.faults > faultLimit ? upgradeMs : secondLookMs) : never
+  next.faults = 0
 }
 
-/** An empty id is a server's way to say that there is no place to come back to. */
+/** An empty id is a server's way to say that there is no cursor to come back with. */
 function moveCursor(next: Draft, id: string | null): void {
-  if (id !== null) next.cursor = id || null
+  if (id === null) return
+  next.cursor = id || null
+  next.isLost = false
 }
 
 function deadlineOf(is: Connection): number {
@@ -329,48 +379,13 @@ export function isOpen({ state }: Connection): boolean {
 /** Shown to the user on change. A cursor moves with every event, and a handler called that often would be a burden. */
 const announced = ['state', 'attempt', 'nextRetryAt', 'stale', 'closeReason'] as const
 
-export const shownFields = [...announced, 'lastEventAt', 'cursor'] as const
+export const shownFields = [...announced, 'closeMessage', 'lastEventAt', 'cursor'] as const
 
 const finalAnswers: Partial<Record<number, CloseReason>> = {
   200: 'wrong-content-type',
   204: 'finished',
   401: 'unauthorized',
 }
-
-const never = Infinity
-
-/**
- * A stream this old that has shown `hello` or an event is good, and failures before it are forgotten. Forgetting them at
- * the response would make a server that accepts and drops be asked without pause.
- */
-const goodAfterMs = 5_000
-
-/** After this share of the time that its rights hold, a stream that can get new ones comes back with them. */
-const renewalShare = 0.9
-
-/** On top of what a heartbeat may take, for a slow network. */
-const slackMs = 5_000
-
-/** The longest that a connection may take to say something, however rare the hub's heartbeat is. */
-const maxOpenMs = 120_000
-
-/** A stream that is over this soon was cut by something that does not like streams, or by a server that is unwell. */
-const droppedMs = 1_000
-
-/**
- * Three streams in a row that end at once, or two on which no byte arrives, are enough to try another transport. Three
- * that a server cuts as it is restarted, or two requests into a dead network, look the same: the first transport is then
- * tried again soon.
- */
-const doubtLimit = 3
-const secondLookMs = 60_000
-
-/** When there is more against it: not often, as each try may cost a silence, and the other one does work. */
-const upgradeMs = 1_800_000
-
-/** In the long run there may be one reload in so many ms, and five may follow each other. */
-const syncEveryMs = 30_000
-const syncBurstMs = 4 * syncEveryMs
 
 export interface Connection extends Omit<StreamState, 'transport'>, OpenRequest {
   /** The cursor that the current connection asked for. */
@@ -387,13 +402,17 @@ export interface Connection extends Omit<StreamState, 'transport'>, OpenRequest 
   readonly proved: boolean
   /** The same on any connection: there is a stream at this address. */
   readonly known: boolean
+  /** The server has greeted, on any connection. */
+  readonly isHub?: boolean
+  /** Nobody knows where this stream was when it was last open, and no server has been asked yet. */
+  readonly isLost?: boolean | undefined
   /** Reading has to wait for a handler; `late` once it has done so for longer than for a heartbeat. */
   readonly paused: boolean | 'late'
   /** The user's code is asked for credentials, and the request has to wait. */
   readonly asking: boolean
   /** Which of the transports is used, and how much speaks against it. */
-  readonly rung: number
-  readonly doubts: number
+  readonly tier: number
+  readonly faults: number
   /** When the first transport is tried again. */
   readonly upgradeAt: number
   /** When fresh credentials are asked for, to replace this connection by one that has them; 0 from then on. */
@@ -401,7 +420,7 @@ export interface Connection extends Omit<StreamState, 'transport'>, OpenRequest 
   /** By when the reloads so far would be due, had they been kept apart. */
   readonly syncAt: number
   /** The last wait. */
-  readonly waitMs: number
+  readonly waitMs?: number
   /** The server's last `retry:`. */
   readonly retryMs: number
   /** Before this a server has asked us not to come back. */
@@ -468,8 +487,8 @@ export type Report =
 interface Ending {
   /** Why, when that is known: by the hub (§4.10), or by us. */
   readonly reason?: CloseReason | undefined
-  /** The next one would meet the same end. */
-  readonly final?: boolean
+  /** How much this speaks against the transport, which cannot tell why it failed. */
+  readonly against?: number
 }
 
 /** The head of a response. */
@@ -477,6 +496,10 @@ interface Answer {
   readonly status: number
   readonly isStream: boolean
   readonly retryAfterMs: number
+  /** The request went to another address than that of the stream, which not every server has. */
+  readonly isElsewhere?: boolean
+  /** What the server says in the body by which it rejects the request. */
+  readonly closeMessage?: string | false | null | undefined
 }
 
 interface Greeting {
@@ -504,9 +527,9 @@ export interface Moment {
   readonly retryMs: number
   readonly maxRetryMs: number
   readonly maxRetries: number
-  readonly backoff?: Backoff | undefined
+  formula?: Formula | undefined
   /** How many transports there are. */
-  readonly rungs: number
+  readonly tiers: number
   /**
    * How often to look at the clock while there is a connection. A look that comes late by twice as much means that the
    * machine was frozen or asleep. Infinite where a page tells of that.

@@ -10,6 +10,8 @@ export interface StreamEvent<Type extends string = string, Data = unknown> {
   readonly data: Data
   /** Where it was published, when the URL asks for it with `show=channel`. Not with 'event-source', which hides it. */
   readonly channel?: string | undefined
+  /** `text` when a hub says that the event was published as text: `data` is then that text. Otherwise `data` was JSON. */
+  readonly content?: 'text' | undefined
 }
 
 /** An event of any type of a map from types to data, told apart by its `type`. */
@@ -90,8 +92,17 @@ export interface EventStream<Events extends object = Record<string, unknown>> {
    * ends at once, without an error. A loop that handles an event ends when it is done with it, and the event counts then.
    */
   iterate(options?: { signal?: AbortSignal | undefined }): AsyncGenerator<AnyEvent<Events>, void>
-  /** Drops the connection, or the wait for it, and connects now, from the same place. Does nothing once closed. */
+  /**
+   * Drops the connection, or the wait for it, and connects now, from the cursor. Opens a closed stream again, with all its
+   * handlers, unless `close()` or `signal` closed it.
+   */
   reconnect(): void
-  /** Ends the stream for good. No handler for events is called after it, not even for those that have arrived. */
+  /**
+   * Forgets the cursor, the stored one included, and connects now, as a stream that has never been open: nothing that was
+   * missed is asked for. For a page that has just loaded all its state by itself. Does nothing before the store of `persist` has
+   * answered.
+   */
+  reset(): void
+  /** Closes the stream for good. No handler for events is called after it, not even for those that have arrived. */
   close(): void
 }

@@ -1,5 +1,3 @@
-import { report } from './report.ts'
-
 /** Handlers for one kind of news. */
 export function createHandlerSet<Value>(): HandlerSet<Value> {
   // Never changed in place, so that a round needs no copy: a copy would be the dearest part of a small event.
@@ -41,6 +39,15 @@ export function callHandler<Value>(handler: Handler<Value>, value: Value): Promi
   } catch (error) {
     report(error)
   }
+}
+
+/**
+ * Shows an exception of the user's code without letting it end the stream: as an uncaught one where the platform can
+ * report without throwing, which error trackers see, and on the console in Node, where an uncaught one ends the process.
+ */
+export function report(error: unknown): void {
+  const show = globalThis.reportError ?? console.error
+  show(error)
 }
 
 /** By its method: a promise of another realm or library is none of our class. */

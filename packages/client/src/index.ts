@@ -1,5 +1,18 @@
-export type { GapReason } from '@rejoin/protocol'
-export type { Backoff, RetryWait } from './backoff.ts'
+export {
+  type ChannelIn,
+  type ChannelSchemas,
+  type ChannelsOf,
+  type ErrorCode,
+  type EventsIn,
+  type EventsOf,
+  type GapReason,
+  RejoinError,
+  type Schema,
+  type SchemaResult,
+  type Schemas,
+} from '@rejoin/protocol'
+export type { RetryWait } from './backoff.ts'
+export type { Backoff } from './backoff-formulas.ts'
 export type { Clock } from './clock.ts'
 export type {
   AnyEvent,
@@ -15,6 +28,5 @@ export type { ConnectOptions, ReadOptions } from './options.ts'
 export type { CursorStore } from './persistence.ts'
 export type { ReconnectRecord, ReconnectReports } from './reconnect-reports.ts'
 export type { Attempt, RequestOptions, Token } from './request.ts'
-export type { EventsOf, Schema, SchemaResult, Schemas } from './schema.ts'
 export { connect } from './stream.ts'
 export type { CloseReason, StreamState, TransportName } from './stream-state.ts'

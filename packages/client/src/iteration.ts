@@ -51,7 +51,9 @@ export function iterate(
       // Looked at, because the end may have come while an event was on its way to the loop.
       if (isOver) break
     }
-    leave()
+    // One turn later the stream has counted the event that the loop had, and has not gone on yet: code behind the loop may
+    // read `cursor`.
+    await leave()
   }
 
   function end(): void {

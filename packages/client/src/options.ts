@@ -1,9 +1,9 @@
-import type { Backoff } from './backoff.ts'
+import type { Schemas } from '@rejoin/protocol'
+import type { Backoff } from './backoff-formulas.ts'
 import type { Clock } from './clock.ts'
 import type { CursorStore } from './persistence.ts'
 import type { ReconnectReports } from './reconnect-reports.ts'
 import type { RequestOptions } from './request.ts'
-import type { Schemas } from './schema.ts'
 import type { TransportName } from './stream-state.ts'
 
 export interface ConnectOptions extends RequestOptions, ReadOptions {
@@ -23,13 +23,14 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
   persist?: 'session' | CursorStore
   /**
    * The shortest wait before a retry, and what is doubled for each further one, in ms. A longer `retry:` of the server
-   * takes its place. Smaller comes back sooner, and asks a server that is down more often.
+   * replaces it. Smaller comes back sooner, and asks a server that is down more often.
    * @defaultValue 500
    */
   retryMs?: number
   /**
-   * The longest wait before a retry, in ms, whatever the server asks; up to a tenth is added to a wait that a server
-   * has made this long, so that its clients do not come back together.
+   * The longest wait before a retry that the client chooses, in ms. A server may ask for more, by `retry:` or
+   * `Retry-After`, up to ten minutes. Up to a tenth is added to a wait at its limit, so that clients do not come back
+   * together.
    * @defaultValue 30 000
    */
   maxRetryMs?: number
@@ -40,16 +41,18 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
    */
   maxRetries?: number
   /**
-   * How waits are spread: 'full', 'equal', 'decorrelated', 'none', or a function that gives the wait in ms.
+   * How waits are spread: 'full', 'equal', '±25%', '+20%', 'decorrelated', 'none', or a function that gives the wait in ms.
    * @defaultValue 'full', which keeps the clients of a hub that comes back furthest apart
    */
   backoff?: Backoff
   /**
    * The ways to reach the hub, best first. The next one has its turn when streams do not get through: two on which no
    * byte arrives, three in a row that end at once. The first is tried again after half an hour, and once after a minute
-   * when a server that was restarted, or a network that was gone, would have looked the same. The place is kept.
+   * when a server that was restarted, or a network that was gone, would have looked the same. The cursor is kept.
+   * 'event-source' hides why it fails, so the next one also has its turn when the browser gives up on it.
    * @defaultValue ['fetch', 'long-poll']. 'event-source' can send no headers, and gets only types that have a handler:
-   * where more is asked for, that is reported and the next one is used.
+   * where more is asked for, that is reported and the next one is used. It does not see what was published as text, and takes
+   * data for text where it is no JSON.
    */
   transports?: readonly TransportName[]
   /**
@@ -60,11 +63,25 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
    */
   pauseWhenHidden?: boolean
   /**
+   * Reads through one connection for all tabs of this browser that have this stream open. One tab reads, and the others get
+   * what it reads; when it is closed, crashes or is frozen, another one goes on from its own cursor. Tabs share when their URL
+   * and the given text are the same. Give the id of the signed-in user: with `true`, a tab of another user of the same
+   * site would get what the first one's connection may read. With `token` or `headers`, `true` is refused for that reason.
+   * Where a browser has no Web Locks, as in a page without HTTPS, each tab reads for itself.
+   * @defaultValue none: one connection for each tab, of which HTTP/1.1 allows six
+   */
+  shareAcrossTabs?: string | true
+  /**
    * Where to tell of reconnects: a URL that gets them as a JSON array by POST, or a function. They are sent together
    * once there is a connection again, at most every 30 s, so that an outage is not made worse.
    * @defaultValue nowhere
    */
   reports?: ReconnectReports
+  /**
+   * Closes the stream when it is aborted, like `close()`.
+   * @defaultValue none
+   */
+  signal?: AbortSignal
   /**
    * Time and chance, for tests.
    * @defaultValue those of the platform
@@ -75,7 +92,8 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
 /** How events are read. */
 export interface ReadOptions {
   /**
-   * How `data` is read. What is not JSON goes to `onInvalid`; with 'text', nothing is read and every `data` is a string.
+   * How `data` is read. What a hub was given as text is a string in any case. Other data that is not JSON goes to
+   * `onInvalid`; with 'text', nothing is read and every `data` is a string.
    * @defaultValue 'json'
    */
   parse?: 'json' | 'text'

@@ -1,7 +1,7 @@
-import type { Handler } from './handler-set.ts'
+import { invalidOption } from './address.ts'
+import type { Clock } from './clock.ts'
+import { type Handler, report } from './handler-set.ts'
 import { promiseNews } from './handlers.ts'
-import { invalidOption } from './invalid-option.ts'
-import { report } from './report.ts'
 import { isCursor } from './request.ts'
 import type { StreamState } from './stream-state.ts'
 
@@ -18,65 +18,80 @@ export async function persistCursor(
   show: () => StreamState,
   subscribe: (listener: () => void) => unknown,
   on: (kind: string, handler: Handler<never>) => unknown,
+  clock: Clock,
 ): Promise<string | null | undefined> {
   const store = persist === 'session' ? sessionStore(key) : persist
   // Promises of handlers that have not settled, oldest first, each with the cursor before its event.
   const unsettled = new Map<Promise<unknown>, string | null>()
   let isFailing = false
   let isSaving = false
-  const kept = await attempt(async () => (await store.load()) || null)
+  const kept = await new Promise((resolve) => attempt('load', async () => (await store.load()) || null, resolve))
   const found = kept === null || (typeof kept === 'string' && isCursor(kept)) ? kept : undefined
-  let tried = found ?? null
-  subscribe(() => void save())
+  let tried: string | null | undefined = found ?? null
+  subscribe(save)
   on(promiseNews, (settled: Promise<unknown>) => {
     unsettled.set(settled, show().cursor)
     void settled.then(() => {
       unsettled.delete(settled)
-      void save()
+      save()
     })
   })
   return found
 
   /** One at a time: of two at once, the older might be the one that lasts. */
-  async function save(): Promise<void> {
-    while (!isSaving && settledCursor() !== tried) {
-      isSaving = true
-      tried = settledCursor()
-      await attempt(() => store.save(tried))
-      isSaving = false
-    }
-  }
-
-  /** A page that is left before a handler has settled gets the event again rather than never. */
-  function settledCursor(): string | null {
+  function save(): void {
+    // A page that is left before a handler has settled gets the event again rather than never.
     const [cursor = show().cursor] = unsettled.values()
-    return cursor
+    if (isSaving || cursor === tried) return
+    isSaving = true
+    tried = cursor
+    void attempt(
+      'save',
+      () => store.save(cursor),
+      () => {
+        isSaving = false
+        // Another save has overtaken this one, which may have replaced a later cursor.
+        if (cursor !== tried) tried = undefined
+        save()
+      },
+    )
   }
 
-  /** Reports the first failure in a row: a store that is full is full for every event. */
-  async function attempt<Result>(action: () => Result): Promise<Awaited<Result> | undefined> {
+  /**
+   * Reports the first failure in a row: a store that is full is full for every event.
+   *
+   * @param then - called when the store has answered, and after 10 s already: a promise that never settles must hold up
+   * neither the stream nor the next save
+   */
+  async function attempt(what: string, action: () => unknown, then: (result?: unknown) => void): Promise<void> {
+    const timer = clock.setTimeout(() => {
+      report(invalidOption(`persist.${what} takes over 10 s. Let it settle.`))
+      then()
+    }, 10_000)
+    let result: unknown
     try {
-      const result = await action()
+      result = await action()
       isFailing = false
-      return result
     } catch (error) {
       if (!isFailing) report(error)
       isFailing = true
     }
+    clock.clearTimeout(timer)
+    then(result)
   }
 }
 
 /** Where a cursor outlives the page. The first failure in a row is reported, and the stream goes on. */
 export interface CursorStore {
   /**
-   * Asked once, before the first connection; nothing, or empty text, when there is no cursor. When it throws, rejects or
-   * gives something else, nobody knows what the stream has missed. Without `from`, `onSync` is then called with the
-   * reason `unknown-id`.
+   * Asked once, before the first connection; nothing, or empty text, when there is no cursor. When it throws,
+   * rejects, gives something else or takes over 10 s, nobody knows what the stream has missed. Without `from`, `onSync` is
+   * then called with the reason `unknown-id`.
    */
   load(): string | null | undefined | Promise<string | null | undefined>
   /**
    * Told of the cursor after the handlers have run, and have settled where they return promises; `null` when there is
-   * none. The next save waits for the promise that it returns, and only the latest cursor waits.
+   * none. The next save waits for the promise that it returns, for at most 10 s, and only the latest cursor waits.
    */
   save(cursor: string | null): unknown
 }

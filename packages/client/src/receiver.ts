@@ -1,9 +1,9 @@
-import { type Close, isReservedType, type SyncRequired } from '@rejoin/protocol'
+import { type Close, reservedTypes, type SyncRequired } from '@rejoin/protocol'
 import { type Connection, isOpen, type Report } from './connection.ts'
-import { duplicateNews, type Handlers } from './handlers.ts'
+import { duplicateNews, type Handlers, type RawEvent } from './handlers.ts'
 import { createRecentIds } from './recent-ids.ts'
-import { isCursor } from './request.ts'
-import type { Block } from './transport.ts'
+import { maxCursorLength } from './request.ts'
+import type { Block } from './transports/transport.ts'
 
 /**
  * Makes the receivers of a stream, one for each connection. A receiver brings blocks to the handlers, in order and once,
@@ -20,7 +20,7 @@ export function createReceivers(
   handled: (generation: number, id: string | null) => void,
   synced: (id: string | null, isCurrent: boolean) => void,
 ): (generation: number) => Receiver {
-  let recentIds = createRecentIds()
+  let isNew = createRecentIds()
   // The last event that named its id, of a server that is no hub.
   let last: { id: string; data: string } | undefined
   // A handler that later events have to wait for. Nothing is delivered meanwhile, on whichever connection it arrives.
@@ -33,31 +33,35 @@ export function createReceivers(
     return receive
 
     function receive(block: Block): Promise<void> | undefined {
-      if (busy) return hold(busy).then(() => receive(block))
+      if (busy) return wait(busy, block)
       if (!isCurrent()) return
-      const { type, data = '', channel } = block
+      const { type, data = '' } = block
       // An event that names no id shows the one before it.
       const isNamed = block.id !== lastId || type === undefined
       const isFirst = !lastId
       lastId = block.id
-      // One that is too long to be sent back is no place: a little too much is replayed then, and nothing is missed.
-      const id = isNamed && (!lastId || isCursor(lastId)) ? lastId : null
+      // One that is too long to be sent back is no cursor: a little too much is replayed then, and nothing is missed.
+      const id = isNamed && lastId.length <= maxCursorLength ? lastId : null
       if (type === undefined) return tell({ type: 'id', id })
-      if (isReservedType(type)) return control(type, data, id)
+      if ((reservedTypes as readonly string[]).includes(type)) return control(type, data, id)
       // The last id outlives its connection (§6), for an event that names none.
-      const event = { id: lastId || (current().cursor ?? ''), type, data, channel }
+      const event = (lastId ? block : { ...block, id: current().cursor ?? '' }) as RawEvent
       // On a hub every event names its id (§4.3), so that the same id again is the same event again. Elsewhere ids may begin
       // again, as after a restart: there, only the event that a server resumes from is one that we have.
-      if (greeted ? recentIds.has(lastId) : isFirst && lastId === last?.id && data === last.data) {
+      if (greeted ? !isNew(lastId) : isFirst && lastId === last?.id && data === last.data) {
         void handlers.call(duplicateNews, event)
-        // It counts all the same: its handler may have replaced the connection that brought it, and so kept the place
+        // It counts all the same: its handler may have replaced the connection that brought it, and so kept the cursor
         // from moving.
         return void handled(generation, id)
       }
+      if (!greeted && isNamed) last = { id: lastId, data }
       const settled = handlers.event(event)
-      if (greeted) recentIds.add(lastId)
-      else if (isNamed) last = event
-      return after(settled, () => handled(generation, id))
+      return settled ? after(settled, handled, id) : void handled(generation, id)
+    }
+
+    // A function of its own: a closure in `receive` would have the engine make room for its variables at every event.
+    function wait(until: Promise<void>, block: Block): Promise<void> {
+      return hold(until).then(() => receive(block))
     }
 
     function control(type: string, data: string, id: string | null): Promise<void> | undefined {
@@ -71,7 +75,7 @@ export function createReceivers(
       } else {
         tell({ type: 'id', id })
         const { reason = 'admin' }: Partial<Close> = told
-        if (type === 'close') tell({ type: 'ended', reason, final: reason === 'finished' })
+        if (type === 'close') tell({ type: 'ended', reason })
       }
     }
 
@@ -80,20 +84,28 @@ export function createReceivers(
       tell({ type: 'sync' })
       if (!isCurrent()) return
       // The log may have another history now, in which an old id would mean another event.
-      recentIds = createRecentIds()
+      isNew = createRecentIds()
       const requested = current().sent ?? ''
-      const gap = { reason: 'unknown-id', channels: [], requested, oldest: null, latest: id ?? '', ...told } as const
-      return after(handlers.sync(gap), () => {
-        synced(id, isCurrent())
-        tell({ type: 'id', id })
+      const settled = handlers.sync({
+        reason: 'unknown-id',
+        channels: [],
+        requested,
+        oldest: null,
+        latest: id ?? '',
+        ...told,
       })
+      return settled ? after(settled, reloaded, id) : reloaded(generation, id)
     }
 
-    function after(settled: Promise<unknown> | undefined, then: () => void): Promise<void> | undefined {
-      if (!settled) return void then()
+    function reloaded(_: number, id: string | null): undefined {
+      synced(id, isCurrent())
+      tell({ type: 'id', id })
+    }
+
+    function after(settled: Promise<unknown>, then: typeof handled, id: string | null): Promise<void> {
       busy = settled.then(() => {
         busy = undefined
-        then()
+        then(generation, id)
       })
       return hold(busy)
     }

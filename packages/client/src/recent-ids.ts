@@ -1,24 +1,25 @@
 /**
- * The last ids that were delivered, so that an event a server or a proxy sends twice reaches the user once. Bounded: a
- * repetition is near what it repeats, and 1,024 ids of 26 characters are about 80 KB.
+ * Tells whether an id is new, so that an event a server or a proxy sends twice reaches the user once. Remembers at least the
+ * last `limit` ids, and less than twice as many: a repetition is near what it repeats, and 1,024 ids of 26 characters are
+ * about 80 KB.
  */
 export function createRecentIds(limit = 512): RecentIds {
-  // Two halves, of which the older is dropped whole: taking single ids out of a set is what would cost.
-  let ids = new Set<string>()
+  // Two halves, of which the older is dropped whole: taking single ids out is what would cost.
+  let ids: string[] = []
   let older = ids
-  return {
-    has: (id) => ids.has(id) || older.has(id),
-    add(id) {
-      ids.add(id)
-      if (ids.size < limit) return
+  // The greatest so far, by length and then as text. The ids of a log rise in this order, so that one comparison shows that
+  // an id is new. With sets, the ids were a sixth of what a small event costs (bench/client).
+  let greatest = ''
+  return (id) => {
+    if (id.length === greatest.length ? id > greatest : id.length > greatest.length) greatest = id
+    else if (ids.includes(id) || older.includes(id)) return false
+    if (ids.push(id) === limit) {
       older = ids
-      ids = new Set()
-    },
+      ids = []
+    }
+    return true
   }
 }
 
-export interface RecentIds {
-  has(id: string): boolean
-  /** Remembers at least the last `limit` ids, and less than twice as many. */
-  add(id: string): void
-}
+/** @returns false when the id is one of those that are remembered; otherwise remembers it */
+export type RecentIds = (id: string) => boolean

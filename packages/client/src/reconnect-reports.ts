@@ -14,9 +14,9 @@ export function reportReconnects(
   let sentAt = -Infinity
   let notedAt: number | null = null
   let timer: unknown
-  onState(look)
+  onState(note)
 
-  function look(is: StreamState): void {
+  function note(is: StreamState): void {
     const { state, attempt, nextRetryAt } = is
     const now = clock.now()
     // The same wait shows again when only the count of attempts starts anew.
@@ -24,7 +24,7 @@ export function reportReconnects(
       records.push({
         event: 'sse_reconnect',
         attempt,
-        delay_ms: Math.round(nextRetryAt - now),
+        delay_ms: nextRetryAt - now,
         // Without its query, where some keep their tokens.
         url: address.origin + address.pathname,
         timestamp: new Date(now).toISOString(),
@@ -38,7 +38,7 @@ export function reportReconnects(
     const waitMs = Math.min(sentAt + everyMs - now, everyMs)
     if (state === 'connected' && waitMs > 0) {
       // Should nothing happen until then, nobody else would send them.
-      timer = clock.setTimeout(() => look(is), waitMs)
+      timer = clock.setTimeout(() => note(is), waitMs)
       return
     }
     sentAt = now

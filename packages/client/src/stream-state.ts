@@ -3,16 +3,17 @@ import type { CloseReason as HubReason } from '@rejoin/protocol'
 /** What a stream shows of itself. */
 export interface StreamState {
   /**
-   * `connecting`: a request is under way, or is answered without a byte of the body yet, which a proxy may hold back.
-   * `connected`: events arrive as they happen. `backoff`: waiting for `nextRetryAt`. `closed`: over for good, see
-   * `closeReason`.
+   * `connecting`: a request is under way, or is answered without a byte of the body yet, which a proxy may hold back; or the
+   * store of `persist` has yet to say where to begin.
+   * `connected`: events arrive as they happen. `backoff`: waiting for `nextRetryAt`. `closed`: over, see
+   * `closeReason`; unless that is `closed`, `reconnect()` opens the stream again.
    */
   readonly state: 'connecting' | 'connected' | 'backoff' | 'closed'
   /** Connections that failed or were cut since the last good one. */
   readonly attempt: number
   /**
-   * When the next attempt is made, in ms since 1970. `null` unless the state is `backoff`, and then while the page is
-   * hidden (`pauseWhenHidden`) or kept for the back button, or the store has not yet answered (`persist`).
+   * When the next attempt is made, in whole ms since 1970. `null` unless the state is `backoff`, and then while the page is
+   * hidden (`pauseWhenHidden`) or kept for the back button.
    */
   readonly nextRetryAt: number | null
   /** When the last event arrived, in ms since 1970; `null` before the first. */
@@ -30,6 +31,11 @@ export interface StreamState {
    * Why the stream is closed; while it waits to return, why the hub ended the last connection on purpose, if it did.
    */
   readonly closeReason: CloseReason | null
+  /**
+   * What the server said when it rejected the last request, in words for a developer: a hub names the cause and what to do.
+   * `null` when the server said nothing that can be read, and from the next request on.
+   */
+  readonly closeMessage: string | null
   /** How the hub is reached at the moment. */
   readonly transport: TransportName
 }

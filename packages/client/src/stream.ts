@@ -1,24 +1,22 @@
-import { resolveAddress } from './address.ts'
+import type { EventsOf, Schemas } from '@rejoin/protocol'
+import { invalidOption, resolveAddress } from './address.ts'
 import { maxTimerMs } from './backoff.ts'
 import { systemClock } from './clock.ts'
-import { type Input, isOpen, newConnection, type Report, shownFields, step } from './connection.ts'
+import { type Input, isOpen, type Moment, newConnection, type Report, shownFields, step } from './connection.ts'
 import type { AnyEvent, EventStream, OtherTypes, StreamSnapshot } from './event-stream.ts'
-import { createTransport } from './fetch-transport.ts'
-import { callHandler, createHandlerSet, type Handler, type Off } from './handler-set.ts'
+import { callHandler, createHandlerSet, type Handler, type Off, report } from './handler-set.ts'
 import { createHandlers, duplicateNews, invalidNews, syncNews } from './handlers.ts'
-import { invalidOption } from './invalid-option.ts'
 import { iterate } from './iteration.ts'
-import type { ConnectOptions } from './options.ts'
+import type { ConnectOptions, ReadOptions } from './options.ts'
 import { createReceivers } from './receiver.ts'
-import { report } from './report.ts'
-import { isCursor, userHeaders } from './request.ts'
-import type { EventsOf, Schemas } from './schema.ts'
+import { isCursor } from './request.ts'
 import type { StreamState, TransportName } from './stream-state.ts'
-import type { Transport, TransportParts } from './transport.ts'
+import { createTransport } from './transports/fetch.ts'
+import type { Transport, TransportParts } from './transports/transport.ts'
 import { isHidden, onWake } from './wake.ts'
 
 /**
- * Opens a stream that keeps its place: it reconnects by itself and asks for what it missed.
+ * Opens a stream that keeps its cursor: it reconnects by itself and asks for what it missed.
  *
  * @param url - of the stream; in a page a relative one will do
  * @throws RejoinError `invalid-option`, when the URL, the cursor or a number cannot be used
@@ -36,8 +34,17 @@ export function connect<Events extends object = Record<string, unknown>>(
   options?: ConnectOptions,
 ): EventStream<Events>
 export function connect<Events extends object>(url: string | URL, options: ConnectOptions = {}): EventStream<Events> {
-  const { clock = systemClock, from = null, persist, pauseWhenHidden, reports } = options
-  const { transports = ['fetch', 'long-poll'] } = options
+  const {
+    clock = systemClock,
+    from = null,
+    persist,
+    pauseWhenHidden,
+    reports,
+    signal,
+    backoff,
+    shareAcrossTabs,
+    transports = defaultTransports,
+  } = options
   const numbers = { retryMs: 500, maxRetryMs: 30_000, maxRetries: Infinity, keep: 100 }
   for (const key in numbers) {
     const name = key as keyof typeof numbers
@@ -46,10 +53,10 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   }
   if (from !== null && !isCursor(from)) throw invalidOption(`from is ${from}. Give an id.`)
   const address = resolveAddress(url)
-  const policy = {
+  const policy: Policy = {
     ...options,
     ...numbers,
-    rungs: transports.length,
+    tiers: transports.length,
     canRefresh: [options.headers, options.token].some((given) => typeof given === 'function'),
     // A worker, or Node, is not told that it was frozen or asleep: a tick that is late tells it.
     tickMs: globalThis.document ? Infinity : 1000,
@@ -57,15 +64,16 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   }
 
   let connection = newConnection(from, `${Math.random()}`)
-  let begun = false
-  // The connection whose last events the machine has yet to hear of, and the place that they lead to. A step per event
+  let begun: boolean | undefined
+  // The connection whose last events the machine has yet to hear of, and the cursor that they lead to. A step per event
   // would be the dearest part of a small one, so that those of a chunk share one: nobody can see the difference.
   let pending = 0
   let pendingId: string | null = null
   let shown: StreamSnapshot | undefined
   let heard: StreamSnapshot | undefined
   let notified: StreamState | undefined
-  const life = new AbortController()
+  // Ends what is listened to while the stream is not closed.
+  let life: AbortController | undefined
   let controller = new AbortController()
   let timer: unknown
   const stateHandlers = createHandlerSet<StreamState>()
@@ -96,31 +104,49 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     iterate: (given) => iterate(handlers.on, onState, given?.signal) as AsyncGenerator<AnyEvent<Events>, void>,
     [Symbol.asyncIterator]: () => stream.iterate(),
     reconnect: () => dispatch({ type: 'connect' }),
-    close: () => dispatch({ type: 'close' }),
+    reset() {
+      dispatch({ type: 'id', id: '' })
+      dispatch({ type: 'connect' })
+    },
+    close,
   }
 
-  onWake((type) => dispatch({ type }), pauseWhenHidden, life.signal)
-  if (reports) {
-    void import('./reconnect-reports.ts')
-      .then((it) => it.reportReconnects(onState, address, reports, clock))
-      .catch(report)
+  listen()
+  try {
+    if (process.env.NODE_ENV !== 'production') {
+      void import('./option-check.ts').then((it) => it.checkOptions(options), report)
+      void import('./origin-hint.ts').then((it) => it.hintAtOrigin(address, onState, () => connection.asking), report)
+      if (!shareAcrossTabs) void import('./stream-count.ts').then((it) => it.countStream(address, onState), report)
+    }
+  } catch {
+    // Bundlers replace the expression. A page without a bundler has no `process`, and counts as production.
   }
-  if (persist) {
-    const load = () => import('./persistence.ts')
-    void load()
+  if (persist || backoff || shareAcrossTabs || reports) {
+    void optional()
       // Once more: with a network that fails now and then, the cursor would be forgotten.
-      .catch(load)
-      .then((it) => it.persistCursor(persist, `rejoin:${address}`, show, listeners.add, handlers.on))
+      .catch(optional)
+      .then((it) => it.prepare(options, policy, address, show, onState, listeners.add, handlers.on, clock))
       .catch(report)
-      .then(begin as (found: unknown) => void)
-  } else begin(null)
+      .then(begin)
+  } else begin()
   return stream
 
-  function begin(found: string | null | undefined): void {
+  function begin(found?: unknown): void {
     begun = true
-    // Where the store cannot say what was there, a cursor that no hub knows has it tell what may be gone (§4.6).
-    connection = { ...connection, cursor: found ?? from ?? (found === null ? found : 'lost') }
+    const cursor = (found as string | null) ?? from
+    connection = { ...connection, cursor, isLost: persist && !from && found === undefined }
     dispatch({ type: pauseWhenHidden && isHidden() ? 'hide' : 'connect' })
+  }
+
+  function listen(): void {
+    life = new AbortController()
+    onWake((type) => dispatch({ type }), pauseWhenHidden, life.signal)
+    signal?.addEventListener('abort', close, { signal: life.signal })
+    if (signal?.aborted) close()
+  }
+
+  function close(): void {
+    dispatch({ type: 'close' })
   }
 
   function dispatch(input: Input, generation?: number): void {
@@ -142,11 +168,11 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   }
 
   function flush(): void {
-    if (!pending) return
     const generation = pending
     const id = pendingId
     pending = 0
     pendingId = null
+    if (!generation) return
     dispatch({ type: 'event', id }, generation)
     // So that no more events stay here than are to be shown.
     show()
@@ -174,36 +200,40 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     const { generation } = request
     controller = new AbortController()
     const { signal } = controller
+    if (!life) listen()
+    const tell = (report: Report) => dispatch(report, generation)
     const sink = { tell, receive: receiverFor(generation) }
     // Not in this turn: a transport asks the user's code for headers, which may speak of the stream that `connect` has
     // yet to return.
-    void loadTransport(transports[request.rung], parts)
+    void loadTransport(transports[request.tier], parts)
       .then<unknown, unknown>(
         // Who reconnected or closed meanwhile has no use for it.
-        (transport) => signal.aborted || transport(request, sink, signal),
+        (transport) => signal.aborted || (policy.share?.(transport) ?? transport)(request, sink, signal),
         // Its code may be gone for good, as after a deployment, and another is better than none.
         () => transports[1] && tell({ type: 'unusable' }),
       )
       // A failure is told like an end: what it was is on the console of whoever looks.
       .catch(() => undefined)
       .then(() => tell({ type: 'ended' }))
-
-    function tell(report: Report): void {
-      dispatch(report, generation)
-    }
   }
 
   function renew(): void {
     const { generation } = connection
-    userHeaders(options, { refresh: true, signal: controller.signal }).then(
-      (headers) => dispatch({ type: 'renewed', headers }, generation),
-      // It was reported. The stream goes on until the hub ends it, and then they are asked for again.
-      () => undefined,
-    )
+    const { signal } = controller
+    void optional()
+      .then((it) => it.userHeaders(options, { refresh: true, signal }))
+      .then(
+        (headers) => dispatch({ type: 'renewed', headers }, generation),
+        // It was reported. The stream goes on until the hub ends it, and then they are asked for again.
+        () => undefined,
+      )
   }
 
   function notify(): void {
-    if (connection.state === 'closed') life.abort()
+    if (connection.state === 'closed') {
+      life?.abort()
+      life = undefined
+    }
     const state = show()
     notified = state
     // A handler that closes or reconnects has everybody told of that first; the older news is void then.
@@ -224,7 +254,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   function show(): StreamSnapshot {
     flush()
     const fresh: Partial<Record<string, unknown>> = {
-      transport: transports[connection.rung],
+      transport: transports[connection.tier],
       events: handlers.latest(),
     }
     for (const field of shownFields) fresh[field] = connection[field]
@@ -235,13 +265,20 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   }
 }
 
+/** What the steps of the machine and the handlers go by, and what was prepared before the first connection. */
+export type Policy = Omit<Moment, 'now'> &
+  ReadOptions & { keep: number; share?: ((own: Transport) => Transport) | undefined }
+
+const defaultTransports: readonly TransportName[] = ['fetch', 'long-poll']
+
+function optional(): Promise<typeof import('./optional.ts')> {
+  return import('./optional.ts')
+}
+
+declare const process: { env: { NODE_ENV?: string } }
+
 /** What is a fallback comes when it is needed, so that who never needs it does not pay for it. */
 async function loadTransport(name: TransportName | undefined, parts: TransportParts): Promise<Transport> {
-  const part =
-    name === 'event-source'
-      ? await import('./event-source-transport.ts')
-      : name === 'long-poll'
-        ? await import('./long-poll-transport.ts')
-        : { createTransport }
-  return part.createTransport(...parts)
+  const fallback = name === 'fetch' ? undefined : (await import('./transports/fallbacks.ts'))[name!]
+  return (fallback ?? createTransport)(...parts)
 }

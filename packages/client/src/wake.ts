@@ -15,12 +15,12 @@ export function onWake(
   pauseWhenHidden: boolean | undefined,
   signal: AbortSignal,
 ): void {
-  const look = () => (isHidden() ? pauseWhenHidden && tell('hide') : tell('wake'))
+  const check = () => (isHidden() ? pauseWhenHidden && tell('hide') : tell('wake'))
   const listeners: Record<string, (event: PageTransitionEvent) => unknown> = {
-    online: look,
-    visibilitychange: look,
+    online: check,
+    visibilitychange: check,
     // Also in a hidden tab: nothing else would bring back what was let go of when the page was left.
-    pageshow: pauseWhenHidden ? look : () => tell('wake'),
+    pageshow: pauseWhenHidden ? check : () => tell('wake'),
     pagehide: ({ persisted }) => persisted && tell('hide'),
     resume: () => tell('thaw'),
   }

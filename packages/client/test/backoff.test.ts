@@ -1,17 +1,27 @@
 import fc from 'fast-check'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { retryDelay } from '../src/backoff.ts'
+import { type RetryWait, retryDelay } from '../src/backoff.ts'
+import { type Backoff, createFormula } from '../src/backoff-formulas.ts'
 
 const calm = { failures: 0, baseMs: 2000, floorMs: 2000, maxMs: 30_000 }
+const delayBy = (backoff: Backoff, wait: RetryWait, random: () => number) =>
+  retryDelay(wait, random, createFormula(backoff))
 const lucky = () => 0
 const average = () => 0.5
 const unlucky = () => 0.999_999
 
 describe('the wait before a retry', () => {
-  test('is what the server asked for and a little more, after a good stream', () => {
+  test('is what a hub told this client and a little more, after a good stream', () => {
+    const told = { ...calm, isSpread: true }
+    expect(retryDelay(told, lucky)).toBe(2000)
+    expect(retryDelay(told, average)).toBe(2100)
+    expect(retryDelay(told, unlucky)).toBeLessThan(2200)
+  })
+
+  test('has full jitter from the first failure, where a server tells all clients the same', () => {
     expect(retryDelay(calm, lucky)).toBe(2000)
-    expect(retryDelay(calm, average)).toBe(2100)
-    expect(retryDelay(calm, unlucky)).toBeLessThan(2200)
+    expect(retryDelay(calm, average)).toBe(3000)
+    expect(Math.ceil(retryDelay(calm, unlucky))).toBe(4000)
   })
 
   test('is drawn from a range that doubles with every failure', () => {
@@ -25,24 +35,24 @@ describe('the wait before a retry', () => {
     expect(retryDelay({ ...calm, failures: 9, floorMs: 12_000 }, lucky)).toBe(12_000)
   })
 
-  test('is bounded, and still differs between clients, when a server asks for a day', () => {
-    const day = { ...calm, failures: 4, floorMs: 86_400_000 }
-    expect(retryDelay(day, lucky)).toBe(30_000)
-    expect(retryDelay(day, average)).toBe(31_500)
-    expect(retryDelay(day, unlucky)).toBeLessThan(33_000)
+  test('still differs between clients, when a server asks for more than the limit', () => {
+    const long = { ...calm, failures: 4, floorMs: 60_000 }
+    expect(retryDelay(long, lucky)).toBe(60_000)
+    expect(retryDelay(long, average)).toBe(63_000)
+    expect(retryDelay(long, unlucky)).toBeLessThan(66_000)
   })
 
   test('is always one that a timer can keep', () => {
     const ms = fc.oneof(fc.double({ min: 0, noNaN: true }), fc.constant(Infinity))
     const wait = fc.record({ failures: fc.nat(5000), baseMs: ms, floorMs: ms, maxMs: ms, previousMs: ms })
-    const formula = fc.constantFrom('full' as const, 'equal' as const, 'decorrelated' as const, 'none' as const)
+    const formula = fc.constantFrom(...(['full', 'equal', '±25%', '+20%', 'decorrelated', 'none'] as const))
     const chance = fc.double({ min: 0, max: 0.999_999, noNaN: true })
     fc.assert(
       fc.property(wait, formula, chance, (given, spread, luck) => {
-        const delay = retryDelay(given, () => luck, spread)
-        expect(delay).toBeGreaterThanOrEqual(Math.min(given.floorMs, given.maxMs, 2 ** 31 - 1))
+        const delay = delayBy(spread, given, () => luck)
+        expect(delay).toBeGreaterThanOrEqual(Math.min(given.floorMs, 1e9))
         expect(delay).toBeLessThan(2 ** 31)
-        expect(delay).toBeLessThanOrEqual(given.maxMs * 1.1)
+        expect(delay).toBeLessThanOrEqual(Math.max(given.maxMs, given.floorMs) * 1.1)
       }),
       { seed: 62, numRuns: 1000 },
     )
@@ -55,17 +65,19 @@ describe('the wait before a retry', () => {
   test.each([
     ['full', 2000, 6000, 9999],
     ['equal', 6000, 8000, 9999],
+    ['±25%', 8000, 10_000, 11_999],
+    ['+20%', 10_000, 10_800, 11_599],
     ['decorrelated', 2000, 6500, 10_999],
     ['none', 10_000, 10_000, 10_000],
   ] as const)('is spread as asked for: %s', (formula, least, mean, most) => {
     const wait = { ...calm, failures: 2, previousMs: 3000 }
-    expect(retryDelay(wait, lucky, formula)).toBe(least)
-    expect(retryDelay(wait, average, formula)).toBe(mean)
-    expect(Math.floor(retryDelay(wait, unlucky, formula))).toBe(most)
+    expect(delayBy(formula, wait, lucky)).toBe(least)
+    expect(delayBy(formula, wait, average)).toBe(mean)
+    expect(Math.floor(delayBy(formula, wait, unlucky))).toBe(most)
   })
 
   test('is what a function says, within what the server and the limit allow', () => {
-    const said = (ms: number) => retryDelay({ ...calm, failures: 3 }, average, () => ms)
+    const said = (ms: number) => delayBy(() => ms, { ...calm, failures: 3 }, average)
     expect([5000, 1, 86_400_000, Number.NaN].map(said)).toEqual([5000, 2000, 30_000, 2000])
   })
 
@@ -75,7 +87,7 @@ describe('the wait before a retry', () => {
     const fail = () => {
       throw new Error('mine')
     }
-    expect(retryDelay({ ...calm, failures: 3 }, average, fail)).toBe(2000)
+    expect(delayBy(fail, { ...calm, failures: 3 }, average)).toBe(2000)
     expect(error).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ message: 'mine' }))
   })
 })

@@ -1,6 +1,8 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { hello, message, type ScriptedServer, scriptedServer } from './scripted-server.ts'
-import { clock, deferred, retried, server, start, stateOf } from './stage.ts'
+import { hello, message, type ScriptedServer, scriptedServer } from './support/scripted-server.ts'
+import { clock, deferred, retried, server, start, stateOf, useStage } from './support/stage.ts'
+
+useStage()
 
 let other: ScriptedServer | undefined
 afterEach(() => other?.close())
@@ -73,6 +75,21 @@ test('a token is renewed before it expires, and the stream goes on at its place'
   second.send(...message('e2'))
   expect(await events.until(2)).toEqual(['e1', 'e2'])
   expect(stream.state).toMatchObject({ state: 'connected', attempt: 0 })
+})
+
+test('a token of a few seconds is renewed when the hub ends the stream, and not in its first five seconds', async () => {
+  const asked: boolean[] = []
+  const { stream, events } = start({ token: ({ refresh }) => `t${asked.push(refresh)}` })
+  const first = await server.stream()
+  first.send(...hello({ expiresInMs: 4000, heartbeatMs: 600_000 }, 'e0'))
+  first.send(...message('e1'))
+  await events.until(1)
+  clock.advance(4000)
+  expect(asked).toEqual([false])
+  first.send('retry: 100', 'event: close', 'data: {"reason":"token-expired"}')
+  await retried(stream)
+  expect((await server.visit()).headers).toMatchObject({ authorization: 'Bearer t2', 'last-event-id': 'e1' })
+  expect(asked).toEqual([false, true])
 })
 
 test('a token that takes minutes, as with a login, is asked for once, and then sent', async () => {

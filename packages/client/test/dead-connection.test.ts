@@ -5,7 +5,9 @@ import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
 import { expect, onTestFinished, test } from 'vitest'
 import { connect } from '../src/index.ts'
-import { deferred } from './stage.ts'
+import { deferred, useStage } from './support/stage.ts'
+
+useStage()
 
 test('a hub that knows who reads ends the dead connection of a stream as soon as the next one is there (§4.13)', async () => {
   const hub = await createHub({ log: memoryLog() })

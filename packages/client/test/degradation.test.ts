@@ -1,7 +1,9 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type ConnectOptions, connect, type EventStream } from '../src/index.ts'
-import { hello, message } from './scripted-server.ts'
-import { clock, opened, retried, server, start, stateOf } from './stage.ts'
+import { hello, message } from './support/scripted-server.ts'
+import { clock, opened, retried, server, start, stateOf, useStage } from './support/stage.ts'
+
+useStage()
 
 test('a stream that a proxy holds back is polled instead, from the same place', async () => {
   const { stream, events } = start({ from: 'e1' })
@@ -54,10 +56,10 @@ test.each([
 ])(
   'of %j, a transport whose code is out of reach is no end, and another is used meanwhile',
   async (transports, path) => {
-    vi.doMock('../src/long-poll-transport.ts', () => {
+    vi.doMock('../src/transports/fallbacks.ts', () => {
       throw new Error('404')
     })
-    onTestFinished(() => void vi.doUnmock('../src/long-poll-transport.ts'))
+    onTestFinished(() => void vi.doUnmock('../src/transports/fallbacks.ts'))
     const { stream } = start({ transports })
     for (let attempt = 0; attempt < 3 && transports[0] === 'fetch'; attempt++) {
       const visit = await server.stream()
@@ -66,11 +68,24 @@ test.each([
       await retried(stream)
     }
     await stateOf(stream, 'backoff')
-    vi.doUnmock('../src/long-poll-transport.ts')
+    vi.doUnmock('../src/transports/fallbacks.ts')
     await retried(stream)
     expect((await server.visit()).url.pathname).toBe(path)
   },
 )
+
+test('a rejection is an end, also when the code that reads its words is out of reach', async () => {
+  vi.doMock('../src/rejection.ts', () => {
+    throw new Error('404')
+  })
+  onTestFinished(() => void vi.doUnmock('../src/rejection.ts'))
+  const { stream } = start()
+  const visit = await server.visit()
+  visit.answer(403, { 'content-type': 'application/json' })
+  visit.write('{"error":{"code":"forbidden","message":"No."}}')
+  visit.end()
+  expect(await stateOf(stream, 'closed')).toMatchObject({ closeReason: 'http-403', closeMessage: null })
+})
 
 test('an answer to a poll that is none of a hub is followed by another attempt, after a wait like any other', async () => {
   const { stream } = start({ from: 'e1', transports: ['long-poll'] })

@@ -1,7 +1,9 @@
 import { describe, expect, test, vi } from 'vitest'
 import { connect, type EventStream } from '../src/index.ts'
-import { hello, message } from './scripted-server.ts'
-import { clock, deferred, moved, opened, retried, server, start, stateOf } from './stage.ts'
+import { hello, message } from './support/scripted-server.ts'
+import { clock, deferred, moved, opened, retried, server, start, stateOf, useStage } from './support/stage.ts'
+
+useStage()
 
 describe('a gap', () => {
   const gap = { reason: 'expired', channels: ['orders'], requested: 'e1', oldest: 'e7', latest: 'e9' }

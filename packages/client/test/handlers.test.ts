@@ -1,7 +1,9 @@
 import { describe, expect, expectTypeOf, test, vi } from 'vitest'
 import { connect } from '../src/index.ts'
-import { hello, message } from './scripted-server.ts'
-import { clock, moved, opened, recorder, server, start } from './stage.ts'
+import { hello, message } from './support/scripted-server.ts'
+import { clock, moved, opened, recorder, server, start, useStage } from './support/stage.ts'
+
+useStage()
 
 describe('handlers', () => {
   test('get the events of their type, with the data parsed', async () => {

@@ -1,7 +1,9 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { message } from './scripted-server.ts'
-import { deferred, moved, server, start } from './stage.ts'
+import { message } from './support/scripted-server.ts'
+import { deferred, moved, server, start, useStage } from './support/stage.ts'
+
+useStage()
 
 test('a loop gets every event, and ends when the stream is closed', async () => {
   const { stream } = start()
@@ -50,6 +52,29 @@ test('a loop that is left lets the stream go on without it', async () => {
   visit.send(...message('e2'))
   await events.until(2)
   expect(stream.cursor).toBe('e2')
+})
+
+test.each([
+  { way: 'break', breaks: true },
+  { way: 'break, after the stream was closed', breaks: true, closes: true },
+  { way: 'the end of the stream', closes: true },
+  { way: 'its signal', aborts: true },
+])('the cursor behind a loop that was left by $way is the last event that the loop had', async (leaving) => {
+  const { breaks = false, closes = false, aborts = false } = leaving
+  const { stream } = start()
+  const aborter = new AbortController()
+  const looped = (async () => {
+    for await (const { id } of stream.iterate({ signal: aborter.signal })) {
+      if (id !== 'e2') continue
+      if (closes) stream.close()
+      if (aborts) aborter.abort()
+      if (breaks) break
+    }
+    return stream.cursor
+  })()
+  const visit = await server.stream()
+  visit.write([1, 2, 3, 4].map((n) => `${message(`e${n}`).join('\n')}\n\n`).join(''))
+  expect(await looped).toBe('e2')
 })
 
 test('an event in the hands of a loop is not delivered again by the next connection', async () => {

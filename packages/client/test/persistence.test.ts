@@ -1,7 +1,9 @@
 import { expect, test, vi } from 'vitest'
 import type { SyncRequired } from '../src/index.ts'
-import { hello, message } from './scripted-server.ts'
-import { deferred, moved, retried, server, start } from './stage.ts'
+import { hello, message } from './support/scripted-server.ts'
+import { clock, deferred, moved, retried, server, start, useStage } from './support/stage.ts'
+
+useStage()
 
 /** More than a promise takes that is resolved. */
 async function turns(): Promise<void> {
@@ -144,6 +146,33 @@ test('saves of a store that takes its time do not overlap, and the latest place 
   expect(started).toEqual(['e1', 'e5'])
 })
 
+test('a save that never settles is reported and does not hold up the next; the latest cursor lasts', async () => {
+  const error = vi.spyOn(console, 'error').mockReturnValue()
+  const started: unknown[] = []
+  const never = deferred()
+  const save = (cursor: string | null) => {
+    started.push(cursor)
+    return cursor === 'e1' ? never.promise : undefined
+  }
+  const { events } = start({ persist: { load: () => null, save } })
+  const visit = await server.stream()
+  for (let n = 1; n <= 3; n++) {
+    visit.send(...message(`e${n}`))
+    await events.until(n)
+  }
+  clock.advance(9999)
+  await turns()
+  expect(started).toEqual(['e1'])
+  clock.advance(1)
+  await turns()
+  expect(started).toEqual(['e1', 'e3'])
+  expect(error).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'invalid-option' }))
+  // It settles after all, and may have put its older cursor there.
+  never.resolve()
+  await turns()
+  expect(started).toEqual(['e1', 'e3', 'e3'])
+})
+
 test('a store that is full is reported once, and again when it had room in between', async () => {
   const error = vi.spyOn(console, 'error').mockReturnValue()
   const full = new Set(['e1', 'e2', 'e3', 'e5'])
@@ -174,7 +203,7 @@ test('a store that answers later is waited for, and nothing is asked of the serv
   const loaded = deferred<string>()
   const { stream } = start({ persist: { load: () => loaded.promise, save: () => undefined } })
   stream.reconnect()
-  expect(stream.state).toMatchObject({ state: 'backoff', nextRetryAt: null })
+  expect(stream.state).toMatchObject({ state: 'connecting', nextRetryAt: null })
   loaded.resolve('e7')
   expect((await server.visit()).headers['last-event-id']).toBe('e7')
   expect(server.visits()).toBe(1)
@@ -225,12 +254,10 @@ test.each(unreadable)('a hub is asked to tell what was missed when the store %s 
     told.resolve(gap)
     return reload.promise
   })
-  const first = await server.stream()
-  // No id of any hub, so that it answers with `unknown-id`.
-  expect(first.headers['last-event-id']).toBe('lost')
-  first.send(...hello({ requested: 'lost' }))
-  first.send('id: e6', 'event: sync-required', 'data: {"reason":"unknown-id"}')
-  first.send(...message('e7'))
+  const second = await askedAsLost()
+  second.send(...hello({ requested: 'lost' }))
+  second.send('id: e6', 'event: sync-required', 'data: {"reason":"unknown-id"}')
+  second.send(...message('e7'))
   expect(await told.promise).toMatchObject({ reason: 'unknown-id', latest: 'e6' })
   // A page that is left now is told again.
   expect(saved.filter((cursor) => cursor !== 'lost')).toEqual([])
@@ -238,6 +265,34 @@ test.each(unreadable)('a hub is asked to tell what was missed when the store %s 
   expect(await events.until(1)).toEqual(['e7'])
   await expect.poll(() => saved.at(-1)).toBe('e7')
   expect(error.mock.calls.length).toBeLessThanOrEqual(1)
+})
+
+test('a load that never settles is reported, and the stream goes on after 10 s as after one that failed', async () => {
+  const error = vi.spyOn(console, 'error').mockReturnValue()
+  const load = vi.fn(() => new Promise<string>(() => undefined))
+  start({ persist: { load, save: () => undefined } })
+  await expect.poll(() => load.mock.calls.length).toBe(1)
+  clock.advance(9999)
+  expect(error).not.toHaveBeenCalled()
+  clock.advance(1)
+  const advice = { code: 'invalid-option', message: expect.stringContaining('persist.load takes over 10 s') }
+  expect(error).toHaveBeenCalledExactlyOnceWith(expect.objectContaining(advice))
+  await askedAsLost()
+})
+
+test('a server that is no hub is never asked for what a store could not tell', async () => {
+  vi.spyOn(console, 'error').mockReturnValue()
+  const load = () => Promise.reject(new Error('forbidden'))
+  const { stream, events } = start({ persist: { load, save: () => undefined } })
+  for (const id of ['e1', 'e2']) {
+    const visit = await server.stream()
+    expect(visit.headers['last-event-id']).toBe(id === 'e1' ? undefined : 'e1')
+    visit.send(...message(id))
+    await events.until(id === 'e1' ? 1 : 2)
+    visit.end()
+    await retried(stream)
+  }
+  expect(events.data()).toEqual(['e1', 'e2'])
 })
 
 test('a store that fails leaves a stream with a place of its own there', async () => {
@@ -263,7 +318,7 @@ test('a store that is empty is a first visit, of which nothing is told', async (
 test('what is stored and is no id is not sent', async () => {
   storage().set(`rejoin:${server.url}`, 'x'.repeat(8001))
   start({ persist: 'session' })
-  expect((await server.visit()).headers['last-event-id']).toBe('lost')
+  await askedAsLost()
 })
 
 test('a place that was given up is forgotten', async () => {
@@ -280,3 +335,13 @@ test('a place that was given up is forgotten', async () => {
   await retried(stream)
   expect((await server.visit()).headers['last-event-id']).toBeUndefined()
 })
+
+/** The hub is asked with a cursor that no hub knows, so that it answers with `unknown-id`; first it has to be one. */
+async function askedAsLost() {
+  const first = await server.stream()
+  expect(first.headers['last-event-id']).toBeUndefined()
+  first.send(...hello({}, 'e5'))
+  const second = await server.stream()
+  expect(second.headers['last-event-id']).toBe('lost')
+  return second
+}

@@ -2,9 +2,9 @@ import { createRandom } from '@rejoin/hub/testing'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { connect, type TransportName } from '../src/index.ts'
 // Here already: its code is loaded in real time, of which none passes in this test.
-import '../src/long-poll-transport.ts'
-import { fakeClock } from './fake-clock.ts'
-import { indexOf, pick, unrulyHub } from './unruly-hub.ts'
+import '../src/transports/fallbacks.ts'
+import { fakeClock } from './support/fake-clock.ts'
+import { indexOf, pick, unrulyHub } from './support/unruly-hub.ts'
 
 const dayMs = 12 * 3_600_000
 const heartbeatMs = 25_000

@@ -5,7 +5,7 @@ import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createPublisher, type PublisherOptions } from '../src/publisher/publisher.ts'
-import { type FakeClock, fakeClock } from './fake-clock.ts'
+import { type FakeClock, fakeClock } from './support/fake-clock.ts'
 
 type Script = (request: IncomingMessage, response: ServerResponse, attempt: number) => boolean
 
@@ -168,6 +168,35 @@ describe('a publisher', () => {
     })
   })
 
+  test('finds /publish of a hub by its origin', async () => {
+    const { hub, origin } = await serve()
+    for (const url of [origin, `${origin}/`, new URL(origin)]) await createPublisher(url).publish('a', { data: 1 })
+    expect(await hub.window('a')).toMatchObject({ events: 3 })
+    await expect(createPublisher(`${origin}/api`).publish('a', { data: 1 })).rejects.toMatchObject({
+      code: 'not-found',
+    })
+  })
+
+  test('passes on what a newer hub says, and takes no other service for a hub', async () => {
+    const codes = ['not-known-here', 'NOT_FOUND', 404]
+    const { publisher } = await serve((_request, response, attempt) => {
+      response.writeHead(404, { 'content-type': 'application/json' })
+      response.end(JSON.stringify({ error: { code: codes[attempt - 1], message: 'its words' } }))
+      return true
+    })
+    const publish = () => publisher.publish('a', { data: 1 })
+    await expect(publish()).rejects.toMatchObject({ code: 'not-known-here', message: 'its words' })
+    await expect(publish()).rejects.toMatchObject({ code: 'unreachable' })
+    await expect(publish()).rejects.toMatchObject({ code: 'unreachable' })
+  })
+
+  test('refuses data that JSON does not have, and sends nothing', async () => {
+    const { publisher, keys } = await serve()
+    const refusal = { name: 'RejoinError', code: 'invalid-data', message: expect.stringMatching(/BigInt as text/) }
+    await expect(publisher.publish('a', { data: { sum: 12n } })).rejects.toMatchObject(refusal)
+    expect(keys).toEqual([])
+  })
+
   test('follows no redirect: its events and its token are for this server', async () => {
     const { keys, publisher } = await serve((_request, response) => answer(response, 307, { location: '/elsewhere' }))
     await expect(publisher.publish('a', { data: 1 })).rejects.toMatchObject({ code: 'unreachable', retryable: false })
@@ -225,4 +254,34 @@ describe('a publisher', () => {
     await expect(second).rejects.toThrow('changed my mind')
     expect(clock.timers()).toEqual([])
   })
+})
+
+test('with schemas, what does not fit is not sent, and a misspelt type does not compile', async () => {
+  const schema = {
+    '~standard': {
+      version: 1,
+      types: undefined as { output: { at: number } } | undefined,
+      validate: (value: unknown) =>
+        typeof (value as { at?: unknown }).at === 'number'
+          ? { value: value as { at: number } }
+          : { issues: [{ message: 'is no number', path: ['at'] }] },
+    },
+  } as const
+  const bodies: unknown[] = []
+  const fetch = async (_: unknown, init?: RequestInit) => {
+    bodies.push(JSON.parse(String(init?.body)))
+    return new Response(JSON.stringify({ id: 'e1' }))
+  }
+  const publisher = createPublisher('http://hub/publish', { fetch, schemas: { 'orders/:id': { shipped: schema } } })
+  await publisher.publish('orders/42', { type: 'shipped', data: { at: 1 } })
+  // @ts-expect-error data that does not fit
+  await expect(publisher.publish('orders/42', { type: 'shipped', data: { at: 'noon' } })).rejects.toMatchObject({
+    code: 'invalid-data',
+    message: expect.stringContaining('at: is no number'),
+  })
+  // @ts-expect-error a misspelt type
+  await expect(publisher.publish('orders/42', { type: 'shiped', data: { at: 1 } })).rejects.toMatchObject({
+    code: 'invalid-type',
+  })
+  expect(bodies).toEqual([{ channel: 'orders/42', type: 'shipped', data: { at: 1 } }])
 })

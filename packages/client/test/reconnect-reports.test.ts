@@ -1,7 +1,9 @@
 import { expect, test, vi } from 'vitest'
 import { connect, type ReconnectRecord } from '../src/index.ts'
-import { hello, scriptedServer } from './scripted-server.ts'
-import { clock, deferred, moved, opened, page, retried, server, start, stateOf } from './stage.ts'
+import { hello, scriptedServer } from './support/scripted-server.ts'
+import { clock, deferred, moved, opened, page, retried, server, start, stateOf, useStage } from './support/stage.ts'
+
+useStage()
 
 test('reconnects are reported together, once there is a connection again', async () => {
   const reports: ReconnectRecord[][] = []
@@ -20,7 +22,7 @@ test('reconnects are reported together, once there is a connection again', async
   expect(reports[0]?.[0]).toEqual({
     event: 'sse_reconnect',
     attempt: 1,
-    delay_ms: 600,
+    delay_ms: 750,
     url: server.url,
     timestamp: new Date(1_700_000_000_000).toISOString(),
   })

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { connect } from '../src/index.ts'
-import { message } from './scripted-server.ts'
-import { clock, retried, server, start, stateOf } from './stage.ts'
+import { message } from './support/scripted-server.ts'
+import { clock, retried, server, start, stateOf, useStage } from './support/stage.ts'
+
+useStage()
 
 describe('a server that refuses', () => {
   test('with 503 and Retry-After is left alone for that long', async () => {

@@ -1,5 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
-import { clock, deferred, retried, server, start, stateOf } from './stage.ts'
+import { clock, deferred, retried, server, start, stateOf, useStage } from './support/stage.ts'
+
+useStage()
 
 describe('requests', () => {
   test('name the stream and count its connections, so that a hub can end a dead one (§4.13)', async () => {

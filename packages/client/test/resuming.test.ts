@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { hello, message } from './scripted-server.ts'
-import { clock, moved, retried, server, start } from './stage.ts'
+import { hello, message } from './support/scripted-server.ts'
+import { clock, moved, retried, server, start, useStage } from './support/stage.ts'
+
+useStage()
 
 describe('resuming', () => {
   test('a stream that is cut comes back with the last id it handled, and gets the rest', async () => {

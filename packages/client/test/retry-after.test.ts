@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readRetryAfter } from '../src/retry-after.ts'
+import { readRetryAfter } from '../src/request.ts'
 
 const now = Date.parse('Fri, 14 Nov 2025 12:00:00 GMT')
 

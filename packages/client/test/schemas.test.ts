@@ -1,6 +1,8 @@
 import { expect, expectTypeOf, test } from 'vitest'
 import { connect, type Schema } from '../src/index.ts'
-import { clock, opened, recorder, server, start } from './stage.ts'
+import { clock, opened, recorder, server, start, useStage } from './support/stage.ts'
+
+useStage()
 
 /** As a schema library would show it. */
 function schema<Output>(read: (value: unknown) => Output | Promise<Output>): Schema<Output> {

@@ -4,8 +4,8 @@ import { memoryLog } from '@rejoin/hub/memory'
 import { expect, onTestFinished, test } from 'vitest'
 import { connect, type TransportName } from '../src/index.ts'
 // Here already: its code is loaded in real time, which does not count in this test.
-import '../src/long-poll-transport.ts'
-import { type FakeClock, fakeClock } from './fake-clock.ts'
+import '../src/transports/fallbacks.ts'
+import { type FakeClock, fakeClock } from './support/fake-clock.ts'
 
 const count = 800
 const data = 'x'.repeat(2000)

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
 import { createHandlers } from '../src/handlers.ts'
-import { collectGarbage } from './garbage.ts'
-import { message } from './scripted-server.ts'
-import { moved, server, start, stateOf } from './stage.ts'
+import { collectGarbage } from './support/garbage.ts'
+import { message } from './support/scripted-server.ts'
+import { moved, server, start, stateOf, useStage } from './support/stage.ts'
+
+useStage()
 
 test('a snapshot shows the state and the last events, as many as asked for', async () => {
   const { stream, events } = start({ keep: 2 })

@@ -1,7 +1,9 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { StreamState } from '../src/index.ts'
-import { message } from './scripted-server.ts'
-import { clock, retried, server, start, stateOf } from './stage.ts'
+import { message } from './support/scripted-server.ts'
+import { clock, retried, server, start, stateOf, useStage } from './support/stage.ts'
+
+useStage()
 
 describe('the state', () => {
   test('is told at once and at every change', async () => {

@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, type MockInstance, test, vi } from 'vitest'
 import type { Schema } from '../src/index.ts'
-import { hello, message } from './scripted-server.ts'
-import { clock, deferred, server, start, stateOf } from './stage.ts'
+import { hello, message } from './support/scripted-server.ts'
+import { clock, deferred, server, start, stateOf, useStage } from './support/stage.ts'
+
+useStage()
 
 const heartbeatMs = 1000
 // The stream is stale, and says why, when a wait has lasted for this long.

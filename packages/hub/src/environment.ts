@@ -1,8 +1,8 @@
 import { getHeapStatistics } from 'node:v8'
 
 /**
- * Time, chance and scheduling, handed to the hub and its log instead of being taken from the air: with a seeded
- * environment one seed replays one history, and tests have no sleeps.
+ * Time, chance and scheduling. The hub and its log take them as an argument: with a seeded environment one seed replays one
+ * history, and tests need no sleeps.
  */
 export interface Environment {
   /** Wall clock in milliseconds. May step in either direction; nothing but ages and ids is derived from it. */
@@ -19,7 +19,7 @@ export interface Environment {
 
 export type Cancel = () => void
 
-/** The machine's own, which a hub uses unasked. For whoever opens a log without a hub. */
+/** The environment of this machine, which a hub uses by default. Pass it to a log that you open without a hub. */
 export const systemEnvironment: Environment = {
   now: Date.now,
   random: Math.random,

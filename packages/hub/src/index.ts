@@ -1,51 +1,84 @@
-export { type Cancel, type Environment, systemEnvironment } from './environment.ts'
-export type { LimitOptions } from './hub/admission.ts'
-export type { ChannelListOptions, ChannelWindow } from './hub/channel-window.ts'
-export type { StreamFrame } from './hub/frame-reader.ts'
-export type { Grant } from './hub/grant.ts'
 export {
-  type Connection,
-  createHub,
-  type DisconnectOptions,
-  type DrainOptions,
-  type Hub,
-  type Refusal,
-  type SubscribeRequest,
+  type ChannelIn,
+  type ChannelSchemas,
+  type ChannelsOf,
+  type ErrorCode,
+  type EventsIn,
+  type HlcOptions,
+  hlc,
+  type IdCodec,
+  type IdFormat,
+  RejoinError,
+  type SnowflakeOptions,
+  sequence,
+  snowflake,
+  ulid,
+  uuidv7,
+} from '@rejoin/protocol'
+export { type Cancel, type Environment, systemEnvironment } from './environment.ts'
+export { createHub } from './hub/create-hub.ts'
+export type {
+  Connection,
+  DisconnectOptions,
+  DrainOptions,
+  EntriesOptions,
+  Hub,
+  ReaderRejection,
+  SubscribeRequest,
+  TypedHub,
 } from './hub/hub.ts'
 export type { HubOptions } from './hub/hub-options.ts'
-export type { Incoming, IncomingBody } from './hub/incoming.ts'
-export type { Message } from './hub/message.ts'
-export { networkOf } from './hub/network.ts'
-export type { HubObservations, ReaderFacts, ReaderObservation } from './hub/observation.ts'
-export type { ReplayLimits, Start } from './hub/opening.ts'
-export type { Reach, Revocation } from './hub/orders.ts'
-export type { PollAnswer, PollOptions } from './hub/poll.ts'
-export type { Client, Rights } from './hub/presence.ts'
-export type { ChannelMessage, PublishedEvent, PublishOptions } from './hub/publishing.ts'
-export type { RetryOptions } from './hub/retry.ts'
-export type { EndOptions, Session } from './hub/session.ts'
-export type { Shape } from './hub/shape.ts'
-export type { SharedBytes, Sink } from './hub/sink.ts'
+export type { Shape } from './hub/live/shape.ts'
+export type { SharedBytes, Sink } from './hub/live/sink.ts'
+export { createSubscription, type Subscription } from './hub/live/subscription.ts'
+export type {
+  HubObservations,
+  ReaderFacts,
+  ReaderObservation,
+  RejectedReader,
+  UnfinishedReplay,
+} from './hub/observation.ts'
+export type { AdmitOptions, ConnectedReader, HubPort, Verdict } from './hub/port.ts'
+export type { Incoming, IncomingBody } from './hub/publish/incoming.ts'
+export type { Message } from './hub/publish/message.ts'
+export type { ChannelMessage, PublishedEvent, PublishOptions } from './hub/publish/publishing.ts'
+export type { PollAnswer, PollOptions } from './hub/pull/poll.ts'
+export type { PullOptions, StreamOptions } from './hub/pull/stream.ts'
+export type { Unread, UnreadAnswer } from './hub/pull/unread.ts'
+export type { ChannelListOptions, ChannelWindow } from './hub/read/channel-window.ts'
+export type { ChannelEntry } from './hub/read/entries.ts'
+export type { StreamFrame } from './hub/read/frame-reader.ts'
+export type { ReplayLimits, Start } from './hub/read/opening.ts'
+export type { SnapshotHook, SnapshotOptions } from './hub/read/snapshot.ts'
+export type { LimitOptions } from './hub/readers/admission.ts'
+export type { Grant } from './hub/readers/grant.ts'
+export { networkOf } from './hub/readers/network.ts'
+export type { Reach, Revocation } from './hub/readers/orders.ts'
+export type { Client, Rights } from './hub/readers/presence.ts'
+export type { RetryOptions } from './hub/readers/retry.ts'
 export { type Absence, recommendWindow, type SmallWindow, type WindowNeed } from './hub/sizing.ts'
-export type { SnapshotHook, SnapshotOptions } from './hub/snapshot.ts'
-export type { StreamOptions } from './hub/stream.ts'
-export { createSubscription, type Subscription } from './hub/subscription.ts'
 export type { Totals } from './hub/totals.ts'
-export type { Unread, UnreadAnswer } from './hub/unread.ts'
 export type {
   Appended,
   AppendOptions,
+  Backup,
+  BackupOptions,
+  BackupProgress,
   ChannelPage,
   Gap,
+  IdSwitch,
+  IdSwitchOptions,
   Log,
+  LogBudget,
   LogEvent,
   LogSource,
   NewEvent,
+  NewIdFormat,
   OrdersCall,
   OrdersPage,
   Page,
   PageLimit,
-  Place,
+  Stamp,
   Tail,
   TailBatch,
   Window,

@@ -11,10 +11,17 @@ export interface SliceQueue {
   take<Result>(slice: () => Result | Promise<Result>): Promise<Result>
   /** Whether this turn has time left. For work that can stop anywhere. */
   hasTime(): boolean
+  /**
+   * A reader has come. Others may wait behind it, and Node accepts one connection in each turn of the event loop: the slices of
+   * the next turn get less time, so that a publisher with a new connection does not wait for all readers that catch up.
+   */
+  makeWay(): void
 }
 
 // A turn spent on slices delays live events by this much at most.
 const budgetMs = 5
+// The same while readers come in. A hundred new connections then wait for a tenth of a second, not for half a second.
+const crowdedBudgetMs = 1
 
 const queues = new WeakMap<Environment, SliceQueue>()
 
@@ -36,6 +43,7 @@ export function createSliceQueue(environment: Environment): SliceQueue {
   let running = false
   /** When this turn's time is used up; undefined until somebody needed time in this turn. */
   let deadline: number | undefined
+  let isCrowded = false
 
   function run(): void {
     running = true
@@ -55,7 +63,8 @@ export function createSliceQueue(environment: Environment): SliceQueue {
 
   function hasTime(): boolean {
     if (deadline === undefined) {
-      deadline = environment.now() + budgetMs
+      deadline = environment.now() + (isCrowded ? crowdedBudgetMs : budgetMs)
+      isCrowded = false
       environment.endOfTurn(startTurn)
     }
     return environment.now() < deadline
@@ -85,6 +94,9 @@ export function createSliceQueue(environment: Environment): SliceQueue {
       })
     },
     hasTime,
+    makeWay() {
+      isCrowded = true
+    },
   }
 }
 

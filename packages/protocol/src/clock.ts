@@ -1,7 +1,7 @@
 import { RejoinError } from './errors.ts'
 import { origin, type Position } from './position.ts'
 
-/** Numbers the events of one log. Not shared between writers: two clocks over one log would assign a place twice. */
+/** Numbers the events of one log. Not shared between writers: two clocks over one log would assign a position twice. */
 export function createClock({ kind, maxSeq, now, minMs = 0, last: reached }: ClockOptions): Clock {
   const advance = kind === 'counter' ? count : tick
   let last = reached
@@ -17,7 +17,7 @@ export function createClock({ kind, maxSeq, now, minMs = 0, last: reached }: Clo
   function count(): Position {
     if (last === undefined) return origin
     if (last.seq >= maxSeq) {
-      throw new RejoinError(`The log has used all ${maxSeq} places of its counter. Start a new log.`, {
+      throw new RejoinError(`The log has used all ${maxSeq} positions of its counter. Start a new log.`, {
         code: 'too-large',
       })
     }
@@ -39,9 +39,9 @@ export function createClock({ kind, maxSeq, now, minMs = 0, last: reached }: Clo
 export type ClockKind = 'hybrid' | 'counter'
 
 export interface Clock {
-  /** A place after every earlier one, whatever the wall clock did in between. The first of a counter is 0, 0. */
+  /** A position after every earlier one, whatever the wall clock did in between. The first of a counter is 0, 0. */
   next(): Position
-  /** The place assigned last; the origin as long as there is none. */
+  /** The position assigned last; the origin as long as there is none. */
   readonly last: Position
 }
 
@@ -50,7 +50,7 @@ export interface ClockRange {
   /** The largest `seq` the log's ids can hold. After it `ms` advances by one, ahead of the wall clock if need be. */
   readonly maxSeq: number
   /**
-   * No place gets an earlier millisecond. Snowflake ids count from a start and cannot name what is before it.
+   * No position gets an earlier millisecond. Snowflake ids count from a start and cannot name what is before it.
    * @defaultValue 0
    */
   readonly minMs?: number
@@ -60,7 +60,7 @@ export interface ClockOptions extends ClockRange {
   /** The wall clock in milliseconds. A counter never asks it. */
   readonly now: () => number
   /**
-   * The newest place the log has assigned, when it is opened again. Left out for a log that has some, places are used
+   * The newest position the log has assigned, when it is opened again. Left out for a log that has some, positions are used
    * twice as soon as the wall clock has been set back.
    * @defaultValue none: the log is new
    */

@@ -11,6 +11,8 @@ export interface Hello {
   readonly heartbeatMs: number
   /** Names this connection in the hub's own reports. */
   readonly connection: string
+  /** How many of the events that `?replay=N` asked for are held, and follow. Left out when it was not asked for. */
+  readonly replay?: number
   /** How long the reader's rights still hold. Left out when they do not expire. */
   readonly expiresInMs?: number
 }
@@ -26,9 +28,11 @@ export interface SyncRequired {
   readonly oldest: string | null
   /** The id from which the stream goes on. */
   readonly latest: string
-  /** The state at that place or after it, when the hub has a hook that gives it. */
+  /** The state at that position or after it, when the hub has a hook that gives it. */
   readonly snapshot?: unknown
-  /** The newest event of each key that the channels retain, at that place or after it, in order. */
+  /** Where the reader can load the state itself. Left out when `snapshot` is there, or the hub knows no such address. */
+  readonly snapshotUrl?: string
+  /** The newest event of each key that the channels retain, at that position or after it, in order. */
   readonly retained?: readonly RetainedEvent[]
 }
 
@@ -40,6 +44,8 @@ export interface RetainedEvent {
   readonly type: string
   /** The text that a stream would give. */
   readonly data: string
+  /** Left out, the data is JSON (§4.16). */
+  readonly content?: 'text'
 }
 
 /** Moves a cursor and says nothing else: its id is all it has (§4.9). */

@@ -5,7 +5,7 @@ import { type Branch, branchAt, type History, survivorFrom } from './history.ts'
 import type { IdFormats } from './id-format.ts'
 import { isAfter, isSame, type Position } from './position.ts'
 
-/** What it takes to turn places of a log into ids and back. */
+/** What it takes to turn positions of a log into ids and back. */
 export interface IdContext {
   readonly formats: IdFormats
   readonly history: History

@@ -9,10 +9,12 @@ export interface OutgoingEvent {
   /** `message` is the default of every reader, and stands for no `event` line. */
   readonly type: string
   readonly data: string
+  /** Left out, the data is JSON (§4.16). */
+  readonly content?: 'text' | undefined
 }
 
 /** One whole frame (§4.3). Throws `invalid-event` for an id or a type that would break out of its line. */
-export function encodeEvent({ id, type, data }: OutgoingEvent): string {
+export function encodeEvent({ id, type, data, content }: OutgoingEvent): string {
   let frame = ''
   if (id !== undefined) {
     if (!isIdText(id)) throw brokenField('id', id)
@@ -22,6 +24,7 @@ export function encodeEvent({ id, type, data }: OutgoingEvent): string {
     if (type !== checkedType) checkType(type)
     frame += `event: ${type}\n`
   }
+  if (content !== undefined) frame += 'content: text\n'
   return `${frame}data: ${onDataLines(data)}\n\n`
 }
 

@@ -19,6 +19,7 @@ export class RejoinError extends Error {
 /** Every code an error of Rejoin can carry. `docs/reference/errors.md` has one heading for each. */
 export const errorCodes = [
   'address-in-use',
+  'channel-deleted',
   'channel-ended',
   'closed',
   'forbidden',
@@ -32,6 +33,7 @@ export const errorCodes = [
   'log-unavailable',
   'not-found',
   'overloaded',
+  'rate-limited',
   'too-large',
   'unauthorized',
   'unreachable',

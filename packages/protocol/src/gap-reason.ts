@@ -1,6 +1,6 @@
 /**
  * Why a reader cannot be given everything after its cursor. The first five are verdicts on the cursor itself; the others
- * are the hub's doing: a replay longer than it allows, a channel whose past was declared void, a channel new to the
+ * are the hub's doing: a replay longer than it allows, a channel whose past was invalidated, a channel new to the
  * subscription.
  */
 export const gapReasons = [

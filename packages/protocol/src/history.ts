@@ -54,7 +54,7 @@ export interface NewBranch {
 /**
  * The history with its oldest branches merged into one, once there are more than `most`: half of them stay as they are. What
  * is held of the others goes on under the name of the oldest branch that stays, and an id with the name of a merged branch is
- * judged `epoch`: nobody could tell any more whether its place survived.
+ * judged `epoch`: nobody could tell any more whether its position survived.
  */
 export function mergeBranches(history: History, most: number): History {
   const [oldest] = history

@@ -10,7 +10,7 @@ import type { Branch } from './history.ts'
 import { isIdText } from './id-text.ts'
 import { comparePositions, isAfter, origin, type Position } from './position.ts'
 
-/** How the ids of one log look, from one place on (§2.5). */
+/** How the ids of one log look, from one position on (§2.5). */
 export interface IdFormat {
   readonly codec: IdCodec
   /**
@@ -19,7 +19,7 @@ export interface IdFormat {
    */
   readonly version?: number | undefined
   /**
-   * The place from which this format holds, up to that of the next. Choose one past the head: an event that was already
+   * The position from which this format holds, up to that of the next. Choose one past the head: an event that was already
    * sent under another id would be sent again under a new one, and no client could tell that it is the same.
    * @defaultValue the beginning; only the first of a list may leave it out
    */
@@ -27,11 +27,13 @@ export interface IdFormat {
 }
 
 export interface IdFormats {
+  /** As given: oldest first, the last is that of new events. */
+  readonly list: readonly IdFormat[]
   /** In the last format that holds at this position, so that one event has one id for ever. */
   encode(position: Position, branch: Branch): string
   /** `version`: an id, but of no format of this log. `unknown-id`: not an id at all. Never throws. */
   decode(text: string): (DecodedId & { readonly codec: IdCodec }) | 'version' | 'unknown-id'
-  /** What the log's clock must keep to, so that every format of the list can name every new place. */
+  /** What the log's clock must keep to, so that every format of the list can name every new position. */
   readonly range: Required<ClockRange>
   /** Whether a format of the list needs a log that remembers its branches across restarts. */
   readonly lasting: boolean
@@ -48,6 +50,7 @@ export function createIdFormats(list: readonly IdFormat[]): IdFormats {
   const newest = formats.at(-1)!
 
   return {
+    list,
     encode(position, branch) {
       const holds = comparePositions(position, newest.since) >= 0
       const format = holds ? newest : (formats.findLast(({ since }) => !isAfter(since, position)) ?? formats[0]!)
@@ -79,14 +82,17 @@ export function createIdFormats(list: readonly IdFormat[]): IdFormats {
 function checkList(list: readonly IdFormat[]): void {
   const [first] = list
   if (!first) refuse('the list is empty; name at least one codec')
-  const names = new Set<string>()
+  const names = new Map<string, IdCodec>()
   for (const [at, { codec, version, since }] of list.entries()) {
     if (version !== undefined && !(Number.isInteger(version) && version >= 1 && version <= 999)) {
       refuse(`version ${version} is not a whole number from 1 to 999`)
     }
     const name = prefixOf(version) + codec.name
-    if (names.has(name)) refuse(`two of them write ${name} ids, which nobody could tell apart; give one a version`)
-    names.add(name)
+    // The very codec may come back: its ids name the same positions as before.
+    if ((names.get(name) ?? codec) !== codec) {
+      refuse(`two of them write ${name} ids, which nobody could tell apart; give one a version`)
+    }
+    names.set(name, codec)
     // Positions of a counter all lie before those of a hybrid clock, so a log that changed would break its order.
     if (codec.clock !== first.codec.clock) {
       refuse(`${codec.name} has a ${codec.clock} clock and ${first.codec.name} has not; a log keeps the clock it has`)
@@ -107,5 +113,5 @@ function refuse(reason: string): never {
 
 const versionPrefix = /^v[1-9][0-9]{0,2}_/
 
-/** Asked only whether a text is an id at all, never for the place it names: their settings are the default ones. */
+/** Asked only whether a text is an id at all, never for the position it names: their settings are the default ones. */
 const knownCodecs = [ulid(), uuidv7(), snowflake(), sequence(), hlc()]

@@ -1,3 +1,12 @@
+export type {
+  ChannelIn,
+  ChannelMessageIn,
+  ChannelSchemas,
+  ChannelsOf,
+  ChannelTypes,
+  EventsIn,
+  MessageIn,
+} from './channel-types.ts'
 export { type Clock, type ClockKind, type ClockOptions, type ClockRange, createClock } from './clock.ts'
 export type { DecodedId, IdCodec } from './codecs/codec.ts'
 export { type HlcOptions, hlc } from './codecs/hlc.ts'
@@ -36,7 +45,10 @@ export {
 } from './history.ts'
 export { createIdFormats, type IdFormat, type IdFormats } from './id-format.ts'
 export { isIdText } from './id-text.ts'
+export { longestTimerMs } from './longest-timer.ts'
 export { checkChannel, checkType, isReservedType, reservedTypes } from './names.ts'
 export { createParser, type ParsedEvent, type Parser, type ParserOptions } from './parse.ts'
-export { checkName, covers, isPattern, patternsOver, prefixOf } from './pattern.ts'
+export { checkSelector, covers, isPattern, narrowestOf, patternsOver, prefixOf } from './pattern.ts'
 export { comparePositions, isAfter, isSame, latest, origin, type Position } from './position.ts'
+export type { EventsOf, Schema, SchemaResult, Schemas } from './schema.ts'
+export { type CheckedMessage, createSchemaCheck, type SchemaCheck } from './schema-check.ts'

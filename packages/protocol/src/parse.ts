@@ -281,7 +281,7 @@ export interface ParserOptions {
   onField?: (name: string, value: string) => void
   /**
    * The id the reader holds from before. Without it an event that names no id is reported with an empty one, and a
-   * reader that stores what it is told would lose its place.
+   * reader that stores what it is told would lose its position.
    * @defaultValue ''
    */
   lastEventId?: string
@@ -337,7 +337,7 @@ const crSpan = 65_536
 // How far ahead one search for a NUL in an id looks. A dozen small events share one; one of 64 KB hardly notices it.
 const nulSpan = 1024
 
-/** Where the first CR at or after `from` stands; when none is before `to`, a place up to which there is none. */
+/** Where the first CR at or after `from` stands; when none is before `to`, a position up to which there is none. */
 function searchCr(text: string, from: number, to: number): number {
   const until = Math.max(from + crSpan, to)
   const found = until < text.length ? text.slice(0, until).indexOf('\r', from) : text.indexOf('\r', from)

@@ -2,36 +2,44 @@ import { RejoinError } from './errors.ts'
 import { checkChannel } from './names.ts'
 
 /**
- * Whether one name of a subscription or a grant covers another (§5.2): `orders/*` covers every channel and every pattern
+ * Whether one selector covers another selector or a channel (§5.2): `orders/*` covers every channel and every pattern
  * below `orders/`, `*` covers all, a channel itself only. Linear in the length, whatever the pattern: there is one kind of
  * star, and it stands at the end.
  */
-export function covers(name: string, other: string): boolean {
-  return isPattern(name) ? other.startsWith(prefixOf(name)) : name === other
+export function covers(selector: string, other: string): boolean {
+  return isPattern(selector) ? other.startsWith(prefixOf(selector)) : selector === other
 }
 
-/** The channel or pattern, when it is one. Throws `invalid-channel` with what is wrong. */
-export function checkName(name: unknown): string {
-  if (name === '*') return name
-  if (typeof name !== 'string' || !name.includes('*')) return checkChannel(name)
-  if (name.endsWith('/*') && name.indexOf('*') === name.length - 1) {
-    checkChannel(name.slice(0, -2))
-    return name
+/** Gives the selector back when it is a channel or a pattern. Throws `invalid-channel` with what is wrong. */
+export function checkSelector(selector: unknown): string {
+  if (selector === '*') return selector
+  if (typeof selector !== 'string' || !selector.includes('*')) return checkChannel(selector)
+  if (selector.endsWith('/*') && selector.indexOf('*') === selector.length - 1) {
+    checkChannel(selector.slice(0, -2))
+    return selector
   }
   throw new RejoinError(
-    `${JSON.stringify(name.slice(0, 60))} is no pattern: a * may only stand alone or after the last slash. Write it like orders/*.`,
+    `${JSON.stringify(selector.slice(0, 60))} is no pattern: a * may only stand alone or after the last slash. Write it like orders/*.`,
     { code: 'invalid-channel' },
   )
 }
 
-/** Of a name that is a channel or a pattern. */
-export function isPattern(name: string): boolean {
-  return name.endsWith('*')
+/** Whether a selector is a pattern, and not a channel. */
+export function isPattern(selector: string): boolean {
+  return selector.endsWith('*')
 }
 
 /** What all channels of a pattern start with, '' for all channels. */
 export function prefixOf(pattern: string): string {
   return pattern.slice(0, -1)
+}
+
+/** What a table of channels and patterns says of a channel: its own entry, else that of the narrowest pattern over it. */
+export function narrowestOf<Value>(table: ReadonlyMap<string, Value>, channel: string): Value | undefined {
+  let found = table.get(channel)
+  // The narrowest pattern comes last.
+  if (found === undefined) for (const pattern of patternsOver(channel)) found = table.get(pattern) ?? found
+  return found
 }
 
 /** Every pattern that covers a channel, the widest first. */

@@ -1,5 +1,5 @@
 /**
- * A place in the log. Positions rise strictly and are never used twice: `ms` is the wall clock, held back from going
+ * A point in the log. Positions rise strictly and are never used twice: `ms` is the wall clock, held back from going
  * backwards, and `seq` counts within one millisecond. A log with a counter clock leaves `ms` at 0.
  */
 export interface Position {
@@ -10,7 +10,7 @@ export interface Position {
 /** Before everything any log ever held. */
 export const origin: Position = { ms: 0, seq: 0 }
 
-/** Negative when `a` stands before `b`, positive when after, 0 when they are the same place. */
+/** Negative when `a` stands before `b`, positive when after, 0 when they are the same position. */
 export function comparePositions(a: Position, b: Position): number {
   return a.ms - b.ms || a.seq - b.seq
 }

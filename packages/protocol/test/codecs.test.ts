@@ -1,3 +1,4 @@
+import { createRandom } from '@rejoin/hub/testing'
 import fc from 'fast-check'
 import * as npmUlid from 'ulid'
 import * as npmUuid from 'uuid'
@@ -12,7 +13,7 @@ import { uuidv7 } from '../src/codecs/uuidv7.ts'
 import type { Branch } from '../src/history.ts'
 import { isIdText } from '../src/id-text.ts'
 import { isAfter, type Position } from '../src/position.ts'
-import { everyCodec, seededRandom } from './every-codec.ts'
+import { everyCodec } from './every-codec.ts'
 
 const now = 1_763_240_000_000
 const branch: Branch = { epoch: 'K3X9M2PQ', number: 1027, first: { ms: 0, seq: 0 } }
@@ -197,7 +198,7 @@ describe('libraries of others', () => {
 
 /** Up to a few thousand positions per millisecond, so that `seq` fills up, and now and then a jump of the clock. */
 function* positions(codec: IdCodec, count: number): Generator<Position> {
-  const random = seededRandom(count)
+  const random = createRandom(count)
   let wallMs = now
   const clock = createClock({
     kind: codec.clock,

@@ -1,3 +1,4 @@
+import { createRandom } from '@rejoin/hub/testing'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createClock } from '../src/clock.ts'
@@ -11,7 +12,7 @@ import { type History, openBranch } from '../src/history.ts'
 import { createIdFormats } from '../src/id-format.ts'
 import { isIdText } from '../src/id-text.ts'
 import { origin, type Position } from '../src/position.ts'
-import { everyCodec, seededRandom } from './every-codec.ts'
+import { everyCodec } from './every-codec.ts'
 
 const now = 1_763_240_000_000
 
@@ -170,7 +171,7 @@ test('a position from before the log cannot be rendered', () => {
 
 /** As much of a log as ids need: its clock, its branches and its head. Time moves on by 1 ms every fourth event. */
 function openLog(codec: IdCodec, { at = now, seed = 1 } = {}) {
-  const random = seededRandom(seed)
+  const random = createRandom(seed)
   const formats = createIdFormats([{ codec }])
   let asked = 0
   const clock = createClock({ ...formats.range, now: () => at + Math.floor(asked++ / 4) })

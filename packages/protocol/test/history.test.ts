@@ -1,11 +1,11 @@
+import { createRandom } from '@rejoin/hub/testing'
 import { describe, expect, test } from 'vitest'
 import { createEpoch, isEpoch } from '../src/epoch.ts'
 import { branchAt, type History, mergeBranches, type NewBranch, openBranch } from '../src/history.ts'
-import { seededRandom } from './every-codec.ts'
 
 describe('an epoch (§2.3)', () => {
   test('is 8 characters of upper-case Crockford base 32, and rarely the same', () => {
-    const random = seededRandom(1)
+    const random = createRandom(1)
     const epochs = new Set(Array.from({ length: 10_000 }, () => createEpoch(random)))
     expect(epochs.size).toBe(10_000)
     for (const epoch of epochs) expect(epoch).toMatch(/^[0-9A-HJKMNP-TV-Z]{8}$/)

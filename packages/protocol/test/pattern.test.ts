@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { checkName, covers, patternsOver } from '../src/pattern.ts'
+import { checkSelector, covers, patternsOver } from '../src/pattern.ts'
 
 describe('a pattern (§5.2)', () => {
   test.each([
@@ -21,13 +21,13 @@ describe('a pattern (§5.2)', () => {
   })
 
   test.each(['*', 'orders/*', 'a/b/*', 'orders', 'orders/42'])('%s is a name to subscribe to', (name) => {
-    expect(checkName(name)).toBe(name)
+    expect(checkSelector(name)).toBe(name)
   })
 
   test.each(['a*', '*/a', 'a/*/b', '**', 'a/**', '/*', 'a//*', '../*', '', 'a\n/*', undefined])(
     '%j is none',
     (name) => {
-      expect(() => checkName(name)).toThrowError(expect.objectContaining({ code: 'invalid-channel' }))
+      expect(() => checkSelector(name)).toThrowError(expect.objectContaining({ code: 'invalid-channel' }))
     },
   )
 

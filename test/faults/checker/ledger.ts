@@ -1,4 +1,4 @@
-import type { FactLine, Line, ReaderLine } from '../history.ts'
+import type { FactLine, Line, ReaderLine } from '../history/history.ts'
 import type { LineNumber } from './invariants.ts'
 
 /**

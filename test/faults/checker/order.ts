@@ -25,17 +25,20 @@ export function findInversions(ledger: Ledger, { isOnLostMaster }: Pick<Losses, 
       const publish = received[receipt] as Publish
       const other = received[later] as Publish
       // Time outweighs the other proofs: an id that goes back is a fault of ids, and a witness may be wrong.
-      return !(publish.appendedBy < other.invokedAt) && test(other)
+      return !(certainBy(reader, publish) < other.invokedAt) && test(other)
     }
 
     for (let receipt = received.length - 1; receipt >= 0; receipt -= 1) {
       const publish = received[receipt] as Publish
-      const isEarlier = (other: Publish) => other.appendedBy < publish.invokedAt
+      const isEarlier = (other: Publish) => certainBy(reader, other) < publish.invokedAt
       // Two masters number their events without knowing of each other.
       const isNumbered = order !== undefined && !isOnLostMaster(publish)
       const isSmaller = (other: Publish) =>
         isNumbered && compareIds(order, idIn(reader, other), idIn(reader, publish)) < 0
-      const isWitnessed = (other: Publish) => witness !== undefined && cameFirst(witness, other, publish)
+      const isWitnessed = (other: Publish) =>
+        witness !== undefined &&
+        [other, publish].every(isSameFor(witness, reader)) &&
+        cameFirst(witness, other, publish)
 
       if (isInverted(receipt, appended, isEarlier)) {
         const why = `was in the log before ${publish.name} was published`
@@ -46,7 +49,9 @@ export function findInversions(ledger: Ledger, { isOnLostMaster }: Pick<Losses, 
         findings.push(inversion(reader, receipt, witnessed as number, `came first for ${witness?.who}`))
       }
 
-      if (appended === undefined || publish.appendedBy < (received[appended] as Publish).appendedBy) appended = receipt
+      if (appended === undefined || certainBy(reader, publish) < certainBy(reader, received[appended] as Publish)) {
+        appended = receipt
+      }
       if (isNumbered && (smallest === undefined || !isSmaller(received[smallest] as Publish))) smallest = receipt
       if (witness && receiptOf(witness, publish) >= 0) {
         if (witnessed === undefined || !isWitnessed(received[witnessed] as Publish)) witnessed = receipt
@@ -54,6 +59,23 @@ export function findInversions(ledger: Ledger, { isOnLostMaster }: Pick<Losses, 
     }
     return findings.reverse()
   })
+}
+
+/**
+ * When an event was certainly in the log under the id that the reader got. An event that was lost, and sent again by its
+ * publisher, has stood at two positions.
+ */
+function certainBy(reader: StartedReader, publish: Publish): number {
+  if (publish.ids.size <= 1) return publish.appendedBy
+  const ids = [...publish.ids.keys()]
+  const id = idIn(reader, publish)
+  if (id === ids[0]) return publish.appendedBy
+  return id === ids.at(-1) ? publish.namedAt : Number.POSITIVE_INFINITY
+}
+
+/** Whether two readers got an event from the same position. */
+function isSameFor(one: StartedReader, other: StartedReader): (publish: Publish) => boolean {
+  return (publish) => idIn(one, publish) === idIn(other, publish)
 }
 
 function cameFirst(reader: StartedReader, first: Publish, second: Publish): boolean {

@@ -18,6 +18,8 @@ export interface Target {
   readonly wide: string
   /** An id from before all of these were filled. */
   readonly oldId: string
+  /** How many of everything, as a part of what each attack says. */
+  readonly strength: number
   /** An API key that may publish below `mallory/`. */
   readonly key: string
 }

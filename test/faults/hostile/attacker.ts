@@ -11,12 +11,16 @@ export interface Order {
 
 process.once('message', async ({ target, names, forMs }: Order) => {
   const stop = AbortSignal.timeout(forMs)
-  await Promise.all([
-    stopped(stop),
-    ...attacks.filter(({ name }) => names.includes(name)).map((attack) => attack.run(target, stop)),
-  ])
+  const over = stopped(stop)
+  const chosen = attacks.filter(({ name }) => names.includes(name))
+  // Requests that are not answered yet end with the process.
+  const grace = over.then(() => new Promise((resolve) => setTimeout(resolve, graceMs)))
+  await Promise.race([grace, Promise.all([over, ...chosen.map((attack) => attack.run(target, stop))])])
   process.exit()
 })
+
+const graceMs = 500
+
 function stopped(stop: AbortSignal): Promise<unknown> {
   return new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }))
 }

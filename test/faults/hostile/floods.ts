@@ -7,39 +7,40 @@ export const floods: readonly Attack[] = [
   {
     name: 'resets',
     says: '50 at once: a stream is asked for and the connection reset',
-    run: (target, stop) => keepDoing(50, stop, () => askAndReset(target)),
+    run: (target, stop) => keepDoing(target, 50, stop, () => askAndReset(target)),
   },
   {
     name: 'churn',
     says: '50 at once: a stream is opened, greeted and left',
-    run: (target, stop) => keepDoing(50, stop, () => askOnce(target, get(`/events/${target.long}`))),
+    run: (target, stop) => keepDoing(target, 50, stop, () => askOnce(target, get(`/events/${target.long}`))),
   },
   {
     name: 'hot polls',
     says: '50 at once: polls that wait for nothing',
-    run: (target, stop) => keepDoing(50, stop, () => askOnce(target, get(`/poll/orders/1?waitMs=0&replay=1`))),
+    run: (target, stop) => keepDoing(target, 50, stop, () => askOnce(target, get(`/poll/orders/1?waitMs=0&replay=1`))),
   },
   {
     name: 'silent connections',
     says: '1,000 connections that say nothing, opened again when they are closed',
-    run: (target, stop) => keepOpen(1000, stop, () => openUnread(target, '')),
+    run: (target, stop) => keepOpen(target, 1000, stop, () => openUnread(target, '')),
   },
   {
     name: 'slow heads',
     says: '500 connections that send a header byte by byte',
-    run: (target, stop) => keepOpen(500, stop, () => drip(openUnread(target, 'GET /events/a HTTP/1.1\r\nX-Slow: '))),
+    run: (target, stop) =>
+      keepOpen(target, 500, stop, () => drip(openUnread(target, 'GET /events/a HTTP/1.1\r\nX-Slow: '))),
   },
   {
     name: 'bodies without a right',
     says: '1,000 connections that send 254 KB to publish and may not',
-    run: (target, stop) => keepOpen(1000, stop, () => openUnread(target, unfinishedBody)),
+    run: (target, stop) => keepOpen(target, 1000, stop, () => openUnread(target, unfinishedBody)),
   },
   {
     name: 'forged tokens',
     says: '50 at once: tokens of 83 wrong kinds in turn',
     run(target, stop) {
       let next = 0
-      return keepDoing(50, stop, () => {
+      return keepDoing(target, 50, stop, () => {
         next += 1
         return askOnce(target, get('/events/orders/1', [`Authorization: Bearer ${forgedToken(next % 83)}`]))
       })
@@ -50,7 +51,7 @@ export const floods: readonly Attack[] = [
     says: '50 at once: tickets are asked for without a right to one, and made up',
     run(target, stop) {
       let next = 0
-      return keepDoing(50, stop, () => {
+      return keepDoing(target, 50, stop, () => {
         next += 1
         return askOnce(
           target,
@@ -64,7 +65,7 @@ export const floods: readonly Attack[] = [
     says: '50 at once: requests that are none, or name two hosts, or another',
     run(target, stop) {
       let next = 0
-      return keepDoing(50, stop, () => {
+      return keepDoing(target, 50, stop, () => {
         next += 1
         return askOnce(target, malformed[next % malformed.length] as string)
       })
@@ -75,7 +76,7 @@ export const floods: readonly Attack[] = [
     says: '32 at once: publishes of its own, each under another idempotency key',
     run(target, stop) {
       let next = 0
-      return keepDoing(32, stop, () => {
+      return keepDoing(target, 32, stop, () => {
         next += 1
         const headers = [`Authorization: Bearer ${target.key}`, `Idempotency-Key: mallory-${next}`, 'Connection: close']
         return askOnce(target, post('/publish/mallory/1', '1', headers))

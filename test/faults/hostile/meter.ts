@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
+import { open as openFile, unlink } from 'node:fs/promises'
 import { Agent, request } from 'node:http'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { ServerProcess } from '../../support/server-process.ts'
 import { spreadOf } from '../checker/tally.ts'
-import type { UntimedLine } from '../history.ts'
-import type { ServerProcess } from '../server-process.ts'
+import type { UntimedLine } from '../history/history.ts'
 
 /** What an attack costs the hub and its honest readers. */
 export interface Cost {
@@ -13,8 +15,21 @@ export interface Cost {
   readonly files: number
   /** From a publish to an honest reader that has it, in ms: 99 of 100 were faster. */
   readonly p99: number
-  /** How many of those there were. */
+  /** Seconds whose publishes did not come to 99 of 100 readers within `lateMs`. */
+  readonly lateSeconds: number
+  /** The p99 of all other seconds. */
+  readonly p99Otherwise: number
+  /** How many receipts there were. */
   readonly deliveries: number
+  /** How much of a processor the hub's own thread had, of 1. */
+  readonly ran: number
+  /** For how much of the time that thread could have run, and others had the processors: attackers, readers, and strangers. */
+  readonly waited: number
+  /**
+   * The longest that the disk took to flush a kilobyte, in ms. A publish waits for its flush, so that no reader has an event
+   * sooner; the disk is shared with whatever else the machine does.
+   */
+  readonly longestFlush: number
   /**
    * The slowest answer to a request that needs nothing: about the longest turn of the hub's loop, and an upper bound for it,
    * because the processor is shared with the attackers.
@@ -25,16 +40,19 @@ export interface Cost {
 export type Memory = Pick<Cost, 'rss' | 'files'>
 
 /** Watches a hub from outside: its memory, its shortest answer, and how old events are when honest readers get them. */
-export function openMeter(hub: { readonly port: number; running(): ServerProcess }): Meter {
+export function openMeter(hub: { readonly port: number; running(): ServerProcess }, folder: string): Meter {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const called = new Map<string, number>()
-  let ages: number[] = []
+  let ages = new Map<number, number[]>()
+  let clock = clockNow()
   let most: Memory = { rss: 0, files: 0 }
   let longestTurn = 0
+  let longestFlush = 0
   let open = true
 
   void watchMemory()
   void watchTurns()
+  void watchDisk()
 
   function memoryNow(): Memory {
     try {
@@ -43,6 +61,17 @@ export function openMeter(hub: { readonly port: number; running(): ServerProcess
     } catch {
       // It has died, which is told elsewhere.
       return { rss: 0, files: 0 }
+    }
+  }
+
+  /** What the system counts for the hub's main thread, in ms. */
+  function clockNow(): { at: number; ran: number; waited: number } {
+    const at = performance.now()
+    try {
+      const [ran, waited] = readFileSync(`/proc/${hub.running().pid}/schedstat`, 'utf8').split(' ')
+      return { at, ran: Number(ran) / 1e6, waited: Number(waited) / 1e6 }
+    } catch {
+      return { at, ran: 0, waited: 0 }
     }
   }
 
@@ -61,6 +90,19 @@ export function openMeter(hub: { readonly port: number; running(): ServerProcess
     }
   }
 
+  async function watchDisk(): Promise<void> {
+    const path = join(folder, 'flushed')
+    const file = await openFile(path, 'w')
+    for (; open; await pause(50)) {
+      const begun = performance.now()
+      await file.write(kilobyte, 0, kilobyte.length, 0)
+      await file.datasync()
+      longestFlush = Math.max(longestFlush, performance.now() - begun)
+    }
+    await file.close()
+    await unlink(path)
+  }
+
   function ask(): Promise<void> {
     return new Promise((resolve) => {
       const asking = request({ port: hub.port, host: '127.0.0.1', path: '/healthz', agent }, (response) => {
@@ -75,16 +117,30 @@ export function openMeter(hub: { readonly port: number; running(): ServerProcess
       if (line.kind === 'invoke') called.set(`${line.channel} ${line.seq}`, performance.now())
       if (line.kind !== 'recv') return
       const since = called.get(`${line.channel} ${line.seq}`)
-      if (since !== undefined) ages.push(performance.now() - since)
+      if (since === undefined) return
+      const second = Math.floor(since / 1000)
+      const inSecond = ages.get(second) ?? []
+      ages.set(second, inSecond)
+      inSecond.push(performance.now() - since)
     },
     begin() {
-      ages = []
+      ages = new Map()
+      clock = clockNow()
       most = { rss: 0, files: 0 }
       longestTurn = 0
+      longestFlush = 0
     },
     cost() {
-      const p99 = spreadOf(ages)?.p99 ?? Number.POSITIVE_INFINITY
-      return { ...most, p99, deliveries: ages.length, longestTurn }
+      const seconds = [...ages.values()]
+      const punctual = seconds.filter((second) => p99Of(second) <= lateMs)
+      const now = clockNow()
+      const share = (ms: number) => ms / (now.at - clock.at)
+      return {
+        ...{ ...most, longestTurn, longestFlush, deliveries: seconds.flat().length },
+        p99: seconds.length > 0 ? p99Of(seconds.flat()) : Number.POSITIVE_INFINITY,
+        ...{ lateSeconds: seconds.length - punctual.length, p99Otherwise: p99Of(punctual.flat()) },
+        ...{ ran: share(now.ran - clock.ran), waited: share(now.waited - clock.waited) },
+      }
     },
     memoryNow,
     async rssBelow(bytes, withinMs) {
@@ -97,6 +153,15 @@ export function openMeter(hub: { readonly port: number; running(): ServerProcess
       agent.destroy()
     },
   }
+}
+
+const kilobyte = Buffer.alloc(1024)
+
+/** When an event is late. */
+export const lateMs = 500
+
+function p99Of(ages: readonly number[]): number {
+  return spreadOf([...ages])?.p99 ?? 0
 }
 
 export interface Meter {

@@ -29,8 +29,13 @@ export function askOnce(target: Target, text: string): Promise<string> {
 }
 
 /** Does something again and again, `count` times at once, until it is stopped. */
-export async function keepDoing(count: number, stop: AbortSignal, once: () => Promise<unknown>): Promise<void> {
-  const loops = Array.from({ length: count }, async () => {
+export async function keepDoing(
+  { strength }: Target,
+  count: number,
+  stop: AbortSignal,
+  once: () => Promise<unknown>,
+): Promise<void> {
+  const loops = Array.from({ length: Math.ceil(count * strength) }, async () => {
     while (!stop.aborted) {
       await once()
       // A refused connection is over in the same turn: without a turn in between, this process would do nothing else.
@@ -41,7 +46,12 @@ export async function keepDoing(count: number, stop: AbortSignal, once: () => Pr
 }
 
 /** Keeps `count` connections open until it is stopped; one that the hub has closed is opened anew. */
-export async function keepOpen(count: number, stop: AbortSignal, open: () => Socket): Promise<void> {
+export async function keepOpen(
+  { strength }: Target,
+  count: number,
+  stop: AbortSignal,
+  open: () => Socket,
+): Promise<void> {
   const sockets = new Set<Socket>()
   function add(): void {
     const socket = open()
@@ -52,7 +62,7 @@ export async function keepOpen(count: number, stop: AbortSignal, open: () => Soc
       if (!stop.aborted) setTimeout(() => stop.aborted || add(), 250)
     })
   }
-  for (let n = 0; n < count; n += 1) {
+  for (let n = 0; n < count * strength; n += 1) {
     add()
     if (n % 50 === 49) await new Promise((soon) => setTimeout(soon, 10))
     if (stop.aborted) break

@@ -1,7 +1,7 @@
 /** The hub's clock set back a minute and forth and back an hour, while it runs and between two runs. */
 import { join } from 'node:path'
-import { runClockSteps } from '../clock-steps.ts'
-import { longRun } from './long-run.ts'
+import { longRun } from '../long-run.ts'
+import { runClockSteps } from '../process/clock-steps.ts'
 
 const heartbeatMs = 1000
 

@@ -4,10 +4,11 @@
  * Half of the readers are our client with its defaults, but for --max-retry; the others come back when they are told to,
  * like a browser. One cut in ten falls into the request, one in five into the head of the answer or into `hello`.
  */
-import { runCuts } from '../cuts.ts'
-import { startHub } from '../hub-process.ts'
-import { throughHttp } from '../recorder.ts'
-import { longRun } from './long-run.ts'
+
+import { startHub } from '../hubs/hub-process.ts'
+import { longRun } from '../long-run.ts'
+import { runCuts } from '../network/cuts.ts'
+import { throughHttp } from '../recorders/recorders.ts'
 
 const heartbeatMs = 1000
 const window = { maxEvents: 50_000, maxAgeMs: 600_000 }

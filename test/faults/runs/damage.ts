@@ -6,8 +6,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type DamageOutcome, runDamage } from '../damage.ts'
-import { announceRun } from './long-run.ts'
+import { type DamageOutcome, runDamage } from '../disk/damage.ts'
+import { announceRun } from '../long-run.ts'
 
 const { inputs, progress } = announceRun('damage', { flips: 1000, aimed: 300, truncations: 100 })
 const directory = mkdtempSync(join(tmpdir(), 'rejoin-damage-'))

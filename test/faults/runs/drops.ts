@@ -3,10 +3,11 @@
  *
  * Our client runs with its defaults, so that after half a minute it may wait for another half before it tries again.
  */
-import { runDrops } from '../drops.ts'
-import { startHub } from '../hub-process.ts'
-import { throughHttp } from '../recorder.ts'
-import { longRun } from './long-run.ts'
+
+import { startHub } from '../hubs/hub-process.ts'
+import { longRun } from '../long-run.ts'
+import { runDrops } from '../network/drops.ts'
+import { throughHttp } from '../recorders/recorders.ts'
 
 const heartbeatMs = 1000
 const window = { maxEvents: 50_000, maxAgeMs: 600_000 }

@@ -2,10 +2,10 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { judgeFlushes, tracedTo } from '../flushes.ts'
-import { memoryHistory } from '../history.ts'
-import { startHub } from '../hub-process.ts'
-import { announceRun } from './long-run.ts'
+import { judgeFlushes, tracedTo } from '../disk/flushes.ts'
+import { memoryHistory } from '../history/history.ts'
+import { startHub } from '../hubs/hub-process.ts'
+import { announceRun } from '../long-run.ts'
 
 const { inputs } = announceRun('flushes', { publishes: 1000 })
 const folder = mkdtempSync(join(tmpdir(), 'rejoin-flushes-'))

@@ -1,7 +1,7 @@
 /** The disk filled under the hub until it refuses publishes, twice, the second time with a kill. Needs root for a tmpfs. */
 import { join } from 'node:path'
-import { mountSmallDisk, runFullDisk } from '../full-disk.ts'
-import { longRun } from './long-run.ts'
+import { mountSmallDisk, runFullDisk } from '../disk/full-disk.ts'
+import { longRun } from '../long-run.ts'
 
 const heartbeatMs = 1000
 

@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { runFuzz } from '../fuzz.ts'
-import { announceRun } from './long-run.ts'
+import { announceRun } from '../long-run.ts'
+import { runFuzz } from '../requests/fuzz.ts'
 
 const { inputs, progress } = announceRun('fuzz', { requests: 100_000 })
 const directory = mkdtempSync(join(tmpdir(), 'rejoin-fuzz-'))

@@ -4,8 +4,8 @@
  * With --single-pages 1, for pages that are written one by one, over which lmdb 3.5 may end the program: the run then ends with
  * what it said.
  */
-import { runIoErrors } from '../io-errors.ts'
-import { longRun } from './long-run.ts'
+import { runIoErrors } from '../disk/io-errors.ts'
+import { longRun } from '../long-run.ts'
 
 await longRun({
   name: 'io-errors',

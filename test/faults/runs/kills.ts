@@ -5,10 +5,10 @@
  * log holds so many events before the first kill, which the hub has to open again each time.
  */
 import { join } from 'node:path'
-import { runKills } from '../kills.ts'
-import type { LastingHub } from '../lasting-hub.ts'
-import { programWindow } from '../program.ts'
-import { formatSpread, longRun } from './long-run.ts'
+import { programWindow } from '../../support/program.ts'
+import type { LastingHub } from '../hubs/lasting-hub.ts'
+import { formatSpread, longRun } from '../long-run.ts'
+import { runKills } from '../process/kills.ts'
 
 // The default, with which the program runs.
 const heartbeatMs = 25_000

@@ -1,7 +1,7 @@
 /** The hub's process stopped for 1, 5 and 30 s, and continued: 50 readers, 200 events/s. */
 import { join } from 'node:path'
-import { runPauses } from '../pauses.ts'
-import { formatSpread, longRun } from './long-run.ts'
+import { formatSpread, longRun } from '../long-run.ts'
+import { runPauses } from '../process/pauses.ts'
 
 const heartbeatMs = 1000
 

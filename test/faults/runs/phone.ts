@@ -3,10 +3,10 @@
  *
  * Our client runs with its defaults. Every third phone polls; the others have streams, and may go over to polls.
  */
-import { startHub } from '../hub-process.ts'
-import { runPhone } from '../phone.ts'
-import { throughHttp } from '../recorder.ts'
-import { longRun } from './long-run.ts'
+import { startHub } from '../hubs/hub-process.ts'
+import { longRun } from '../long-run.ts'
+import { runPhone } from '../network/phone.ts'
+import { throughHttp } from '../recorders/recorders.ts'
 
 const window = { maxEvents: 50_000, maxAgeMs: 3_600_000 }
 

@@ -7,9 +7,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { runPolls } from '../polls.ts'
-import { askRedis, startRedis } from '../redis-server.ts'
-import { announceRun } from './long-run.ts'
+import { askRedis, startRedis } from '../../support/redis-server.ts'
+import { announceRun } from '../long-run.ts'
+import { runPolls } from '../requests/polls.ts'
 
 const { inputs, progress } = announceRun('polls', { polls: 60_000, each: 2000 })
 const folder = mkdtempSync(join(tmpdir(), 'rejoin-polls-'))

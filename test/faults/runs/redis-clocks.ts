@@ -1,6 +1,6 @@
 /** The clock of one of two hubs set back and forth: 40 readers, 200 events/s. */
-import { stepClocks } from '../redis-faults.ts'
-import { longRedisRun } from './redis-run.ts'
+import { stepClocks } from '../redis/faults.ts'
+import { longRedisRun } from '../redis/run.ts'
 
 await longRedisRun(
   'redis-clocks',

@@ -1,6 +1,6 @@
 /** Redis emptied while it runs, by a restart and by hand: two hubs, 200 readers, 100 events/s. */
-import { emptyRedis } from '../redis-faults.ts'
-import { longRedisRun } from './redis-run.ts'
+import { emptyRedis } from '../redis/faults.ts'
+import { longRedisRun } from '../redis/run.ts'
 
 // Five reloads may follow each other, then our client waits for half a minute before each, and the run for it: it takes six
 // minutes.

@@ -1,6 +1,6 @@
 /** Three hubs on one Redis, one after the other killed by SIGKILL: 60 readers, 500 events/s. */
-import { killHubs } from '../redis-faults.ts'
-import { longRedisRun } from './redis-run.ts'
+import { killHubs } from '../redis/faults.ts'
+import { longRedisRun } from '../redis/run.ts'
 
 await longRedisRun(
   'redis-hubs',

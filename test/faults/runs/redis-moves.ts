@@ -1,6 +1,6 @@
 /** A replica takes over while the master lives on, and one connection of each hub moves: three hubs, 60 readers, 500 events/s. */
-import { moveLines } from '../redis-faults.ts'
-import { longRedisRun } from './redis-run.ts'
+import { moveLines } from '../redis/faults.ts'
+import { longRedisRun } from '../redis/run.ts'
 
 await longRedisRun(
   'redis-moves',

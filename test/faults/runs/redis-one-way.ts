@@ -1,6 +1,6 @@
 /** Between one hub and Redis nothing arrives in one direction, for 5, 30 and 60 s: two hubs, 40 readers, 500 events/s. */
-import { partOneWay } from '../redis-faults.ts'
-import { longRedisRun } from './redis-run.ts'
+import { partOneWay } from '../redis/faults.ts'
+import { longRedisRun } from '../redis/run.ts'
 
 await longRedisRun(
   'redis-one-way',

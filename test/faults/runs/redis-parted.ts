@@ -1,6 +1,6 @@
 /** Hubs cut off from Redis for 5, 30 and 120 s, without a word: two hubs, 40 readers, 500 events/s. */
-import { partHubs } from '../redis-faults.ts'
-import { longRedisRun } from './redis-run.ts'
+import { partHubs } from '../redis/faults.ts'
+import { longRedisRun } from '../redis/run.ts'
 
 await longRedisRun(
   'redis-parted',

@@ -1,6 +1,6 @@
 /** Redis that flushes every second, killed, and with its last second cut off: two hubs, 60 readers, 500 events/s. */
-import { cutPower } from '../redis-faults.ts'
-import { longRedisRun } from './redis-run.ts'
+import { cutPower } from '../redis/faults.ts'
+import { longRedisRun } from '../redis/run.ts'
 
 await longRedisRun(
   'redis-power',

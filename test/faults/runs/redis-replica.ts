@@ -1,6 +1,6 @@
 /** A replica that is behind becomes the master: three hubs, 60 readers, 500 events/s. */
-import { promoteReplica } from '../redis-faults.ts'
-import { longRedisRun } from './redis-run.ts'
+import { promoteReplica } from '../redis/faults.ts'
+import { longRedisRun } from '../redis/run.ts'
 
 await longRedisRun(
   'redis-replica',

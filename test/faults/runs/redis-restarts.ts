@@ -1,6 +1,6 @@
 /** Redis killed and started on its append-only file, and standing still, 10 s each: two hubs, 40 readers, 500 events/s. */
-import { restartRedis } from '../redis-faults.ts'
-import { longRedisRun } from './redis-run.ts'
+import { restartRedis } from '../redis/faults.ts'
+import { longRedisRun } from '../redis/run.ts'
 
 await longRedisRun(
   'redis-restarts',

@@ -2,8 +2,8 @@
  * Two masters at once, one hub on the old one and two on the new: 60 readers, 500 events/s. `--ahead` sets how many ms the old
  * one is ahead of the new one; behind it when negative.
  */
-import { splitMasters } from '../redis-faults.ts'
-import { longRedisRun } from './redis-run.ts'
+import { splitMasters } from '../redis/faults.ts'
+import { longRedisRun } from '../redis/run.ts'
 
 await longRedisRun(
   'redis-split',

@@ -1,6 +1,6 @@
 /** The clock of Redis itself set back and forth: two hubs, 40 readers, 200 events/s. Needs a C compiler. */
-import { stepRedisClock } from '../redis-faults.ts'
-import { longRedisRun } from './redis-run.ts'
+import { stepRedisClock } from '../redis/faults.ts'
+import { longRedisRun } from '../redis/run.ts'
 
 await longRedisRun(
   'redis-time',

@@ -1,6 +1,7 @@
 /** 10,000 probes of each kind: how long an answer takes tells neither keys, nor tokens, nor which channels exist. */
-import { runTiming, telling } from '../timing.ts'
-import { announceRun } from './long-run.ts'
+
+import { announceRun } from '../long-run.ts'
+import { runTiming, telling } from '../requests/timing.ts'
 
 const { inputs, progress } = announceRun('timing', { probes: 10_000 })
 const outcomes = await runTiming({ ...inputs, onProgress: (what) => progress(`${what} compared`) })

@@ -1,9 +1,9 @@
 /** Readers that come back while the log lets go of what they need: 5,000 events/s, windows of 50 events. */
 import { join } from 'node:path'
-import { throughHub } from '../recorder.ts'
-import { serveHub } from '../served-hub.ts'
-import { runTrims } from '../trims.ts'
-import { longRun } from './long-run.ts'
+import { runTrims } from '../disk/trims.ts'
+import { serveHub } from '../hubs/served-hub.ts'
+import { longRun } from '../long-run.ts'
+import { throughHub } from '../recorders/recorders.ts'
 
 const window = { maxEvents: 50, maxAgeMs: 24 * 3_600_000 }
 // A channel publishes one event at a time, so that many are needed where each waits for the disk.

@@ -23,7 +23,7 @@ export function openRedisLog(
 
 /** The same, with a client of any kind. */
 export async function openLogOf(
-  client: RedisClient,
+  client: RedisClient | string,
   options: RedisLogOptions = {},
   environment: Environment = systemEnvironment,
 ): Promise<OpenedLog> {
@@ -54,8 +54,8 @@ export async function openLogOf(
     events: () => batches.flatMap((batch) => batch.events),
     async publish(channel, ...texts) {
       const entries: NewEvent[] = texts.map((data) => ({ channel, type: 'message', data }))
-      const { places } = await log.append(entries, { token: randomUUID() })
-      return places.map(({ position }) => position)
+      const { stamps } = await log.append(entries, { token: randomUUID() })
+      return stamps.map(({ position }) => position)
     },
     applied: until,
     reached: (position) => until((place) => !isAfter(position, place)),

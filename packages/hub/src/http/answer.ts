@@ -1,5 +1,6 @@
 import { type ErrorCode, RejoinError } from '@rejoin/protocol'
-import type { Refusal } from '../hub/hub.ts'
+import type { ReaderRejection } from '../hub/hub.ts'
+import type { Grant } from '../hub/readers/grant.ts'
 
 /** A response that is not a stream. */
 export interface Answer {
@@ -21,15 +22,15 @@ export function jsonTextAnswer(status: number, text: string, headers: Record<str
   }
 }
 
-/** The answer to a request that failed with `error` (§5.7). What is not ours to explain is a 500 without details. */
-export function refusal(error: unknown): Answer {
+/** The answer to a request that failed with `error` (§5.7). An error that is not Rejoin's is a 500 without details. */
+export function rejection(error: unknown): Answer {
   if (!(error instanceof RejoinError) || error.code === 'internal') {
-    return jsonAnswer(500, { error: { code: 'internal', message: failedToAnswer } })
+    return jsonAnswer(500, { error: { code: 'internal', message: failedToAnswer } }, noSniffing)
   }
   const status = statusOf[error.code] ?? 400
   // RFC 9110, section 15.5.2: a 401 says by what means one can become known.
-  const headers: Record<string, string> = status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {}
-  if (error.code === 'log-unavailable' || error.code === 'overloaded') headers['Retry-After'] = '1'
+  const headers: Record<string, string> = { ...noSniffing, ...(status === 401 && { 'WWW-Authenticate': 'Bearer' }) }
+  if (soonOver.has(error.code)) headers['Retry-After'] = '1'
   return jsonAnswer(status, { error: { code: error.code, message: error.message } }, headers)
 }
 
@@ -44,9 +45,17 @@ export function shownError(error: unknown): unknown {
   return new RejoinError(failedToAnswer, { code: 'internal', cause: error })
 }
 
-/** The same words whether the channel exists or not: nobody learns which do. */
-export function forbidden(): RejoinError {
-  return new RejoinError('You have no right to this channel, or to one of these.', { code: 'forbidden' })
+/**
+ * For a requester whose rights do not cover what it asks for. Where the rights are those of everybody, a token may help, and
+ * the requester is told so. The words are the same whether the channel exists or not: nobody learns which channels do.
+ */
+export function notCovered({ subject }: Pick<Grant, 'subject'>): RejoinError {
+  if (subject !== null) {
+    return new RejoinError('You have no right to this channel, or to one of these.', { code: 'forbidden' })
+  }
+  return new RejoinError('Requests without a token have no right to this channel, or to one of these. Send a token.', {
+    code: 'unauthorized',
+  })
 }
 
 export function tooLarge(maxBytes: number): RejoinError {
@@ -55,11 +64,11 @@ export function tooLarge(maxBytes: number): RejoinError {
   })
 }
 
-/** For readers that can read a status (§4.12); others are told in a stream, which alone an EventSource returns from. */
-export function turnedAway({ reason, retryMs }: Refusal): Answer {
+/** For readers that can read a status (§4.12). A native `EventSource` cannot: it returns only after a stream. */
+export function readerRejection({ reason, retryMs }: ReaderRejection): Answer {
   return jsonAnswer(
     503,
-    { error: turnedAwayBy[reason] ?? noRoom },
+    { error: readerRejections[reason] ?? noRoom },
     { 'Retry-After': String(Math.ceil(retryMs / 1000)) },
   )
 }
@@ -68,27 +77,46 @@ const noRoom = {
   code: 'overloaded',
   message: 'The hub has no room for this reader now. Retry-After says when to return.',
 }
-const turnedAwayBy: Readonly<Record<string, typeof noRoom>> = {
+const readerRejections: Readonly<Record<string, typeof noRoom>> = {
+  'too-rapid': {
+    code: 'overloaded',
+    message: 'This client returns sooner than it was told, again and again. Retry-After says when to return.',
+  },
   drain: { code: 'closed', message: 'The server stops. Retry-After says when to ask again.' },
+  maintenance: { code: 'overloaded', message: 'This hub is being worked on. Retry-After says when to return.' },
   'log-unavailable': {
     code: 'log-unavailable',
     message: 'The hub hears nothing from its log now. Retry-After says when to return.',
   },
 }
 
-/** For a publisher that its rights tell to wait (§5.7). */
-export function tooFast(waitMs: number): Answer {
+/** For a publisher over its rate limit (§5.7). */
+export function rateLimited(waitMs: number): Answer {
   const seconds = Math.ceil(waitMs / 1000)
   const message = `You publish too fast. Wait for ${seconds} s, or send batches.`
-  return jsonAnswer(429, { error: { code: 'overloaded', message } }, { 'Retry-After': String(seconds) })
+  return jsonAnswer(429, { error: { code: 'rate-limited', message } }, { 'Retry-After': String(seconds) })
+}
+
+/** For a method that the path does not take; `allowed` are the methods that it does. */
+export function wrongMethod(...allowed: readonly string[]): Answer {
+  const message = `This path takes ${allowed.join(' and ')} only.`
+  const answer = rejection(new RejoinError(message, { code: 'wrong-method' }))
+  return { ...answer, headers: { ...answer.headers, Allow: allowed.join(', ') } }
 }
 
 /** For a reader that has everything of channels that have ended (§4.10). An `EventSource` does not come back after it. */
 export const nothingMore: Answer = { status: 204, headers: { 'Cache-Control': 'no-store' }, body: '' }
 
+/** The same request may be answered in a moment. */
+const soonOver: ReadonlySet<ErrorCode> = new Set(['log-unavailable', 'overloaded', 'rate-limited'])
+
+/** A message holds words of the request: no browser may take it for a page. */
+const noSniffing = { 'X-Content-Type-Options': 'nosniff' }
+
 const failedToAnswer = 'The hub failed to answer. Its operator can see why.'
 
 const statusOf: Partial<Record<ErrorCode, number>> = {
+  'channel-deleted': 410,
   'channel-ended': 409,
   closed: 503,
   forbidden: 403,
@@ -96,7 +124,9 @@ const statusOf: Partial<Record<ErrorCode, number>> = {
   'log-unavailable': 503,
   'not-found': 404,
   overloaded: 503,
+  'rate-limited': 429,
   'too-large': 413,
   unauthorized: 401,
   unreachable: 503,
+  'wrong-method': 405,
 }

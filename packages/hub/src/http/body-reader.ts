@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import { RejoinError } from '@rejoin/protocol'
-import type { IncomingBody } from '../hub/incoming.ts'
+import type { IncomingBody } from '../hub/publish/incoming.ts'
 import { tooLarge } from './answer.ts'
 
-/** Reads the body of a request, unless it is refused before it is whole. */
+/** Reads the body of a request, unless it is rejected before it is whole. */
 export interface BodyReader {
-  /** Rejects when the body is too large, breaks off or is refused. Tells `incoming` what comes of it. */
+  /** Rejects when the body is too large, breaks off or is rejected. Tells `incoming` what comes of it. */
   read(incoming: IncomingBody): Promise<Uint8Array>
   /** Lets go of what is there of the body, and has `read` reject with this error. */
   readonly refuse: (error: RejoinError) => void

@@ -151,7 +151,7 @@ class Scan {
   }
 }
 
-/** Whether the quote at this place is part of the string: an odd number of backslashes stands before it. */
+/** Whether the quote at this position is part of the string: an odd number of backslashes stands before it. */
 function isEscaped(text: string, at: number): boolean {
   let before = at - 1
   while (text.charCodeAt(before) === backslash) before -= 1

@@ -53,12 +53,13 @@ export function expressHandler<Request extends ExpressRequest = import('express'
 
 function headOf<Request extends ExpressRequest>(
   request: Request,
-  { authorize }: AdapterOptions<[request: Request]>,
+  { authorize, rateLimit }: AdapterOptions<[request: Request]>,
 ): RequestHead {
   return {
     ...nodeHead(request),
     peer: () => ({ ip: request.ip, trusted: isTrusted(request, nodeAddress(request)) }),
     authorize: authorize && (() => authorize(request)),
+    rateLimit: rateLimit && ((subject) => rateLimit(subject, request)),
   }
 }
 

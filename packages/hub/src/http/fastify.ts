@@ -1,12 +1,16 @@
-import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { RejoinError } from '@rejoin/protocol'
 import type { Hub } from '../hub/hub.ts'
+import { type Answer, rejection } from './answer.ts'
 import { askedChannels } from './asked-channels.ts'
-import { createNodeExchange, type NodeExchange } from './node-exchange.ts'
+import { hubEndpoints } from './endpoints.ts'
+import { hasGone } from './gone.ts'
+import { answerTo, createNodeExchange, type NodeExchange, type NodeExchangeOptions } from './node-exchange.ts'
 import { nodeHead } from './node-head.ts'
 import type { AdapterOptions, SubscribeOptions } from './options.ts'
-import { doors, nothingHere, type Plan, type RequestHead, route, routeStream } from './route.ts'
+import { nothingHere, type Plan, type RequestHead, route, routeStream } from './route.ts'
+import { inTurn } from './turn.ts'
 
 /** What is used of a request of Fastify. */
 export interface FastifyRequest {
@@ -22,7 +26,6 @@ export interface FastifyReply {
   readonly raw: ServerResponse
   code(status: number): unknown
   headers(values: Readonly<Record<string, string>>): unknown
-  getHeaders(): Record<string, OutgoingHttpHeader | undefined>
   send(payload: unknown): unknown
   hijack(): unknown
 }
@@ -48,10 +51,10 @@ export function subscribe<Request extends FastifyRequest = import('fastify').Fas
   hub: Hub,
   options: SubscribeOptions<[request: Request]> = {},
 ): FastifyHandler<Request> {
-  const exchange = createNodeExchange(hub, options)
+  const adapter = { hub, options, exchange: createNodeExchange(hub, options) }
   return (request, reply) => {
     const channels = askedChannels(options, request.params, request)
-    return answerWith(exchange, routeStream(hub, headOf(request, options), channels), request, reply)
+    return answerWith(adapter, routeStream(hub, headOf(request, options), channels), request, reply)
   }
 }
 
@@ -63,14 +66,14 @@ export function fastifyPlugin<Request extends FastifyRequest = import('fastify')
   hub: Hub,
   options: AdapterOptions<[request: Request]> = {},
 ): (instance: FastifyInstance<Request>) => Promise<void> {
-  const exchange = createNodeExchange(hub, options)
+  const adapter = { hub, options, exchange: createNodeExchange(hub, options) }
   return async (instance) => {
     instance.removeAllContentTypeParsers()
     instance.addContentTypeParser('*', (_request, _payload, done) => done(null))
-    for (const path of doors.flatMap((door) => [`/${door}`, `/${door}/*`])) {
+    for (const path of hubEndpoints.flatMap((endpoint) => [`/${endpoint}`, `/${endpoint}/*`])) {
       instance.all(path, (request, reply) => {
         const plan = route(hub, { ...headOf(request, options), basePath: instance.prefix })
-        return answerWith(exchange, plan ?? nothingHere, request, reply)
+        return answerWith(adapter, plan ?? nothingHere, request, reply)
       })
     }
   }
@@ -81,29 +84,49 @@ export function fastifyPlugin<Request extends FastifyRequest = import('fastify')
  * hooks have a say in their headers: they are where cookies are added.
  */
 async function answerWith(
-  exchange: NodeExchange,
+  adapter: Adapter,
   planned: Plan | Promise<Plan>,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
   const plan = await planned
   if (plan.kind === 'failure') throw plan.error
-  if (plan.kind === 'answer') {
-    reply.code(plan.answer.status)
-    reply.headers(plan.answer.headers)
-    return reply.send(plan.answer.body)
-  }
   if (plan.kind === 'stream') {
     reply.headers(plan.headers)
-    return reply.send(new LateStream(() => exchange(plan, request.raw, reply.raw)))
+    return reply.send(new LateStream(reply.raw, () => adapter.exchange(plan, request.raw, reply.raw)))
   }
-  // Their answers are not known yet, and are sent past Fastify when they are, with the headers that hooks have set by now.
-  reply.hijack()
-  for (const [name, value] of Object.entries(reply.getHeaders())) {
-    if (value !== undefined) reply.raw.setHeader(name, value)
+  if (plan.kind === 'poll') await inTurn(request.raw, reply.raw)
+  const answer = await answerOrRejection(adapter, plan, request, reply)
+  if (hasGone(reply.raw)) return reply.hijack()
+  reply.code(answer.status)
+  reply.headers(answer.headers)
+  if (answer.body.length < longBody) return reply.send(answer.body)
+  // Sent by the hub, which bounds what nobody reads.
+  const send = () => adapter.exchange({ kind: 'answer', answer }, request.raw, reply.raw)
+  return reply.send(new LateStream(reply.raw, send, answer.body))
+}
+
+interface Adapter {
+  readonly hub: Hub
+  readonly options: NodeExchangeOptions
+  readonly exchange: NodeExchange
+}
+
+// Shorter ones are the system's as soon as they are sent.
+const longBody = 4096
+
+async function answerOrRejection(
+  { hub, options }: Adapter,
+  plan: Exclude<Plan, { kind: 'stream' }>,
+  { raw }: FastifyRequest,
+  reply: FastifyReply,
+): Promise<Answer> {
+  try {
+    return await answerTo(hub, plan, raw, reply.raw, options.maxBodyBytes)
+  } catch (error) {
+    hub.port.failed(error)
+    return rejection(error)
   }
-  exchange(plan, request.raw, reply.raw)
-  return reply
 }
 
 /**
@@ -111,19 +134,30 @@ async function answerWith(
  * hub takes the response itself: piped through this, each write would be copied and framed for every reader.
  */
 class LateStream extends Readable {
+  readonly #response: ServerResponse
   readonly #begin: () => void
+  readonly #body: string | undefined
 
-  constructor(begin: () => void) {
+  /** @param body - what a hook reads that wants to change it; left out where nothing may. */
+  constructor(response: ServerResponse, begin: () => void, body?: string) {
     super()
+    this.#response = response
     this.#begin = begin
+    this.#body = body
   }
 
   override pipe<Destination extends NodeJS.WritableStream>(destination: Destination): Destination {
+    if (destination !== (this.#response as NodeJS.WritableStream)) return super.pipe(destination)
     this.#begin()
     return destination
   }
 
   override _read(): void {
+    if (this.#body !== undefined) {
+      this.push(this.#body)
+      this.push(null)
+      return
+    }
     const message =
       'A hook of Fastify wants to read a stream of the hub, to compress it for one. Leave text/event-stream out of it.'
     this.destroy(new RejoinError(message, { code: 'invalid-option' }))
@@ -132,12 +166,13 @@ class LateStream extends Readable {
 
 function headOf<Request extends FastifyRequest>(
   request: Request,
-  { authorize }: AdapterOptions<[request: Request]>,
+  { authorize, rateLimit }: AdapterOptions<[request: Request]>,
 ): RequestHead {
   return {
     ...nodeHead(request.raw),
     // More than the peer's own address is there only if Fastify believed what the peer said.
     peer: () => ({ ip: request.ip, trusted: (request.ips?.length ?? 0) > 1 }),
     authorize: authorize && (() => authorize(request)),
+    rateLimit: rateLimit && ((subject) => rateLimit(subject, request)),
   }
 }

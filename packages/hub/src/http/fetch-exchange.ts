@@ -1,9 +1,9 @@
 import type { RejoinError } from '@rejoin/protocol'
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
-import { onAbort } from '../hub/on-abort.ts'
-import { createPullSink } from '../hub/pull-sink.ts'
-import type { Session } from '../hub/session.ts'
-import { type Answer, refusal, tooLarge } from './answer.ts'
+import type { ConnectedReader } from '../hub/port.ts'
+import { onAbort } from '../hub/pull/on-abort.ts'
+import { createPullSink } from '../hub/pull/pull-sink.ts'
+import { type Answer, rejection, tooLarge } from './answer.ts'
 import { defaultBudgetBytes } from './options.ts'
 import type { Plan } from './route.ts'
 
@@ -28,8 +28,8 @@ export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: numbe
     try {
       return await carryOut(await planned, request, direct)
     } catch (error) {
-      hub.failed(error)
-      return responseOf(refusal(error))
+      hub.port.failed(error)
+      return responseOf(rejection(error))
     }
   }
 
@@ -52,7 +52,7 @@ export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: numbe
     signal: AbortSignal,
     direct: DirectWay | undefined,
   ): ReadableStream<Uint8Array> {
-    let session: Session | undefined
+    let session: ConnectedReader | undefined
     let leaveDirect: (() => void) | undefined
     let stopListening: () => void = () => undefined
     let body: ReadableStreamDefaultController<Uint8Array>
@@ -87,9 +87,9 @@ export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: numbe
         if (leaveDirect) return
         // Some platforms tell of a reader that has gone by the one, some by the other.
         stopListening = onAbort(signal, leave)
-        session = hub.subscribe(subscribe, sink)
+        session = hub.port.subscribe(subscribe, sink)
       } catch (error) {
-        hub.failed(error)
+        hub.port.failed(error)
         throw error
       }
     }
@@ -134,7 +134,7 @@ function responseOf({ status, headers, body }: Answer): Response {
 
 async function receive(hub: Hub, { maxBytes, accept }: Plan & { kind: 'body' }, { body }: Request): Promise<Answer> {
   let refused: RejoinError | undefined
-  const incoming = hub.incoming.begin((error) => {
+  const incoming = hub.port.incoming.begin((error) => {
     refused = error
   })
 
@@ -156,7 +156,7 @@ async function receive(hub: Hub, { maxBytes, accept }: Plan & { kind: 'body' }, 
   try {
     return await accept(body ? await read(body) : new Uint8Array())
   } catch (error) {
-    return refusal(error)
+    return rejection(error)
   } finally {
     incoming.done()
   }

@@ -62,12 +62,13 @@ function withLength<Handler extends (...call: never[]) => unknown>(handler: Hand
 
 function headOf<Rest extends readonly unknown[]>(
   call: FetchCall<Rest>,
-  { authorize, ip, trustProxy }: FetchSubscribeOptions<Rest>,
+  { authorize, rateLimit, ip, trustProxy }: FetchSubscribeOptions<Rest>,
 ): RequestHead {
   const head = fetchHead(call[0])
   return {
     ...head,
     peer: () => peerOf(head, ip?.(...call), trustProxy),
     authorize: authorize && (() => authorize(...call)),
+    rateLimit: rateLimit && ((subject) => rateLimit(subject, ...call)),
   }
 }

@@ -3,7 +3,7 @@ import type { Hub } from '../hub/hub.ts'
 import { askedChannels } from './asked-channels.ts'
 import { createFetchExchange } from './fetch-exchange.ts'
 import { fetchHead } from './fetch-head.ts'
-import { pollFor, streamTo } from './node-exchange.ts'
+import { pollFor } from './node-exchange.ts'
 import { nodeAddress } from './node-head.ts'
 import {
   type AdapterOptions,
@@ -13,7 +13,9 @@ import {
   type SubscribeOptions,
 } from './options.ts'
 import { peerOf } from './peer.ts'
+import { streamTo } from './response-reader.ts'
 import { type Plan, type RequestHead, route, routeStream } from './route.ts'
+import { parseTarget } from './target.ts'
 import { inTurn } from './turn.ts'
 
 /** What is used of a context of Hono. */
@@ -86,7 +88,7 @@ function createHonoExchange(hub: Hub, { sinkBudgetBytes = defaultBudgetBytes }: 
     const { incoming, outgoing } = node
     const response = await exchange(plan, req.raw, (subscribe, onGone) => {
       if (!isSentAsItIs(outgoing)) return undefined
-      streamTo(hub, subscribe, incoming, outgoing, sinkBudgetBytes, onGone)
+      streamTo(hub, subscribe, outgoing, { budgetBytes: sinkBudgetBytes, isHeadSent: true, onGone })
       return () => outgoing.end()
     })
     // Without it, `@hono/node-server` reads ahead before it sends the head, to find out how long the body is.
@@ -121,9 +123,26 @@ interface BunServer {
 
 function headOf<Context extends HonoContext>(
   context: Context,
-  { authorize, trustProxy }: HonoSubscribeOptions<Context>,
+  { authorize, rateLimit, trustProxy }: HonoSubscribeOptions<Context>,
 ): RequestHead {
-  const head = fetchHead(context.req.raw)
+  const head = { ...fetchHead(context.req.raw), ...asItCame(context.env) }
   const peer = () => peerOf(head, addressOf(context), trustProxy)
-  return { ...head, peer, authorize: authorize && (() => authorize(context)) }
+  return {
+    ...head,
+    peer,
+    authorize: authorize && (() => authorize(context)),
+    rateLimit: rateLimit && ((subject) => rateLimit(subject, context)),
+  }
 }
+
+/**
+ * A request's address is normalised by Hono's server on Node: `/events/r/../q` would be read as the channel `q`, which every
+ * other adapter on Node rejects. Where Node's own request tells of such segments, its word counts.
+ */
+function asItCame(env: unknown): Partial<Pick<RequestHead, 'target'>> {
+  const url = nodeOf(env)?.incoming.url
+  return url !== undefined && dotSegment.test(url) ? { target: parseTarget(url) } : {}
+}
+
+// Also as browsers read it: with one or both dots encoded.
+const dotSegment = /\/(?:\.|%2e){1,2}(?:[/?#]|$)/i

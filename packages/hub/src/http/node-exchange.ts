@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RejoinError } from '@rejoin/protocol'
-import type { Hub, SubscribeRequest } from '../hub/hub.ts'
-import { type Answer, refusal, tooLarge, turnedAway } from './answer.ts'
+import type { Hub } from '../hub/hub.ts'
+import { type Answer, readerRejection, rejection, tooLarge } from './answer.ts'
 import { createBodyReader } from './body-reader.ts'
 import { onceClosing } from './closing-server.ts'
 import { hasGone, onceGone } from './gone.ts'
 import { defaultBudgetBytes } from './options.ts'
-import { createResponseSink } from './response-sink.ts'
+import { streamTo } from './response-reader.ts'
 import type { Plan } from './route.ts'
 import { connectionOf, sendAnswer } from './send.ts'
 import { inTurn } from './turn.ts'
@@ -25,10 +25,11 @@ export type NodeExchange = (
 /** For every adapter whose framework runs on Node's HTTP server. A response of HTTP/2 is one by its compatible half. */
 export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): NodeExchange {
   const { sinkBudgetBytes: budgetBytes = defaultBudgetBytes, maxBodyBytes = Number.POSITIVE_INFINITY } = options
+  const { stream = streamOfHub } = options
 
   return (planned, request, response, next) => {
     void carryOut(planned, request, response, next).catch((error) => {
-      hub.failed(error)
+      hub.port.failed(error)
       giveUp(hub, request, response, error)
     })
   }
@@ -40,13 +41,13 @@ export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): Node
     next: ((error: unknown) => void) | undefined,
   ): Promise<void> {
     // A reader that vanishes while it is written to is an everyday thing: 'close' follows and tells the session.
-    response.on('error', () => response.destroy())
+    response.on('error', destroy)
     const plan = await planned
-    if (plan.kind === 'stream' || plan.kind === 'poll') await inTurn(request, response)
+    if (response.socket === null && (plan.kind === 'stream' || plan.kind === 'poll')) await inTurn(request, response)
     if (!isFree(response)) return
     if (plan.kind === 'stream') return stream(plan, request, response)
     if (plan.kind === 'failure' && next) return next(plan.error)
-    const answer = await answerOf(plan, request, response)
+    const answer = await answerTo(hub, plan, request, response, maxBodyBytes)
     if (isFree(response)) sendAnswer(hub, request, response, answer)
   }
 
@@ -55,58 +56,49 @@ export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): Node
    * ends, and what another part of the program has answered is not ours to touch.
    */
   function isFree(response: ServerResponse): boolean {
-    if (response.headersSent) hub.failed(answeredBefore())
+    if (response.headersSent) hub.port.failed(answeredBefore())
     return !response.headersSent && !hasGone(response)
   }
 
-  function answerOf(
-    plan: Exclude<Plan, { kind: 'stream' }>,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Answer | Promise<Answer> {
-    if (plan.kind === 'poll') return pollFor(hub, plan, request, response)
-    if (plan.kind === 'body') return receive(hub, plan, request, maxBodyBytes)
-    return plan.answer
-  }
-
-  function stream(plan: Plan & { kind: 'stream' }, request: IncomingMessage, response: ServerResponse): void {
+  function streamOfHub(plan: Plan & { kind: 'stream' }, _request: IncomingMessage, response: ServerResponse): void {
     response.writeHead(200, plan.headers)
-    response.flushHeaders()
-    streamTo(hub, plan.subscribe, request, response, budgetBytes)
+    streamTo(hub, plan.subscribe, response, { budgetBytes, isHeadSent: false })
   }
 }
 
-/** Connects a reader to a response whose headers are sent. `onGone` is called when it has left, or its stream has ended. */
-export function streamTo(
+// One function for all responses: a new one for each would be memory for as long as the stream is open.
+function destroy(this: ServerResponse): void {
+  this.destroy()
+}
+
+/** The answer that a plan comes to. Reads the body of a publish, and waits for what a poll waits for. */
+export function answerTo(
   hub: Hub,
-  subscribe: SubscribeRequest,
+  plan: Exclude<Plan, { kind: 'stream' }>,
   request: IncomingMessage,
   response: ServerResponse,
-  budgetBytes: number,
-  onGone?: () => void,
-): void {
-  const sink = createResponseSink(request, response, budgetBytes)
-  const session = hub.subscribe(subscribe, sink)
-  const stopListening = sink.onDrain(() => session.drained())
-  const stopWatching = onceClosing(request.socket, () => hub.disconnect(session.connection, { reason: 'drain' }))
-  onceGone(request, response, () => {
-    stopListening()
-    stopWatching()
-    session.disconnected()
-    onGone?.()
-  })
+  maxBodyBytes: number = Number.POSITIVE_INFINITY,
+): Answer | Promise<Answer> {
+  if (plan.kind === 'poll') return pollFor(hub, plan, request, response)
+  if (plan.kind === 'body') return receive(hub, plan, request, maxBodyBytes)
+  return plan.answer
 }
 
 export interface NodeExchangeOptions {
   readonly sinkBudgetBytes?: number
   readonly maxBodyBytes?: number
+  /**
+   * Carries out a plan to stream, on a response that nothing was sent on.
+   * @defaultValue writes the head, and then what the hub has for the reader
+   */
+  stream?(plan: Plan & { kind: 'stream' }, request: IncomingMessage, response: ServerResponse): void
 }
 
 /** Says that it failed, if that can still be said. */
 function giveUp(hub: Hub, request: IncomingMessage, response: ServerResponse, error: unknown): void {
   try {
     if (response.headersSent) response.destroy()
-    else sendAnswer(hub, request, response, refusal(error))
+    else sendAnswer(hub, request, response, rejection(error))
   } catch {
     // What made the answer fail, such as middleware that wraps the response, makes this one fail too.
     response.destroy()
@@ -121,7 +113,7 @@ function answeredBefore(): RejoinError {
   )
 }
 
-/** The answer to a poll, which is over when its reader has left, and turned away when its server closes. */
+/** The answer to a poll, which is over when its reader has left, and rejected when its server closes. */
 export function pollFor(
   hub: Hub,
   plan: Plan & { kind: 'poll' },
@@ -131,7 +123,7 @@ export function pollFor(
   const over = new AbortController()
   return new Promise((resolve, reject) => {
     const stopWatching = onceClosing(request.socket, () => {
-      resolve(turnedAway({ reason: 'drain', retryMs: hub.retryMs }))
+      resolve(readerRejection({ reason: 'drain', retryMs: hub.retryMs }))
       over.abort()
     })
     onceGone(request, response, () => {
@@ -150,13 +142,13 @@ async function receive(
 ): Promise<Answer> {
   const maxBytes = Math.min(plan.maxBytes, maxBodyBytes)
   const body = createBodyReader(request, maxBytes)
-  const incoming = hub.incoming.begin(body.refuse)
+  const incoming = hub.port.incoming.begin(body.refuse)
   try {
     return await plan.accept(bodyAtHand(request, maxBytes) ?? (await body.read(incoming)))
   } catch (error) {
-    // The rest of a refused body is read and thrown away, or it would block the next request on this connection.
+    // The rest of a rejected body is read and thrown away, or it would block the next request on this connection.
     request.resume()
-    return refusal(error)
+    return rejection(error)
   } finally {
     incoming.done()
   }

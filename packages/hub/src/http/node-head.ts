@@ -1,11 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import type { RequestHead } from './route.ts'
+import { targetOf } from './target.ts'
 
 /** What Node's own request tells of itself. */
-export function nodeHead(request: IncomingMessage): Pick<RequestHead, 'method' | 'url' | 'header'> {
+export function nodeHead(request: IncomingMessage): Pick<RequestHead, 'method' | 'target' | 'header'> {
   return {
     method: request.method ?? 'GET',
-    url: request.url ?? '/',
+    target: targetOf(request),
     header(name) {
       const value = request.headers[name]
       return Array.isArray(value) ? value.join(', ') : value

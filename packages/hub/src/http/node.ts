@@ -26,14 +26,15 @@ type Next = (error?: unknown) => void
  * are answered with 404 when there is none.
  */
 export function nodeHandler(hub: Hub, options: NodeHandlerOptions = {}): NodeHandler {
-  const { authorize, basePath = '', trustProxy } = options
+  const { authorize, rateLimit, basePath = '', trustProxy } = options
   const exchange = createNodeExchange(hub, options)
 
   function handle(request: IncomingMessage, response: ServerResponse, next?: Next): void {
-    const { method, url, header } = nodeHead(request)
+    const { method, target, header } = nodeHead(request)
     const peer = () => peerOf({ header }, nodeAddress(request), trustProxy)
     const asked = authorize && (() => authorize(request))
-    const plan = route(hub, { method, url, header, peer, basePath, authorize: asked })
+    const limited = rateLimit && ((subject: string | null) => rateLimit(subject, request))
+    const plan = route(hub, { method, target, header, peer, basePath, authorize: asked, rateLimit: limited })
     if (!plan && next) next()
     else exchange(plan ?? nothingHere, request, response, next)
   }

@@ -1,4 +1,4 @@
-import type { Grant } from '../hub/grant.ts'
+import type { Grant } from '../hub/readers/grant.ts'
 
 /** What every adapter can be told. `Call` is what its framework calls a handler with. */
 export interface AdapterOptions<Call extends readonly unknown[]> {
@@ -7,6 +7,12 @@ export interface AdapterOptions<Call extends readonly unknown[]> {
    * reader that has fallen behind reads on. Left out, everybody may do everything.
    */
   authorize?: (...call: Call) => Grant | null | Promise<Grant | null>
+  /**
+   * Says for how many milliseconds the sender of a publish has to wait: the publish is answered with 429 and `Retry-After`.
+   * 0 lets it through. `subject` is that of its rights; null when it has none, or could not show any. Asked after `authorize`,
+   * before the body is read. Left out, nobody has to wait.
+   */
+  rateLimit?: (subject: string | null, ...call: Call) => number
   /**
    * Bytes that may wait for one reader before it is considered slow, and is served from the log when it reads again. Also
    * what each slow reader costs in memory.

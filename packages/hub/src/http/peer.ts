@@ -1,8 +1,17 @@
+import type { IncomingMessage } from 'node:http'
+import { nodeAddress, nodeHead } from './node-head.ts'
 import type { Peer, RequestHead } from './route.ts'
 
-/** Who is at the other end: the proxy's word for it, if that may be believed, else the address that the connection has. */
+/** Who sent a request: the address that our proxy gives, if there is one to believe, else the address of the connection. */
 export function peerOf({ header }: Pick<RequestHead, 'header'>, ip: Peer['ip'], trustProxy = false): Peer {
-  // The last address is the one that our own proxy has added; those before it are what it was told.
+  // The last address is the one that our own proxy has added; the ones before it are what the proxy was told. An empty
+  // header says nothing.
   const forwarded = trustProxy ? header('x-forwarded-for')?.split(',').at(-1)?.trim() : undefined
-  return { ip: forwarded ?? ip, trusted: trustProxy }
+  return { ip: forwarded || ip, trusted: trustProxy }
+}
+
+/** The address that a request of Node came from; null when its connection is gone. */
+export function addressOf(request: IncomingMessage, trustProxy: boolean): string | null {
+  const address = nodeAddress(request)
+  return (trustProxy ? peerOf(nodeHead(request), address, trustProxy).ip : address) || null
 }

@@ -1,10 +1,10 @@
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
-import type { PollOptions } from '../hub/poll.ts'
-import { type Answer, jsonAnswer, turnedAway } from './answer.ts'
+import type { PollOptions } from '../hub/pull/poll.ts'
+import { type Answer, jsonAnswer, readerRejection } from './answer.ts'
 import type { Target } from './target.ts'
 
 /**
- * Answers a poll (§4.14). One that is turned away gets a status whether or not it asked for it: no `EventSource` reads
+ * Answers a poll (§4.14). One that is rejected gets a status whether or not it asked for it: no `EventSource` reads
  * this, and whatever does can read that.
  */
 export async function answerPoll(
@@ -14,7 +14,7 @@ export async function answerPoll(
   poller: Poller,
 ): Promise<Answer> {
   const answer = await hub.poll(request, { ...readWait(query.get('waitMs')), ...poller })
-  if ('reason' in answer) return turnedAway(answer)
+  if ('reason' in answer) return readerRejection(answer)
   return jsonAnswer(200, answer, { Vary: 'Last-Event-ID, Authorization, Cookie, Origin' })
 }
 

@@ -1,33 +1,40 @@
 import { RejoinError } from '@rejoin/protocol'
-import { type Grant, mayPublish } from '../hub/grant.ts'
 import type { Hub } from '../hub/hub.ts'
-import type { Message } from '../hub/message.ts'
-import type { PublishedEvent, PublishOptions } from '../hub/publishing.ts'
-import { type Answer, forbidden, jsonAnswer, jsonTextAnswer } from './answer.ts'
+import { readJson } from '../hub/json-text.ts'
+import type { Message } from '../hub/publish/message.ts'
+import type { PublishedEvent, PublishOptions } from '../hub/publish/publishing.ts'
+import { type Answer, jsonAnswer, jsonTextAnswer } from './answer.ts'
 import { dataTexts } from './data-texts.ts'
 import type { Target } from './target.ts'
 
 /** The largest body of a publish, in bytes (§5.1). */
 export const maxBodyBytes = 256 * 1024
 
-/** Publishes what a request's body says (§5.1). `channel` is what stood in the path, '' for an envelope or a batch. */
+/**
+ * Publishes what a request's body says (§5.1). `channel` is what stood in the path, '' for an envelope, a batch or an event of
+ * the default channel.
+ *
+ * @param assertAllowed - throws for a channel that the publisher has no right to
+ */
 export async function publishBody(
   hub: Hub,
   channel: string,
   { query }: Target,
   body: Uint8Array,
-  grant: Grant | undefined,
+  assertAllowed: (channel: string) => void,
   options: PublishOptions,
 ): Promise<Answer> {
-  const assertAllowed = (name: string) => {
-    if (grant && !mayPublish(grant, name)) throw forbidden()
-  }
   const text = decodeUtf8(body)
   if (channel !== '') {
     assertAllowed(channel)
-    return answerOne(hub, await hub.publish(channel, { text, ...readQuery(query) }, options))
+    return answerOne(hub, await hub.publish(channel, readBody(text, readJson(text)?.value, query), options))
   }
-  const value = parseJson(text)
+  const { defaultChannel } = hub
+  const value = parseJson(text, defaultChannel !== undefined)
+  if (defaultChannel !== undefined && !namesChannels(value)) {
+    assertAllowed(defaultChannel)
+    return answerOne(hub, await hub.publish(defaultChannel, readBody(text, value, query), options))
+  }
   const data = dataTexts(text)
   if (!Array.isArray(value)) {
     const envelope = readEnvelope(value, data[0])
@@ -39,6 +46,8 @@ export async function publishBody(
   }
   const envelopes = value.map((event, index) => readEnvelope(event, data[index], index))
   for (const envelope of envelopes) assertAllowed(envelope.channel)
+  // To read a large batch and to publish it both take long, so each has a turn of its own.
+  if (envelopes.length > largeBatch) await new Promise((resolve) => setImmediate(resolve))
   const events = await hub.publishBatch(envelopes, options)
   // Nothing that may stand in an id (§2.6) has to be escaped in JSON.
   const ids = events.map(({ id }) => id).join('"},{"id":"')
@@ -56,15 +65,25 @@ function durabilityOf({ log }: Hub, event: PublishedEvent | undefined): string {
   return event?.live || event?.local ? 'none' : log.durability
 }
 
-/** What stands in the query of an event whose body is its text. */
-function readQuery(query: URLSearchParams): Pick<Message, 'type' | 'key' | 'forget' | 'live'> {
+const largeBatch = 256
+
+/**
+ * An event whose body is its data, and of which the rest stands in the query.
+ *
+ * @param value - what the text is as JSON; undefined when it is none, and the event is text
+ */
+function readBody(text: string, value: unknown, query: URLSearchParams): Message {
   const [type, key] = [query.get('type'), query.get('key')]
-  return {
+  const said = {
+    text,
+    ...(value === undefined ? {} : { data: value }),
     ...(type === null ? {} : { type }),
     ...(key === null ? {} : { key }),
     ...(isSet(query, 'forget') ? { forget: true } : {}),
     ...(isSet(query, 'live') ? { live: true } : {}),
   }
+  // Data with its text, like that of an envelope.
+  return said as Message
 }
 
 /** `?live` and `?live=true` say so, `?live=false` does not. */
@@ -85,10 +104,18 @@ function decodeUtf8(body: Uint8Array): string {
   }
 }
 
-function parseJson(text: string): unknown {
+/** Whether a body is an envelope or a batch. On a hub with a default channel, any other body is the data of an event. */
+function namesChannels(value: unknown): boolean {
+  const events = Array.isArray(value) && value.length > 0 ? value : [value]
+  return events.every((event) => typeof event === 'object' && event !== null && 'channel' in event)
+}
+
+/** @param mayBeText - whether a body that is no JSON is the text of an event, and gives undefined */
+function parseJson(text: string, mayBeText: boolean): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
+    if (mayBeText) return undefined
     throw new RejoinError(
       'The body is not JSON. Send {"channel":…,"data":…} or an array of those, or plain text to /publish/<channel>.',
       { code: 'invalid-event', cause },

@@ -1,18 +1,27 @@
 import { RejoinError } from '@rejoin/protocol'
-import { checkedGrant, type Grant, mayPublish, maySubscribe } from '../hub/grant.ts'
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
-import type { ReaderFacts } from '../hub/observation.ts'
-import { type Answer, forbidden, jsonAnswer, nothingMore, refusal, shownError, tooFast, turnedAway } from './answer.ts'
+import type { ReaderFacts, RejectedReader } from '../hub/observation.ts'
+import { checkedGrant, type Grant, mayPublish, maySubscribe } from '../hub/readers/grant.ts'
+import {
+  type Answer,
+  jsonAnswer,
+  notCovered,
+  nothingMore,
+  rateLimited,
+  readerRejection,
+  rejection,
+  shownError,
+  wrongMethod,
+} from './answer.ts'
 import { answerPoll, type Poller } from './poll.ts'
 import { maxBodyBytes, publishBody } from './publish.ts'
-import { type Channels, readSubscription, streamHeaders } from './subscribe.ts'
-import { below, parseTarget, pathUnder, type Target } from './target.ts'
+import { type Channels, namedChannels, readSubscription, streamHeaders } from './subscribe.ts'
+import type { Target } from './target.ts'
 
 /** A request, as far as routing needs it: what every HTTP framework can tell. */
 export interface RequestHead {
   readonly method: string
-  /** Path and query. */
-  readonly url: string
+  readonly target: Target
   /** What stands before the hub's own paths; left out, nothing. */
   readonly basePath?: string
   /** Value of the header with this lower-case name. */
@@ -24,6 +33,8 @@ export interface RequestHead {
   peer(): Peer
   /** Asks the program for the requester's rights; undefined where everybody may do everything. */
   readonly authorize: (() => Grant | null | Promise<Grant | null>) | undefined
+  /** Asks the program for how many milliseconds a publisher has to wait; undefined where there is no limit. */
+  readonly rateLimit: ((subject: string | null) => number) | undefined
 }
 
 export interface Peer {
@@ -49,9 +60,6 @@ export type Plan =
   | { readonly kind: 'poll'; answer(poller: Poller): Promise<Answer> }
   | { readonly kind: 'body'; readonly maxBytes: number; accept(body: Uint8Array): Promise<Answer> }
 
-/** The first segments of the hub's paths, for frameworks that want to know them beforehand. */
-export const doors = ['events', 'stream', 'poll', 'publish', 'end'] as const
-
 /** For a path that is nobody's. */
 export const nothingHere: Plan = answerWith(
   jsonAnswer(404, {
@@ -61,18 +69,32 @@ export const nothingHere: Plan = answerWith(
 
 /** The plan for a request, undefined when its path is none of the hub's. Never throws and never rejects. */
 export function route(hub: Hub, request: RequestHead): Promise<Plan> | undefined {
-  const target = parseTarget(request.url)
-  const path = pathUnder(request.basePath ?? '', target.path)
-  const stream = below('events', path) ?? below('stream', path)
-  const poll = below('poll', path)
-  const publish = below('publish', path)
-  const end = below('end', path)
-  const plan =
-    (stream !== undefined && planStream(hub, stream, target, request)) ||
-    (poll !== undefined && planPoll(hub, poll, target, request)) ||
-    (publish !== undefined && planPublish(hub, publish, target, request)) ||
-    (end !== undefined && planEnd(hub, end, request))
-  return plan ? explained(hub, plan) : undefined
+  const target = request.target.below(request.basePath ?? '')
+  const plan = planFor(hub, target, request)
+  return plan && explained(hub, plan)
+}
+
+function planFor(hub: Hub, target: Target, request: RequestHead): Promise<Plan> | undefined {
+  switch (target.endpoint) {
+    case 'events':
+    case 'stream':
+      return toldOf(hub, target, request, planStream(hub, channelOf(hub, target), target, request))
+    case 'poll':
+      return toldOf(hub, target, request, planPoll(hub, target, request))
+    case 'publish':
+      return planPublish(hub, target, request)
+    case 'end':
+      return planEnd(hub, target, request)
+    case 'channels':
+      return planDelete(hub, target, request)
+    default:
+      return undefined
+  }
+}
+
+/** The channel in the path; for a request that names none at all, the hub's default; '' where there is neither. */
+function channelOf({ defaultChannel = '' }: Hub, { rest, query }: Target): string {
+  return rest === '' && !query.has('channel') ? defaultChannel : rest
 }
 
 /** The plan for a request that the program has routed to a stream by itself. Never throws and never rejects. */
@@ -81,11 +103,63 @@ export function routeStream(
   request: RequestHead,
   channels: () => Channels | Promise<Channels>,
 ): Promise<Plan> {
-  const plan = async () => planStream(hub, await channels(), parseTarget(request.url), request)
-  return explained(hub, plan())
+  const plan = async () => planStream(hub, await channels(), request.target, request)
+  return explained(hub, toldOf(hub, request.target, request, plan()))
 }
 
-/** With an answer in place of a rejection. */
+/** Tells those who observe the hub of a reader whose request is rejected. */
+async function toldOf(hub: Hub, target: Target, request: RequestHead, plan: Promise<Plan>): Promise<Plan> {
+  try {
+    return await plan
+  } catch (error) {
+    tellRejection(hub, target, request, error)
+    throw error
+  }
+}
+
+function tellRejection(
+  hub: Hub,
+  target: Target,
+  request: RequestHead,
+  error: unknown,
+  action?: RejectedReader['action'],
+  channels = namedChannels(action ? target.rest : channelOf(hub, target), target.query),
+): void {
+  hub.port.rejected({
+    ip: addressIn(request),
+    userAgent: request.header('user-agent') ?? null,
+    subject: null,
+    channels,
+    reason: isOurs(error) ? error.code : 'internal',
+    status: rejection(error).status,
+    ...(action && { action }),
+  })
+}
+
+/** Of one who would publish, end or delete, only that it may not: what else is wrong with a publish is its own affair. */
+function tellRefusal(
+  hub: Hub,
+  target: Target,
+  request: RequestHead,
+  error: unknown,
+  action: RejectedReader['action'],
+  channels?: readonly string[],
+): void {
+  if (isOurs(error) && (error.code === 'unauthorized' || error.code === 'forbidden')) {
+    tellRejection(hub, target, request, error, action, channels)
+  }
+}
+
+function addressIn(request: RequestHead): string | null {
+  try {
+    return request.peer().ip || null
+  } catch {
+    // The program's own code failed to tell. The same failure is what the request is answered with.
+    return null
+  }
+}
+
+/** With an answer instead of a rejection. */
 function explained(hub: Hub, plan: Promise<Plan>): Promise<Plan> {
   return plan.catch((error): Plan => {
     const answer = explain(hub)(error)
@@ -96,33 +170,42 @@ function explained(hub: Hub, plan: Promise<Plan>): Promise<Plan> {
 /** Makes an answer of what went wrong, and tells the program of everything that is not the requester's doing. */
 function explain(hub: Hub): (error: unknown) => Answer {
   return (error) => {
-    if (!isOurs(error) || error.code === 'unreachable') hub.failed(error)
-    return refusal(error)
+    if (!isOurs(error) || error.code === 'unreachable') hub.port.failed(error)
+    return rejection(error)
   }
 }
 
-/** Whether it is a refusal that says all there is to say. */
+/** Whether the error is one of Rejoin's that says what is wrong with the request. */
 function isOurs(error: unknown): error is RejoinError {
   return error instanceof RejoinError && error.code !== 'internal'
 }
 
 async function planStream(hub: Hub, channels: Channels, target: Target, request: RequestHead): Promise<Plan> {
-  if (request.method !== 'GET' && request.method !== 'HEAD') return wrongMethod('GET')
+  if (request.method !== 'GET' && request.method !== 'HEAD') return answerWith(wrongMethod('GET'))
   const subscribe = await readRequest(hub, channels, target, request)
-  const { reader, subscription, rights } = subscribe
-  const away = target.query.get('reject') === 'status' ? hub.refuse(reader, subscription) : undefined
-  if (away) return answerWith(turnedAway(away))
-  if (await hub.hasNothingFor(subscribe)) return answerWith(nothingMore)
+  const { rights } = subscribe
+  const verdict = await hub.port.admit(subscribe, { readsStatus: target.query.get('reject') === 'status' })
+  if (verdict?.kind === 'rejected') return answerWith(readerRejection(verdict.rejection))
+  if (verdict) return answerWith(nothingMoreOf(verdict.kind, subscribe))
   const headers = streamHeaders(rights !== undefined)
   if (request.method === 'HEAD') return answerWith({ status: 200, headers, body: '' })
   return { kind: 'stream', headers, subscribe }
 }
 
-async function planPoll(hub: Hub, channel: string, target: Target, request: RequestHead): Promise<Plan> {
-  if (request.method !== 'GET') return wrongMethod('GET')
-  const subscribe = await readRequest(hub, channel, target, request)
-  if (await hub.hasNothingFor(subscribe)) return answerWith(nothingMore)
+async function planPoll(hub: Hub, target: Target, request: RequestHead): Promise<Plan> {
+  if (request.method !== 'GET') return answerWith(wrongMethod('GET'))
+  const subscribe = await readRequest(hub, channelOf(hub, target), target, request)
+  // A poll is rejected by its answer, where readers that poll already keep their room.
+  const verdict = await hub.port.admit(subscribe, { readsStatus: false, polls: true })
+  if (verdict && verdict.kind !== 'rejected') return answerWith(nothingMoreOf(verdict.kind, subscribe))
   return { kind: 'poll', answer: (poller) => answerPoll(hub, subscribe, target, poller).catch(explain(hub)) }
+}
+
+/** For a reader of channels that have all ended. Throws when they were deleted: a client is told that for good. */
+function nothingMoreOf(kind: 'finished' | 'deleted', { subscription }: SubscribeRequest): Answer {
+  if (kind === 'finished') return nothingMore
+  const names = subscription.channels.join(', ')
+  throw new RejoinError(`${names} was deleted. Remove the subscription.`, { code: 'channel-deleted' })
 }
 
 /** What a reader asks for, if it may. */
@@ -134,36 +217,104 @@ async function readRequest(
 ): Promise<SubscribeRequest & { reader: ReaderFacts }> {
   const { ip, trusted } = request.peer()
   const asked = readSubscription(channels, target, request, trusted)
-  const asOf = hub.revocations
-  const grant = await grantOf(request)
-  if (grant && !maySubscribe(grant, asked.subscription)) throw forbidden()
+  const asOf = hub.port.revocations
   const userAgent = request.header('user-agent') ?? null
-  const reader = { ip: ip || null, userAgent, subject: grant?.subject ?? null }
+  const address = ip || null
+  if (!request.authorize) return { ...asked, reader: { ip: address, userAgent, subject: null } }
+  const grant = (await grantOf(request)) as Grant
+  if (!maySubscribe(grant, asked.subscription)) throw notCovered(grant)
   const renew = () => renewedGrant(hub, request)
-  return { ...asked, reader, ...(grant ? { rights: { grant, renew, asOf } } : {}) }
+  const rights = { grant, renew, asOf }
+  return { ...asked, reader: { ip: address, userAgent, subject: grant.subject }, rights }
 }
 
-async function planPublish(hub: Hub, channel: string, target: Target, request: RequestHead): Promise<Plan> {
-  if (request.method !== 'POST') return wrongMethod('POST')
-  const grant = await grantOf(request)
-  if (grant?.waitMs) return answerWith(tooFast(grant.waitMs))
+async function planPublish(hub: Hub, target: Target, request: RequestHead): Promise<Plan> {
+  if (request.method !== 'POST') return answerWith(wrongMethod('POST'))
+  const channel = target.rest
   // Before the body is read: whoever may not publish must not be able to fill the memory either.
-  if (grant && !(channel === '' ? (grant.publish ?? []).length > 0 : mayPublish(grant, channel))) throw forbidden()
+  const { grant, waitMs } = await allowedPublisher(hub, target, request, 'publish')
+  if (waitMs > 0) return answerWith(rateLimited(waitMs))
   const idempotencyKey = request.header('idempotency-key')
   const options = {
     ...(grant?.subject ? { subject: grant.subject } : {}),
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   }
-  const accept = (body: Uint8Array) => publishBody(hub, channel, target, body, grant, options).catch(explain(hub))
+  let refused: string[] | undefined
+  const assertAllowed = (name: string) => {
+    if (!grant || mayPublish(grant, name)) return
+    refused = [name.slice(0, maxShownName)]
+    throw notCovered(grant)
+  }
+  const accept = (body: Uint8Array) =>
+    publishBody(hub, channel, target, body, assertAllowed, options).catch((error) => {
+      tellRefusal(hub, target, request, error, 'publish', refused)
+      return explain(hub)(error)
+    })
   return { kind: 'body', maxBytes: maxBodyBytes, accept }
 }
 
-async function planEnd(hub: Hub, channel: string, request: RequestHead): Promise<Plan> {
-  if (request.method !== 'POST') return wrongMethod('POST')
-  const grant = await grantOf(request)
-  if (grant?.waitMs) return answerWith(tooFast(grant.waitMs))
-  if (grant && !mayPublish(grant, channel)) throw forbidden()
+// No name of a channel is longer (§5.2); a body can hold any text in its place.
+const maxShownName = 256
+
+async function planEnd(hub: Hub, target: Target, request: RequestHead): Promise<Plan> {
+  if (request.method !== 'POST') return answerWith(wrongMethod('POST'))
+  const channel = target.rest
+  const { waitMs } = await allowedPublisher(hub, target, request, 'end')
+  if (waitMs > 0) return answerWith(rateLimited(waitMs))
   return answerWith(jsonAnswer(200, await hub.end(channel)))
+}
+
+async function planDelete(hub: Hub, target: Target, request: RequestHead): Promise<Plan> {
+  if (request.method !== 'DELETE') return answerWith(wrongMethod('DELETE'))
+  const channel = target.rest
+  const { waitMs } = await allowedPublisher(hub, target, request, 'delete')
+  if (waitMs > 0) return answerWith(rateLimited(waitMs))
+  return answerWith(jsonAnswer(200, await hub.delete(channel)))
+}
+
+/** A publisher that may do this, and for how long it has to wait. Throws for one that may not. */
+async function allowedPublisher(
+  hub: Hub,
+  target: Target,
+  request: RequestHead,
+  action: 'publish' | 'end' | 'delete',
+): Promise<Publisher> {
+  try {
+    const publisher = await publisherOf(request)
+    const { grant, waitMs } = publisher
+    if (waitMs > 0 || !grant) return publisher
+    // An envelope names its channel in the body.
+    const isInBody = target.rest === '' && action === 'publish'
+    if (isInBody ? (grant.publish ?? []).length > 0 : mayPublish(grant, target.rest)) return publisher
+    throw notCovered(grant)
+  } catch (error) {
+    tellRefusal(hub, target, request, error, action)
+    throw error
+  }
+}
+
+interface Publisher {
+  readonly grant: Grant | undefined
+  readonly waitMs: number
+}
+
+/**
+ * The rights of a publisher, and for how long it has to wait. A publisher that is not known counts against its limit too,
+ * or guessing tokens would be free.
+ */
+async function publisherOf(request: RequestHead): Promise<Publisher> {
+  const { rateLimit } = request
+  if (!rateLimit) return { grant: await grantOf(request), waitMs: 0 }
+  let grant: Grant | undefined
+  let unknown: unknown
+  try {
+    grant = await grantOf(request)
+  } catch (error) {
+    unknown = error
+  }
+  const waitMs = rateLimit(grant?.subject ?? null)
+  if (unknown !== undefined && waitMs === 0) throw unknown
+  return { grant, waitMs }
 }
 
 /** The requester's rights, undefined when this hub asks for none. */
@@ -179,16 +330,11 @@ async function renewedGrant(hub: Hub, request: RequestHead): Promise<Grant | nul
   try {
     return (await grantOf(request)) ?? null
   } catch (error) {
-    if (!isOurs(error)) hub.failed(error)
+    if (!isOurs(error)) hub.port.failed(error)
     return null
   }
 }
 
 function answerWith(answer: Answer): Plan {
   return { kind: 'answer', answer }
-}
-
-function wrongMethod(allowed: string): Plan {
-  const error = { code: 'wrong-method', message: `This path takes ${allowed} only.` }
-  return answerWith(jsonAnswer(405, { error }, { Allow: allowed }))
 }

@@ -10,7 +10,7 @@ import { resetSocket } from './reset.ts'
  * wait is sent and forgotten: that is every publish, and the system's own buffer holds it.
  */
 export function sendAnswer(
-  hub: Pick<Hub, 'unread'>,
+  hub: Pick<Hub, 'port'>,
   request: IncomingMessage,
   response: ServerResponse,
   { status, headers, body }: Answer,
@@ -24,7 +24,7 @@ export function sendAnswer(
   }
   const bytes = Buffer.from(body)
   let written = 0
-  const taken = hub.unread.watch({
+  const taken = hub.port.unread.watch({
     connection: connectionOf(response),
     get pending() {
       return length - written + response.writableLength
@@ -47,6 +47,12 @@ export function sendAnswer(
     written = length
     response.end(last)
   }
+}
+
+/** Sends a short answer whose reader is not watched, such as a rejection. */
+export function sendPlainAnswer(response: ServerResponse, { status, headers, body }: Answer): void {
+  response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) })
+  response.end(body)
 }
 
 const shortBytes = 4096

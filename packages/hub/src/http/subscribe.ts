@@ -1,7 +1,7 @@
 import type { SubscribeRequest } from '../hub/hub.ts'
-import type { Start } from '../hub/opening.ts'
-import type { Shape } from '../hub/shape.ts'
-import { createSubscription } from '../hub/subscription.ts'
+import type { Shape } from '../hub/live/shape.ts'
+import { createSubscription } from '../hub/live/subscription.ts'
+import type { Start } from '../hub/read/opening.ts'
 import type { RequestHead } from './route.ts'
 import type { Target } from './target.ts'
 
@@ -28,7 +28,11 @@ export function readSubscription(
   request: RequestHead,
   trusted: boolean,
 ): Pick<SubscribeRequest, 'subscription' | 'start' | 'client' | 'heartbeat'> {
-  const subscription = createSubscription(channelsOf(named, query), query.getAll('type'), readShape(query.get('show')))
+  const subscription = createSubscription(
+    namedChannels(named, query),
+    query.getAll('type'),
+    readShape(query.get('show')),
+  )
   const id = query.get('clientId')
   const attempt = Number(query.get('attempt'))
   return {
@@ -43,7 +47,8 @@ function readShape(show: string | null): Shape | undefined {
   return show === 'channel' || show === 'envelope' ? show : undefined
 }
 
-function channelsOf(named: Channels, query: URLSearchParams): readonly string[] {
+/** The channels that a request asks for, as it writes them. */
+export function namedChannels(named: Channels, query: URLSearchParams): readonly string[] {
   if (typeof named !== 'string') return named
   return named === '' ? query.getAll('channel') : [named, ...query.getAll('channel')]
 }
@@ -55,7 +60,8 @@ function readStart(cursor: string | null, query: URLSearchParams, channels: read
     return { from: 'cursor', cursor, added }
   }
   const events = query.get('replay')
-  return events !== null && /^[0-9]{1,9}$/.test(events) ? { from: 'last', events: Number(events) } : { from: 'now' }
+  if (events === null || !/^[0-9]+$/.test(events)) return { from: 'now' }
+  return { from: 'last', events: Math.min(Number(events), Number.MAX_SAFE_INTEGER) }
 }
 
 function readCursor(query: URLSearchParams, { header }: RequestHead, trusted: boolean): string | null {
@@ -63,7 +69,7 @@ function readCursor(query: URLSearchParams, { header }: RequestHead, trusted: bo
   if (inHeader) return inHeader
   for (const name of ['lastEventId', 'lastEventID', 'cursor']) {
     const values = query.getAll(name).filter((value) => value !== '')
-    // Two places cannot both be the last. Joined they are nobody's id, as two headers are, and the verdict says so.
+    // Two cursors cannot both be the last. Joined they are nobody's id, as two headers are, and the verdict says so.
     if (values.length > 0) return values.join(', ')
   }
   return null

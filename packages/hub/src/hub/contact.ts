@@ -13,7 +13,7 @@ export interface ContactOptions {
   readonly maxSilenceMs: number
   readonly environment: Environment
   /**
-   * Told once when contact is lost. What happens at the log from then on happens without this hub.
+   * Called once when contact is lost. From then on this hub does not hear what happens at the log.
    *
    * @param cause - what the log itself says is wrong; undefined when it is only silent
    */
@@ -21,18 +21,18 @@ export interface ContactOptions {
 }
 
 // A tenth of the silence that is allowed.
-const lookEveryMs = 1000
+const checkEveryMs = 1000
 
 export function watchContact({ log, maxSilenceMs, environment, onLost }: ContactOptions): Contact {
   let isLost = false
-  let cancel: Cancel = log.tailSilenceMs || log.fault ? environment.after(lookEveryMs, look) : () => undefined
+  let cancel: Cancel = log.tailSilenceMs || log.fault ? environment.after(checkEveryMs, checkContact) : () => undefined
 
-  function look(): void {
+  function checkContact(): void {
     const wasLost = isLost
     const cause = log.fault?.()
     isLost = cause !== undefined || (log.tailSilenceMs?.() ?? 0) > maxSilenceMs
     if (isLost && !wasLost) onLost(cause)
-    cancel = environment.after(lookEveryMs, look)
+    cancel = environment.after(checkEveryMs, checkContact)
   }
 
   return {

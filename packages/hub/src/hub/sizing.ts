@@ -1,8 +1,8 @@
 import type { Position } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../environment.ts'
 import type { Log, Window } from '../log/contract.ts'
-import { limitsOf } from './channel-window.ts'
 import type { Observers } from './observation.ts'
+import { limitsOf } from './read/channel-window.ts'
 
 /** What a window needs so that readers who are away for so long miss nothing: twice that absence, at this rate. */
 export function recommendWindow({ absenceMs, eventsPerSecond }: Absence): WindowNeed {
@@ -30,7 +30,7 @@ const safety = 2
 const fewest = 20
 const most = 1000
 // How often the window is looked at. A warning is for a person, who acts within a day.
-const lookEveryMs = 10 * 60_000
+const checkEveryMs = 10 * 60_000
 // Of the channels that were returned to, those looked at; each is a question to the log.
 const sample = 100
 
@@ -42,23 +42,23 @@ export function watchWindow({ log, observers, environment }: WatchOptions): () =
   let absences: number[] = []
   const channels = new Set<string>()
 
-  function returned(names: readonly string[], absenceMs: number | null): void {
+  function returned(selectors: readonly string[], absenceMs: number | null): void {
     if (absenceMs === null) return
     absences.push(absenceMs)
     if (absences.length > 2 * most) absences = absences.slice(-most)
-    for (const name of names) {
-      if (channels.size < sample) channels.add(name)
+    for (const selector of selectors) {
+      if (channels.size < sample) channels.add(selector)
     }
   }
 
-  async function look(): Promise<void> {
-    cancel = environment.after(lookEveryMs, () => void look())
+  async function checkWindow(): Promise<void> {
+    cancel = environment.after(checkEveryMs, () => void checkWindow())
     if (absences.length < fewest) return
     const absenceMs = percentile99(absences.slice(-most))
-    const names = [...channels]
+    const selectors = [...channels]
     channels.clear()
     // A log that cannot be read now has told those who tried to read it.
-    const windows = await log.windows(names).catch(() => [])
+    const windows = await log.windows(selectors).catch(() => [])
     for (const window of windows) tellIfSmall(window, absenceMs)
   }
 
@@ -71,9 +71,9 @@ export function watchWindow({ log, observers, environment }: WatchOptions): () =
     observers.tell('window', { channel, absenceMs, eventsPerSecond, has: { maxEvents, maxAgeMs }, needs: need })
   }
 
-  let cancel: Cancel = environment.after(lookEveryMs, () => void look())
-  const stopReplays = observers.on('replay', ({ channels: names, absenceMs }) => returned(names, absenceMs))
-  const stopGaps = observers.on('gap', ({ channels: names, absenceMs }) => returned(names, absenceMs))
+  let cancel: Cancel = environment.after(checkEveryMs, () => void checkWindow())
+  const stopReplays = observers.on('replay', ({ channels: selectors, absenceMs }) => returned(selectors, absenceMs))
+  const stopGaps = observers.on('gap', ({ channels: selectors, absenceMs }) => returned(selectors, absenceMs))
   return () => {
     cancel()
     stopReplays()

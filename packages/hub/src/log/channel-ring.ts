@@ -1,21 +1,24 @@
 import { isAfter, isSame, latest, origin, type Position } from '@rejoin/protocol'
 import type { LogEvent, NewEvent, Window, WindowOptions } from './contract.ts'
+import { endedWindow } from './ended.ts'
+import { eventBytes, retainedBytes } from './event-bytes.ts'
 import { indexAfter, type Stretch } from './in-order.ts'
-import { type RetainedSize, retainedCost } from './retained.ts'
+import type { RetainedSize } from './retained.ts'
 
 /**
- * The events one channel still holds, oldest first, and the place through which it has let go of them. A class, because
+ * The events one channel still holds, oldest first, and the position through which it has let go of them. A class, because
  * an idle channel is kept for long: its closures would cost a kilobyte.
  */
 export class ChannelRing {
   /** The newest position that is no longer held. */
   trimmedThrough: Position
-  /** Where the channel was last declared void, `origin` if never. */
+  /** Where the channel was last invalidated, `origin` if never. */
   invalidatedThrough: Position = origin
   /** Its end, once it has one. */
   ended: LogEvent | undefined
 
   readonly #window: Required<WindowOptions>
+  readonly #log: HeldBytes
   #events: LogEvent[] = []
   // Events before this index are gone. Shifting an array of thousands on every append would cost more than the append,
   // so the dead part is cut off only when it is half of the whole.
@@ -27,9 +30,16 @@ export class ChannelRing {
   #retained: Map<string, LogEvent> | undefined
   #retainedBytes = 0
 
-  constructor(trimmedThrough: Position, window: Required<WindowOptions>) {
+  /** @param log - counts what all channels hold together */
+  constructor(trimmedThrough: Position, window: Required<WindowOptions>, log: HeldBytes) {
     this.trimmedThrough = trimmedThrough
     this.#window = window
+    this.#log = log
+  }
+
+  /** The oldest event that it holds. */
+  get oldest(): LogEvent | undefined {
+    return this.#events[this.#start]
   }
 
   /** When the last event was let go, while the channel holds none and retains none. */
@@ -43,10 +53,17 @@ export class ChannelRing {
     return this.#previous
   }
 
+  /** What its oldest event names as the one before it; its newest position while it holds none. */
+  get previous(): Position {
+    return this.#events[this.#start]?.previous ?? this.#previous
+  }
+
   push(entry: NewEvent, position: Position, at: number): LogEvent {
     const event: LogEvent = { kind: 'event', ...entry, position, at, previous: this.#previous }
     this.#events.push(event)
-    this.#bytes += byteCost(event)
+    const bytes = eventBytes(event)
+    this.#bytes += bytes
+    this.#log.heldBytes += bytes
     this.#previous = position
     if (event.key !== undefined) this.#retain(event.key, event)
     return event
@@ -61,7 +78,7 @@ export class ChannelRing {
 
   /** Lets go of everything, because it is no longer true. */
   invalidate(channel: string, position: Position, at: number): LogEvent {
-    while (this.#start < this.#events.length) this.#dropOldest(at)
+    while (this.#start < this.#events.length) this.dropOldest(at)
     this.#retained = undefined
     this.#retainedBytes = 0
     this.trimmedThrough = position
@@ -78,7 +95,7 @@ export class ChannelRing {
     for (let oldest = this.#events[this.#start]; oldest; oldest = this.#events[this.#start]) {
       const count = this.#events.length - this.#start
       if (count <= window.maxEvents && this.#bytes <= window.maxBytes && oldest.at >= tooOld) return
-      this.#dropOldest(now)
+      this.dropOldest(now)
     }
   }
 
@@ -88,20 +105,20 @@ export class ChannelRing {
     return { items: this.#events, from, to: indexAfter(this.#events, through, from) }
   }
 
-  /** The event that stands at a place, if it is still held. */
+  /** The event that stands at a position, if it is still held. */
   at(position: Position): LogEvent | undefined {
     const event = this.#events[indexAfter(this.#events, position, this.#start) - 1]
     return event && isSame(event.position, position) && isAfter(position, this.trimmedThrough) ? event : undefined
   }
 
-  held(): Pick<Window, 'events' | 'bytes' | 'oldest' | 'newest' | 'ended'> {
+  held(): Pick<Window, 'events' | 'bytes' | 'oldest' | 'newest' | 'ended' | 'deleted'> {
     const oldest = this.#events[this.#start]
     const newest = this.#events.at(-1)
     return {
       events: this.#events.length - this.#start,
       bytes: this.#bytes,
       ...(oldest && newest ? { oldest: oldest.position, newest: newest.position } : {}),
-      ...(this.ended ? { ended: this.ended.position } : {}),
+      ...(this.ended ? endedWindow(this.ended.position, this.invalidatedThrough) : {}),
     }
   }
 
@@ -120,19 +137,22 @@ export class ChannelRing {
   #retain(key: string, event: LogEvent): void {
     this.#retained ??= new Map()
     const before = this.#retained.get(key)
-    if (before) this.#retainedBytes -= retainedCost(before)
+    if (before) this.#retainedBytes -= retainedBytes(before)
     if (event.forget) {
       this.#retained.delete(key)
     } else {
       this.#retained.set(key, event)
-      this.#retainedBytes += retainedCost(event)
+      this.#retainedBytes += retainedBytes(event)
     }
   }
 
-  #dropOldest(now: number): void {
+  /** Lets go of the oldest event. There has to be one. */
+  dropOldest(now: number): void {
     const event = this.#events[this.#start] as LogEvent
     this.#start += 1
-    this.#bytes -= byteCost(event)
+    const bytes = eventBytes(event)
+    this.#bytes -= bytes
+    this.#log.heldBytes -= bytes
     this.trimmedThrough = latest(this.trimmedThrough, event.position)
     this.#emptySince = now
     if (this.#start * 2 > this.#events.length) {
@@ -142,7 +162,6 @@ export class ChannelRing {
   }
 }
 
-// UTF-16 length: the bytes this process holds are at most twice this, and the bound is about orders of magnitude.
-export function byteCost(event: NewEvent): number {
-  return event.data.length + event.type.length
+export interface HeldBytes {
+  heldBytes: number
 }

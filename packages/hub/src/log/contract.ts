@@ -1,4 +1,4 @@
-import type { Branch, IdFormats, Position, RejoinError } from '@rejoin/protocol'
+import type { Branch, IdFormat, IdFormats, Position, RejoinError } from '@rejoin/protocol'
 import type { Environment } from '../environment.ts'
 
 /**
@@ -24,8 +24,11 @@ export interface Log {
    * What a channel or the channels of a pattern hold, where some have windows of their own. Without it operators are told of
    * `window` for all of them. Absent for a log in which that is so.
    */
-  windowOf?(name: string): Readonly<Required<WindowOptions>>
-  /** How positions are written as ids. Fixed for an event once it is appended: one event has one id for ever. */
+  windowOf?(selector: string): Readonly<Required<WindowOptions>>
+  /**
+   * How positions are written as ids. Fixed for an event once it is appended: one event has one id for ever. Ask for it each
+   * time: `switchIds` replaces it. Like `history`, it is the one of today when an answer or a batch of the tail arrives.
+   */
   readonly formats: IdFormats
   /**
    * The branches of this log, oldest first; the last is the one appended to. When a branch opens, the tail's next batch
@@ -51,8 +54,9 @@ export interface Log {
   append(entries: readonly NewEvent[], options: AppendOptions): Promise<Appended>
 
   /**
-   * Declares everything the channel holds void, as an entry of the log: it has a position, raises `trimmedThrough` to it
-   * and goes through the tail. Kept in one hub's memory instead, the other hubs and absent readers would never learn.
+   * Invalidates everything that the channel holds, as an entry of the log: it has a position, raises `trimmedThrough` to it
+   * and goes through the tail. Kept in one hub's memory instead, the other hubs and absent readers would never learn. A
+   * channel that has ended can be invalidated, too, and is deleted by that.
    */
   invalidate(channel: string): Promise<LogEvent>
 
@@ -63,7 +67,7 @@ export interface Log {
   end(channel: string): Promise<LogEvent>
 
   /**
-   * The events of `names`, which are channels or patterns that do not overlap, after `after` and not past `through`, in
+   * The events of `selectors`, which are channels or patterns that do not overlap, after `after` and not past `through`, in
    * position order, no more than `limit` allows. A page leads on, with an event or by its `completeThrough`: one that stood
    * still would be asked for again for ever.
    *
@@ -75,29 +79,34 @@ export interface Log {
    * events again. The gap verdict is taken in the same step as the read, or after it: a trim that falls between an
    * earlier check and the read would lose events in silence.
    */
-  read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page>
+  read(selectors: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page>
 
   /**
-   * Where the newest events of `names` stand, after `after` and not past `through`, newest first, about `most` of them. For
+   * Where the newest events of `selectors` stand, after `after` and not past `through`, newest first, about `most` of them. For
    * readers that ask for the last few: read from the oldest, they would cost the whole window. Gives undefined where it
    * cannot tell, because an index does not reach back so far; the hub then reads forward. Absent for a log that can only be
    * read forward.
    */
-  readBack?(names: readonly string[], after: Position, through: Position, most: number): Promise<BackPage | undefined>
+  readBack?(
+    selectors: readonly string[],
+    after: Position,
+    through: Position,
+    most: number,
+  ): Promise<BackPage | undefined>
 
   /**
-   * What is held of each name now, in the order asked for. That of a pattern sums its channels up: from the oldest event to
-   * the newest, and trimmed through the newest place that any of them has lost. Takes as long as there are channels below it,
+   * What is held of each selector now, in the order asked for. That of a pattern sums its channels up: from the oldest event to
+   * the newest, and trimmed through the newest position that any of them has lost. Takes as long as there are channels below it,
    * in slices that leave the loop to others.
    */
-  windows(names: readonly string[]): Promise<readonly Window[]>
+  windows(selectors: readonly string[]): Promise<readonly Window[]>
 
   /**
    * The newest event of each key of these channels and patterns, in position order. At most `retainLimits` in all, so that
    * they can be sent in one piece; undefined when there are more, or when some are known to be lost: an incomplete list would
    * pass for the whole state.
    */
-  retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined>
+  retained(selectors: readonly string[]): Promise<readonly LogEvent[] | undefined>
 
   /**
    * Calls `onBatch` with every event appended after `after`: in order, none missing, none twice, only once durable, and
@@ -130,7 +139,7 @@ export interface Log {
   fault?(): RejoinError | undefined
 
   /**
-   * Leaves a note for the other hubs on this log, in the place of its last one and for so long, and gives the notes of all
+   * Leaves a note for the other hubs on this log, instead of its last one and for so long, and gives the notes of all
    * of them, its own included. For operators, who see all hubs from one. Absent for a log that only one hub can use.
    */
   meet?(note: string, forMs: number): Promise<readonly string[]>
@@ -141,6 +150,31 @@ export interface Log {
    * the confirmation that this hub has carried out everything up to `after`. Absent for a log that only one hub can use.
    */
   orders?(call: OrdersCall): Promise<OrdersPage>
+
+  /**
+   * Copies the log into a folder, while readers and publishers go on. The copy is the log of one moment, and holds everything
+   * that was acknowledged before the call: a copy of several moments could hold an event and miss the one before it. It knows
+   * that it is a copy: whoever opens it tells readers with an id from before, because nobody knows what came after it. Absent
+   * for a log whose server has a way of its own, or that keeps nothing.
+   */
+  backup?(folder: string, options?: BackupOptions): Promise<Backup>
+
+  /**
+   * How much of its budget is used, for a log that was opened with one. Once the channels hold more than that together, the oldest
+   * events of all channels go first, some with each append and the rest soon after. An append is never refused for it: a
+   * hub without room for history must still deliver. What goes raises `trimmedThrough` of its channel like any trim, so
+   * a reader that needs it is told. Gives undefined for a log without a budget. Absent for a log that cannot have one.
+   */
+  budget?(): Promise<LogBudget | undefined>
+
+  /**
+   * Writes the ids of new events otherwise, from a position on that no event has reached. The formats are part of the log: they
+   * outlive a restart and travel in its copies. On a shared log the position is taken in one step of the log, and no hub
+   * renders an event behind it before it knows of it; two hubs would give the event two ids, and a client would take it for two
+   * events. Ids from before stay good. Rejects with `invalid-option` what the log could not keep to, such as another clock.
+   * Absent for a log whose ids stay as they are.
+   */
+  switchIds?(format: NewIdFormat, options?: IdSwitchOptions): Promise<IdSwitch>
 
   /** The newest position. Equals the first position of the newest branch until something is appended to it. */
   head(): Promise<Position>
@@ -153,12 +187,17 @@ export interface NewEvent {
   readonly type: string
   /** Normalised text: LF line ends, well-formed Unicode. */
   readonly data: string
+  /**
+   * The data was published as text; left out, as JSON. Kept with the event and with what is retained of it: a reader that is told
+   * otherwise would take the text `42` for a number, and could not read `one` at all.
+   */
+  readonly content?: 'text'
   /** The event is kept beyond the window, until another of the same channel and key comes. */
   readonly key?: string
   /** With a key: nothing is kept under it from now on. */
   readonly forget?: boolean
   /**
-   * For those who are here: it goes through the tail, in its place, and is not held. Nobody who was away is told of it, so
+   * For those who are here: it goes through the tail, in its position, and is not held. Nobody who was away is told of it, so
    * the channel's next event does not name it as its predecessor.
    */
   readonly live?: boolean
@@ -170,7 +209,7 @@ export const retainLimits = { keys: 1000, bytes: 1024 * 1024 } as const
 export interface AppendOptions {
   /**
    * Made by the hub, new for every append. A log that is reached over a connection must answer a token it has seen with
-   * the places of then: client libraries send a command again when its answer was lost, and one publish would become two.
+   * the positions of then: client libraries send a command again when its answer was lost, and one publish would become two.
    * A log in this process cannot be asked twice, and need not look.
    */
   readonly token: string
@@ -180,18 +219,19 @@ export interface AppendOptions {
 
 export interface Appended {
   /** Where each entry stands, in the order given. */
-  readonly places: readonly Place[]
-  /** Nothing was appended: these are the places of an earlier publish under the same key or token. */
+  readonly stamps: readonly Stamp[]
+  /** Nothing was appended: these are the stamps of an earlier publish under the same key or token. */
   readonly repeated: boolean
 }
 
-export interface Place {
+/** The position and the time that an append gave to an entry. */
+export interface Stamp {
   readonly position: Position
   /** Wall clock at the append, in milliseconds. */
   readonly at: number
 }
 
-export interface LogEvent extends NewEvent, Place {
+export interface LogEvent extends NewEvent, Stamp {
   /**
    * `live` events, an `invalidation` and an `end` come through the tail only. The last two have no type and no data and are
    * never sent to a reader.
@@ -214,7 +254,7 @@ export interface Page {
   readonly events: readonly LogEvent[]
   /**
    * Everything up to here has been read, for all channels: the last event's position when `limit` cut the page short, any
-   * place after `after` when the search for a pattern's events was cut short, else `through`. It alone may become the reader's cursor. The last event's position would make a reader of quiet
+   * position after `after` when the search for a pattern's events was cut short, else `through`. It alone may become the reader's cursor. The last event's position would make a reader of quiet
    * channels rescan for ever, `through` would skip what the limit cut off.
    */
   readonly completeThrough: Position
@@ -223,17 +263,17 @@ export interface Page {
 }
 
 export interface BackPage {
-  readonly places: readonly TypedPlace[]
-  /** Every event after this place and up to `through` is among `places`. */
+  readonly positions: readonly TypedPosition[]
+  /** Every event after this position and up to `through` is among `positions`. */
   readonly completeAfter: Position
   /**
-   * From no place before this one are all of the names whole, as far as this page could see. Where `completeAfter` comes to
+   * From no position before this one are all of the selectors whole, as far as this page could see. Where `completeAfter` comes to
    * it, there is no more.
    */
   readonly wholeAfter: Position
 }
 
-export interface TypedPlace {
+export interface TypedPosition {
   readonly position: Position
   readonly type: string
 }
@@ -260,6 +300,53 @@ export interface OrdersPage {
   readonly confirmed: number
 }
 
+export interface BackupOptions {
+  /**
+   * Told several times a second how far it is.
+   * @defaultValue nobody is told
+   */
+  onProgress?(progress: BackupProgress): void
+}
+
+export interface BackupProgress {
+  readonly copiedBytes: number
+  /** As far as it can be told beforehand. */
+  readonly totalBytes: number
+}
+
+export interface Backup {
+  /** Where it is, as an absolute path. */
+  readonly folder: string
+  readonly bytes: number
+  /** The newest position in it. */
+  readonly through: Position
+}
+
+export interface LogBudget {
+  /** What all channels hold together, counted as in their windows: types and data in UTF-8. */
+  readonly usedBytes: number
+  readonly maxBytes: number
+}
+
+/** How the ids of new events are to look. */
+export type NewIdFormat = Pick<IdFormat, 'codec' | 'version'>
+
+export interface IdSwitchOptions {
+  /**
+   * Says what would be done, and does nothing.
+   * @defaultValue false
+   */
+  dryRun?: boolean
+}
+
+export interface IdSwitch {
+  /** False when the log wrote its ids so already: nothing was to be done. */
+  readonly isNew: boolean
+  readonly before: IdFormat
+  /** Without `since` when nothing was done, or when it was a dry run. */
+  readonly after: IdFormat
+}
+
 export interface ChannelPage {
   /** What their names start with. */
   readonly prefix: string
@@ -277,7 +364,7 @@ export interface Gap {
    */
   readonly reason: 'expired' | 'forced' | 'epoch'
   /**
-   * The earliest place from which all of the channels asked for are whole. Of a pattern, as far as this read could see: it
+   * The earliest position from which all of the channels asked for are whole. Of a pattern, as far as this read could see: it
    * looks at the channels it meets, and a read from there may meet the next gap.
    */
   readonly wholeAfter: Position
@@ -310,6 +397,17 @@ export interface Window {
   readonly trimmedThrough: Position
   /** Where the channel ended, absent when it has not. Patterns never end. */
   readonly ended?: Position
+  /**
+   * True for a channel that was deleted: it has ended, and was invalidated after its end, so it holds nothing and takes nothing.
+   * A loss or a trim after the end is not a deletion: readers would be told for good that there is nothing to read.
+   */
+  readonly deleted?: true
+  /**
+   * Why the beginning of the channel is gone; absent while everything that was ever published to it is held. Without it a reader
+   * that asks for all of the channel would get the rest and take it for the whole. A channel that was forgotten begins anew. Of a
+   * pattern, that of any of its channels, also of one that was forgotten.
+   */
+  readonly lost?: Gap['reason']
 }
 
 /** What a channel keeps for readers that come back. Whichever bound is hit first trims the oldest events. */
@@ -326,7 +424,7 @@ export interface WindowOptions {
    */
   maxAgeMs?: number
   /**
-   * Bytes of data kept per channel, the bound on what one busy channel can cost.
+   * Bytes kept per channel, types and data in UTF-8: the bound on what one busy channel can cost.
    * @defaultValue 16777216
    */
   maxBytes?: number

@@ -33,7 +33,7 @@ export interface IdempotencyOptions {
   /**
    * How many keys there is room for when more than `maxKeys` are younger than ten minutes. A publisher gets as many as are still
    * free, so one alone can take half of them and none can take all: two that take what they can get have a third each. Beyond
-   * that, a publish under a new key is refused with `overloaded` (503 with `Retry-After`), because remembering it would mean to
+   * that, a publish under a new key is rejected with `overloaded` (503 with `Retry-After`), because remembering it would mean to
    * forget another one that may still be repeated.
    * @defaultValue 400000 in memory, 1000000 in a log that lasts
    */
@@ -64,7 +64,7 @@ export function isCrowded(keys: number, { maxRecentKeys }: KeyLimits): boolean {
   return keys * 2 >= maxRecentKeys
 }
 
-/** Refuses another key of a publisher that has `own` of all `keys`. Each may have as many as are free. */
+/** Rejects another key of a publisher that has `own` of all `keys`. Each may have as many as are free. */
 export function admitKey(own: number, keys: number, { maxRecentKeys }: KeyLimits): void {
   if (own >= maxRecentKeys - keys) throw noRoomForKeys()
 }

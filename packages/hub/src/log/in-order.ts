@@ -1,21 +1,21 @@
 import { isAfter, type Position } from '@rejoin/protocol'
 
-type Placed = { readonly position: Position }
+type Positioned = { readonly position: Position }
 
 /** The index of the first item after `position`, in items that stand in position order from `start` on. */
-export function indexAfter(items: readonly Placed[], position: Position, start = 0): number {
+export function indexAfter(items: readonly Positioned[], position: Position, start = 0): number {
   let low = start
   let high = items.length
   while (low < high) {
     const middle = (low + high) >>> 1
-    if (isAfter((items[middle] as Placed).position, position)) high = middle
+    if (isAfter((items[middle] as Positioned).position, position)) high = middle
     else low = middle + 1
   }
   return low
 }
 
 /** A stretch of a list in position order: from one index up to, but not including, another. */
-export interface Stretch<Item extends Placed> {
+export interface Stretch<Item extends Positioned> {
   readonly items: readonly Item[]
   from: number
   readonly to: number
@@ -25,7 +25,7 @@ export interface Stretch<Item extends Placed> {
  * Walks stretches as one list in position order, as far as the caller goes: nothing is copied or compared beyond that. The
  * stretches lie in a heap by their next item, so a step costs the logarithm of their number.
  */
-export function* mergeInOrder<Item extends Placed>(stretches: readonly Stretch<Item>[]): Generator<Item> {
+export function* mergeInOrder<Item extends Positioned>(stretches: readonly Stretch<Item>[]): Generator<Item> {
   const heap = stretches.filter((stretch) => stretch.from < stretch.to)
   for (let index = (heap.length >> 1) - 1; index >= 0; index -= 1) sink(heap, index)
   for (let first = heap[0]; first; first = heap[0]) {
@@ -39,7 +39,7 @@ export function* mergeInOrder<Item extends Placed>(stretches: readonly Stretch<I
   }
 }
 
-function sink<Item extends Placed>(heap: Stretch<Item>[], start: number): void {
+function sink<Item extends Positioned>(heap: Stretch<Item>[], start: number): void {
   let index = start
   for (;;) {
     const left = 2 * index + 1
@@ -55,7 +55,7 @@ function sink<Item extends Placed>(heap: Stretch<Item>[], start: number): void {
   }
 }
 
-function isBefore<Item extends Placed>(heap: readonly Stretch<Item>[], a: number, b: number): boolean {
+function isBefore<Item extends Positioned>(heap: readonly Stretch<Item>[], a: number, b: number): boolean {
   const [one, other] = [heap[a], heap[b]] as [Stretch<Item>, Stretch<Item>]
   return isAfter((other.items[other.from] as Item).position, (one.items[one.from] as Item).position)
 }

@@ -1,6 +1,6 @@
 import { isAfter, type Position } from '@rejoin/protocol'
-import { byteCost } from './channel-ring.ts'
 import type { LogEvent, Page, PageLimit } from './contract.ts'
+import { eventBytes } from './event-bytes.ts'
 import { mergeInOrder } from './in-order.ts'
 
 /** What was read of one channel or pattern, and up to where that is everything. */
@@ -26,7 +26,7 @@ export function mergePages(reads: readonly PartRead[], { through, limit }: PageE
   for (const event of mergeInOrder(reads.map(({ events }) => ({ items: events, from: 0, to: events.length })))) {
     if (isAfter(event.position, end)) break
     events.push(event)
-    bytes += byteCost(event)
+    bytes += eventBytes(event)
     if (events.length >= limit.events || bytes >= limit.bytes) return { events, completeThrough: event.position }
   }
   return { events, completeThrough: end }

@@ -6,9 +6,9 @@ import { mergePages, type PartRead } from './merged-page.ts'
 export type NameRead = PartRead | Lost
 
 export interface Lost {
-  /** Behind this place, as far as this read could see, everything is there. */
+  /** Behind this position, as far as this read could see, everything is there. */
   readonly wholeAfter: Position
-  /** Declared void, and not only trimmed. */
+  /** Invalidated, and not only trimmed. */
   readonly forced: boolean
 }
 
@@ -19,7 +19,7 @@ export interface PageRange {
   readonly limit: PageLimit
 }
 
-/** What a channel has lost after a place, undefined when nothing. */
+/** What a channel has lost after a position, undefined when nothing. */
 export function lossAfter(
   { trimmedThrough, invalidatedThrough }: { readonly trimmedThrough: Position; readonly invalidatedThrough: Position },
   after: Position,
@@ -53,7 +53,7 @@ export function pageOf(
   const gap: Gap = {
     channels: names.filter((_, index) => 'wholeAfter' in (reads[index] as NameRead)),
     reason: lost.some(({ forced }) => forced) ? 'forced' : 'expired',
-    wholeAfter: [...lost, ...beyond].reduce((place, { wholeAfter }) => latest(place, wholeAfter), origin),
+    wholeAfter: [...lost, ...beyond].reduce((position, { wholeAfter }) => latest(position, wholeAfter), origin),
   }
   return { events: [], completeThrough: range.after, gap }
 }

@@ -1,5 +1,6 @@
 import { comparePositions, RejoinError } from '@rejoin/protocol'
 import { type LogEvent, type NewEvent, retainLimits } from './contract.ts'
+import { retainedBytes } from './event-bytes.ts'
 
 /** How much one channel retains, or would. */
 export interface RetainedSize {
@@ -7,12 +8,7 @@ export interface RetainedSize {
   bytes: number
 }
 
-/** What an event counts against the limit of what its channel retains. */
-export function retainedCost({ key = '', type, data }: NewEvent): number {
-  return key.length + type.length + data.length
-}
-
-export function isOverLimit({ keys, bytes }: RetainedSize): boolean {
+function isOverLimit({ keys, bytes }: RetainedSize): boolean {
   return keys > retainLimits.keys || bytes > retainLimits.bytes
 }
 
@@ -27,23 +23,31 @@ export function refuseRetaining(
   sizeOf: (channel: string) => RetainedSize,
   retainedAt: (channel: string, key: string) => NewEvent | undefined,
 ): RejoinError | undefined {
-  const keyed = entries.filter((entry) => entry.key !== undefined)
-  for (const channel of new Set(keyed.map((entry) => entry.channel))) {
-    const { keys, bytes } = sizeOf(channel)
-    const size = { keys, bytes }
-    const changed = new Map<string, NewEvent | undefined>()
-    for (const entry of keyed) {
-      if (entry.channel !== channel) continue
-      const key = entry.key as string
-      const before = changed.has(key) ? changed.get(key) : retainedAt(channel, key)
-      const after = entry.forget ? undefined : entry
-      size.keys += (after ? 1 : 0) - (before ? 1 : 0)
-      size.bytes += (after ? retainedCost(after) : 0) - (before ? retainedCost(before) : 0)
-      changed.set(key, after)
+  const changed = new Map<string, ChannelChange>()
+  // In one pass: a batch may have a thousand channels with one entry each.
+  for (const entry of entries) {
+    const { channel, key } = entry
+    if (key === undefined) continue
+    let change = changed.get(channel)
+    if (!change) {
+      change = { size: { ...sizeOf(channel) }, values: new Map() }
+      changed.set(channel, change)
     }
-    if (isOverLimit(size)) return tooMuch(channel)
+    const { size, values } = change
+    const before = values.has(key) ? values.get(key) : retainedAt(channel, key)
+    const after = entry.forget ? undefined : entry
+    size.keys += (after ? 1 : 0) - (before ? 1 : 0)
+    size.bytes += (after ? retainedBytes(after) : 0) - (before ? retainedBytes(before) : 0)
+    values.set(key, after)
   }
+  for (const [channel, { size }] of changed) if (isOverLimit(size)) return tooMuch(channel)
   return undefined
+}
+
+interface ChannelChange {
+  readonly size: RetainedSize
+  /** By key: what it retains with the entries so far, undefined where it retains nothing any more. */
+  readonly values: Map<string, NewEvent | undefined>
 }
 
 /** All of them in order, undefined when they are too many to be sent in one piece. */
@@ -52,7 +56,7 @@ export function inOnePiece(events: Iterable<LogEvent>): LogEvent[] | undefined {
   const taken: LogEvent[] = []
   for (const event of events) {
     size.keys += 1
-    size.bytes += retainedCost(event)
+    size.bytes += retainedBytes(event)
     if (isOverLimit(size)) return undefined
     taken.push(event)
   }

@@ -1,5 +1,14 @@
-import { checkName, isAfter, latest, patternsOver, RejoinError } from '@rejoin/protocol'
-import type { Window, WindowOptions } from './contract.ts'
+import {
+  checkSelector,
+  isAfter,
+  isSame,
+  latest,
+  narrowestOf,
+  origin,
+  type Position,
+  RejoinError,
+} from '@rejoin/protocol'
+import type { Gap, Window, WindowOptions } from './contract.ts'
 
 /** The window a log works with: the caller's bounds over the log's own defaults, each checked. */
 export function windowOf(
@@ -17,6 +26,14 @@ export function windowOf(
   return window
 }
 
+/** What all channels of a log may hold together, checked. */
+export function budgetOf(maxBytes: number | undefined): number | undefined {
+  if (maxBytes === undefined || maxBytes >= 1) return maxBytes
+  throw new RejoinError(`maxBytes is ${String(maxBytes)}. Give a number of 1 or more, or leave it out.`, {
+    code: 'invalid-option',
+  })
+}
+
 /** Windows for channels and patterns of their own; each takes what it leaves out from the log's window. */
 export type ChannelWindows = Readonly<Record<string, WindowOptions>>
 
@@ -31,7 +48,7 @@ export interface Windows {
 }
 
 export function createWindows(window: Required<WindowOptions>, windows: ChannelWindows = {}): Windows {
-  const named = new Map(Object.entries(windows).map(([name, own]) => [checkName(name), windowOf(own, window)]))
+  const named = new Map(Object.entries(windows).map(([name, own]) => [checkSelector(name), windowOf(own, window)]))
   const ages = [window, ...named.values()].map(({ maxAgeMs }) => maxAgeMs)
   return {
     named,
@@ -39,24 +56,52 @@ export function createWindows(window: Required<WindowOptions>, windows: ChannelW
     shortestAgeMs: Math.min(...ages),
     of(channel) {
       if (named.size === 0) return window
-      let found = named.get(channel)
-      // The narrowest comes last.
-      if (!found) for (const pattern of patternsOver(channel)) found = named.get(pattern) ?? found
-      return found ?? window
+      return narrowestOf(named, channel) ?? window
     },
   }
 }
 
 /** The window of a pattern, from those of its channels; `sum` is what was summed up so far. */
 export function sumWindows(sum: Window, windows: Iterable<Window>): Window {
-  let { events, bytes, trimmedThrough, oldest, newest } = sum
+  let { events, bytes, trimmedThrough, oldest, newest, lost } = sum
   for (const window of windows) {
     events += window.events
     bytes += window.bytes
     trimmedThrough = latest(trimmedThrough, window.trimmedThrough)
     if (window.oldest && (!oldest || isAfter(oldest, window.oldest))) oldest = window.oldest
     if (window.newest) newest = latest(newest ?? window.newest, window.newest)
+    lost = worseLoss(lost, window.lost)
   }
   const bounds = { ...(oldest ? { oldest } : {}), ...(newest ? { newest } : {}) }
-  return { channel: sum.channel, events, bytes, trimmedThrough, ...bounds }
+  return { channel: sum.channel, events, bytes, trimmedThrough, ...bounds, ...(lost ? { lost } : {}) }
 }
+
+/** Of a pattern before its channels are looked at: one that was forgotten may have been any of them. */
+export function windowOfForgotten(pattern: string, forgottenThrough: Position): Window {
+  const lost = isSame(forgottenThrough, origin) ? {} : { lost: 'expired' as const }
+  return { channel: pattern, events: 0, bytes: 0, trimmedThrough: forgottenThrough, ...lost }
+}
+
+/**
+ * Why a channel's beginning is gone. The link of its oldest event tells, not `trimmedThrough` alone: a channel that is new after
+ * another was forgotten starts with that of the other.
+ *
+ * @param previous - what its oldest event names as the one before it; without events, its newest position
+ */
+export function lossOf(channel: Beginning, forgottenThrough: Position): Pick<Window, 'lost'> {
+  const { previous, trimmedThrough, invalidatedThrough } = channel
+  if (!isSame(invalidatedThrough, origin)) return { lost: 'forced' }
+  return isSame(previous, origin) && !isAfter(trimmedThrough, forgottenThrough) ? {} : { lost: 'expired' }
+}
+
+export interface Beginning {
+  readonly previous: Position
+  readonly trimmedThrough: Position
+  readonly invalidatedThrough: Position
+}
+
+function worseLoss(one: Gap['reason'] | undefined, other: Gap['reason'] | undefined): Gap['reason'] | undefined {
+  return losses.find((reason) => reason === one || reason === other)
+}
+
+const losses = ['forced', 'epoch', 'expired'] as const

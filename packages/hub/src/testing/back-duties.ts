@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { isAfter, latest, origin, type Position } from '@rejoin/protocol'
-import type { Log, TypedPlace } from '../log/contract.ts'
+import type { Log, TypedPosition } from '../log/contract.ts'
 import { append, type Duties, entry, readAll } from './log-bench.ts'
 import { createRandom } from './virtual-environment.ts'
 
@@ -23,27 +23,27 @@ export const backDuties: Duties = {
     }
     for (const names of [['c'], ['a/1', 'b/1', 'c'], ['a/*'], ['*'], ['a/*', 'c'], ['nothing', 'nothing/*']]) {
       const windows = await log.windows(names)
-      const whole = windows.reduce((place, window) => latest(place, window.trimmedThrough), log.history[0]!.first)
+      const whole = windows.reduce((position, window) => latest(position, window.trimmedThrough), log.history[0]!.first)
       for (const most of [1, 3, 1000]) {
         const back = await readBackAll(log, names, await log.head(), most)
         if (!back) continue
         assert.deepEqual(back.wholeAfter, whole)
         assert.deepEqual(
-          back.places.map(({ position, type }) => ({ position, type })).reverse(),
+          back.positions.map(({ position, type }) => ({ position, type })).reverse(),
           (await readAll(log, names, whole)).map(({ position, type }) => ({ position, type })),
         )
       }
     }
   },
 
-  async 'read backwards from a place, a log gives nothing past it'({ open }) {
+  async 'read backwards from a position, a log gives nothing past it'({ open }) {
     const log = await open()
     const [first, second] = await append(log, [entry('a/1', '1'), entry('a/1', '2'), entry('a/2', '3')])
     for (const names of [['a/1'], ['a/*'], ['a/1', 'a/2']]) {
       const page = await log.readBack?.(names, origin, second!.position, 10)
       if (page)
         assert.deepEqual(
-          page.places.map(({ position }) => position),
+          page.positions.map(({ position }) => position),
           [second!.position, first!.position],
         )
     }
@@ -55,16 +55,16 @@ async function readBackAll(
   names: readonly string[],
   head: Position,
   most: number,
-): Promise<{ places: TypedPlace[]; wholeAfter: Position } | undefined> {
-  const places: TypedPlace[] = []
+): Promise<{ positions: TypedPosition[]; wholeAfter: Position } | undefined> {
+  const positions: TypedPosition[] = []
   let wholeAfter = log.history[0]!.first
   for (let through = head; isAfter(through, wholeAfter); ) {
     const page = await log.readBack?.(names, wholeAfter, through, most)
     if (!page) return undefined
     assert.ok(isAfter(through, page.completeAfter), 'a page must lead on')
-    places.push(...page.places)
+    positions.push(...page.positions)
     wholeAfter = latest(wholeAfter, page.wholeAfter)
     through = page.completeAfter
   }
-  return { places: places.filter(({ position }) => isAfter(position, wholeAfter)), wholeAfter }
+  return { positions: positions.filter(({ position }) => isAfter(position, wholeAfter)), wholeAfter }
 }

@@ -39,6 +39,20 @@ export const channelDuties: Duties = {
     assert.deepEqual([second.position, await log.head()], [first.position, head])
   },
 
+  async 'a channel that is invalidated after its end is deleted, and one that ends after it is not'({ open }) {
+    const log = await open()
+    await appendAll(log, ['a', 'b', 'c'])
+    await log.end('a')
+    await log.invalidate('a')
+    await log.invalidate('b')
+    await log.end('b')
+    await log.end('c')
+    const [a, b, c] = await log.windows(['a', 'b', 'c'])
+    assert.deepEqual([a?.deleted, b?.deleted, c?.deleted], [true, undefined, undefined])
+    assert.deepEqual([a?.events, c?.events], [0, 1])
+    await assert.rejects(append(log, [entry('a', 'late')]), { code: 'channel-ended' })
+  },
+
   async 'a publish and an end under way together are decided one after the other'({ open }) {
     const log = await open()
     const results = await Promise.allSettled([
@@ -116,6 +130,24 @@ export const channelDuties: Duties = {
     }
     assert.equal(await gapOf('a/2', ended.position), 'expired')
     assert.deepEqual((await readAll(log, ['a/1', 'a/2'], endedEmpty.position)).map(dataOf), ['again', 'again'])
+    const begins = (await log.windows(['a/1', 'never', 'a/*'])).map(({ lost }) => lost)
+    assert.deepEqual(begins, [undefined, undefined, 'expired'])
+  },
+
+  async 'a window says when the beginning of its channel is gone, and why'({ open, environment }) {
+    const log = await open({ maxEvents: 2, maxAgeMs: 60_000 })
+    const names = ['a', 'b', 'c', '*']
+    const lost = async () => (await log.windows(names)).map(({ lost }) => lost)
+    await appendAll(log, ['a', 'a', 'b'])
+    await environment.settle()
+    assert.deepEqual(await lost(), [undefined, undefined, undefined, undefined])
+    await appendAll(log, ['a'])
+    await environment.settle()
+    assert.deepEqual(await lost(), ['expired', undefined, undefined, 'expired'])
+    await log.invalidate('c')
+    await appendAll(log, ['c'])
+    await environment.advance(120_000)
+    assert.deepEqual(await lost(), ['expired', 'expired', 'forced', 'forced'])
   },
 
   async 'the newest event of each key is retained, whatever the window lets go'({ open }) {
@@ -153,7 +185,7 @@ export const channelDuties: Duties = {
     assert.equal(await log.retained(['*']), undefined)
   },
 
-  async 'a live event goes through the tail in its place, and is held nowhere'({ open, environment }) {
+  async 'a live event goes through the tail in its position, and is held nowhere'({ open, environment }) {
     const log = await open()
     const start = await log.head()
     const tail = await follow(log, start)

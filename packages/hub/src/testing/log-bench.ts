@@ -7,17 +7,17 @@ import type {
   LogEvent,
   NewEvent,
   PageLimit,
-  Place,
+  Stamp,
   TailBatch,
   WindowOptions,
 } from '../log/contract.ts'
 import type { IdempotencyOptions } from '../log/idempotency.ts'
 import type { VirtualEnvironment } from './virtual-environment.ts'
 
-/** Where a duty of the contract is tried: logs on one place, in virtual time. */
+/** Where a duty of the contract is tried: logs on one position, in virtual time. */
 export interface Bench {
   readonly environment: VirtualEnvironment
-  open(window?: WindowOptions, idempotency?: IdempotencyOptions): Promise<Log>
+  open(window?: WindowOptions, idempotency?: IdempotencyOptions, maxBytes?: number): Promise<Log>
 }
 
 /** Tests by name. */
@@ -35,12 +35,12 @@ export function atMost(events: number, bytes = Number.POSITIVE_INFINITY): PageLi
   return { events, bytes }
 }
 
-export type Stored = NewEvent & Place
+export type Stored = NewEvent & Stamp
 
 export async function append(log: Log, entries: readonly NewEvent[], once?: AppendOptions['once']): Promise<Stored[]> {
-  const { places } = await log.append(entries, { token: randomUUID(), ...(once ? { once } : {}) })
-  assert.equal(places.length, entries.length)
-  return entries.map((entry, index) => ({ ...entry, ...(places[index] as Place) }))
+  const { stamps } = await log.append(entries, { token: randomUUID(), ...(once ? { once } : {}) })
+  assert.equal(stamps.length, entries.length)
+  return entries.map((entry, index) => ({ ...entry, ...(stamps[index] as Stamp) }))
 }
 
 /** One append each, the data being its number. */
@@ -83,10 +83,10 @@ export async function follow(log: Log, start: Position) {
     close: tail.close,
     events: () => batches.flatMap((batch) => batch.events),
     assertLinked(from: Position) {
-      let place = from
+      let position = from
       for (const batch of batches) {
-        assert.deepEqual(batch.after, place)
-        place = batch.events.at(-1)?.position ?? batch.after
+        assert.deepEqual(batch.after, position)
+        position = batch.events.at(-1)?.position ?? batch.after
       }
     },
   }

@@ -1,7 +1,9 @@
 import type { Log, LogSource, WindowOptions } from '../log/contract.ts'
 import type { IdempotencyOptions } from '../log/idempotency.ts'
 import { backDuties } from './back-duties.ts'
+import { budgetDuties } from './budget-duties.ts'
 import { channelDuties } from './channel-duties.ts'
+import { idDuties } from './id-duties.ts'
 import { keyDuties } from './key-duties.ts'
 import type { Bench } from './log-bench.ts'
 import { logDuties } from './log-duties.ts'
@@ -13,10 +15,15 @@ export interface LogContractOptions {
   /** The test function of your runner: vitest's, node:test's, Jest's. */
   test(name: string, run: () => Promise<void>): void
   /**
-   * A log with this window, and these bounds on the idempotency keys it remembers, that nobody else uses. Called twice with the
-   * same `place`, it opens what it left there.
+   * A log with this window, these bounds on the idempotency keys it remembers, and this budget, that nobody else uses. Called
+   * twice with the same `location`, it opens what it left there. A log that cannot have a budget ignores it, and has no `budget`.
    */
-  source(options: { window?: WindowOptions; idempotency?: IdempotencyOptions; place: string }): LogSource
+  source(options: {
+    window?: WindowOptions
+    idempotency?: IdempotencyOptions
+    maxBytes?: number
+    location: string
+  }): LogSource
   /** Duties this log cannot have, each with the reason; they are left out. An unknown name is an error. */
   differs?: readonly { readonly reason: string; readonly tests: readonly string[] }[]
 }
@@ -39,9 +46,10 @@ export function logContract({ test, source, differs = [] }: LogContractOptions):
       const environment = createVirtualEnvironment()
       const tails = settleTails(environment)
       const opened: Log[] = []
-      const place = `${name}-${process.pid}-${environment.random()}`
-      const open: Bench['open'] = async (window, idempotency) => {
-        const options = { place, ...(window ? { window } : {}), ...(idempotency ? { idempotency } : {}) }
+      const location = `${name}-${process.pid}-${environment.random()}`
+      const open: Bench['open'] = async (window, idempotency, maxBytes) => {
+        const bounds = { ...(window ? { window } : {}), ...(idempotency ? { idempotency } : {}) }
+        const options = { location, ...bounds, ...(maxBytes === undefined ? {} : { maxBytes }) }
         const log = await source(options).open(environment)
         opened.push(log)
         tails.watch(log)
@@ -56,4 +64,12 @@ export function logContract({ test, source, differs = [] }: LogContractOptions):
   }
 }
 
-const duties = { ...logDuties, ...patternDuties, ...backDuties, ...channelDuties, ...keyDuties }
+const duties = {
+  ...logDuties,
+  ...patternDuties,
+  ...backDuties,
+  ...channelDuties,
+  ...keyDuties,
+  ...budgetDuties,
+  ...idDuties,
+}

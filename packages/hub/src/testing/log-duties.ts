@@ -63,6 +63,34 @@ export const logDuties: Duties = {
     assert.deepEqual(new Set(events.map((event) => `${event.channel} ${event.type}`)), new Set(['räume/1 größe']))
   },
 
+  async 'an event says whether it was published as text, in the tail, when it is read and when it is retained'({
+    open,
+    environment,
+  }) {
+    const log = await open()
+    const tail = await follow(log, await log.head())
+    const text = { ...entry('a', '1'), content: 'text' } as const
+    const json = entry('a', '1')
+    await append(log, [json, text, { ...text, live: true }, { ...json, type: 'other' }, { ...text, type: 'other' }])
+    await append(log, [text])
+    await append(log, [
+      { ...json, key: '' },
+      { ...text, key: 'key' },
+    ])
+    await environment.settle()
+    const kept = ['json', 'text', 'json', 'text', 'text', 'json', 'text']
+    const contents = (events: readonly LogEvent[]) => events.map(({ content = 'json' }) => content)
+    assert.deepEqual(contents(await readAll(log, ['a'], origin)), kept)
+    assert.deepEqual(contents(tail.events()), kept.toSpliced(2, 0, 'text'))
+    assert.deepEqual(
+      (await log.retained(['a']))?.map(({ key, type, data, content }) => [key, type, data, content]),
+      [
+        ['', 'message', '1', undefined],
+        ['key', 'message', '1', 'text'],
+      ],
+    )
+  },
+
   async 'a read gives what stands after the cursor, over all channels asked for, in position order'({ open }) {
     const log = await open()
     const events = await appendAll(log, ['a', 'b', 'x', 'a', 'c', 'b', 'x', 'a'])
@@ -160,6 +188,22 @@ export const logDuties: Duties = {
     assert.equal(a?.events, 2)
   },
 
+  async 'a window counts bytes, of which a character takes up to four'({ open }) {
+    const log = await open({ maxBytes: 1000 })
+    const data = ['ä', '€', '😀'].map((character) => character.repeat(100))
+    await append(
+      log,
+      data.map((text) => entry('a', text)),
+    )
+    const [whole] = await log.windows(['a'])
+    assert.deepEqual([whole?.events, whole?.bytes], [3, 200 + 300 + 400 + 3 * entry('a', '').type.length])
+    await append(log, [entry('a', 'x'.repeat(200))])
+    const [trimmed] = await log.windows(['a'])
+    assert.deepEqual([trimmed?.events, trimmed?.bytes], [3, 300 + 400 + 200 + 3 * entry('a', '').type.length])
+    const page = await log.read(['a'], trimmed?.trimmedThrough as Position, await log.head(), atMost(10))
+    assert.deepEqual(page.events.map(dataOf), [data[1], data[2], 'x'.repeat(200)])
+  },
+
   async 'an event older than the window is gone, also from a channel nobody publishes to'({ open, environment }) {
     const log = await open({ maxAgeMs: 1000 })
     const after = await log.head()
@@ -209,7 +253,7 @@ export const logDuties: Duties = {
     // What another of them lost before the cursor is not its concern.
     const ofOne = await read(names, at(3))
     assert.deepEqual(ofOne.gap, { channels: ['late'], reason: 'expired', wholeAfter: at(4) })
-    // Nor is what another of them was declared void for.
+    // Nor is the invalidation of another channel.
     const voided = await log.invalidate('whole')
     const [last] = (await appendAll(log, ['a', 'a'])).slice(-1)
     const since = await read(names, voided.position)
@@ -245,13 +289,13 @@ export const logDuties: Duties = {
     )
   },
 
-  async 'a publish under a key it knows appends nothing and gives the same places'({ open }) {
+  async 'a publish under a key it knows appends nothing and gives the same positions'({ open }) {
     const log = await open()
     const once = { scope: 'me', key: 'k', hash: 'h' }
     const both = await Promise.all([append(log, [entry('a', '1')], once), append(log, [entry('a', '1')], once)])
     const third = await append(log, [entry('a', '1')], once)
-    const places = [...both, third].map((events) => events.map((event) => event.position))
-    assert.deepEqual(places, [places[0], places[0], places[0]])
+    const positions = [...both, third].map((events) => events.map((event) => event.position))
+    assert.deepEqual(positions, [positions[0], positions[0], positions[0]])
     assert.equal((await readAll(log, ['a'], origin)).length, 1)
     await append(log, [entry('a', '1')], { ...once, scope: 'you' })
     assert.equal((await readAll(log, ['a'], origin)).length, 2)
@@ -305,7 +349,7 @@ export const logDuties: Duties = {
     const tail = await follow(log, start)
     await environment.settle()
     const first = tail.batches[0] as TailBatch
-    assert.ok(isAfter(first.after, start), 'the first batch claims to follow a place whose events are gone')
+    assert.ok(isAfter(first.after, start), 'the first batch claims to follow a position whose events are gone')
     assert.deepEqual(tail.events().map(dataOf), [(events[2] as Stored).data])
   },
 
@@ -353,9 +397,9 @@ export const logDuties: Duties = {
   async 'the id of every position it gave out is a cursor it accepts'({ open }) {
     const log = await open()
     const { formats, history } = log
-    const places = [await log.head(), ...(await appendAll(log, ['a', 'b'])).map((event) => event.position)]
+    const positions = [await log.head(), ...(await appendAll(log, ['a', 'b'])).map((event) => event.position)]
     const head = await log.head()
-    for (const position of places) {
+    for (const position of positions) {
       const id = renderId(position, { formats, history })
       assert.deepEqual(judgeCursor(id, { formats, history, head }), { ok: true, position })
     }
@@ -426,11 +470,11 @@ export const logDuties: Duties = {
     assert.deepEqual(await log.head(), head)
   },
 
-  async 'a token it has seen is answered with the places of then, and appends nothing'({ open }) {
+  async 'a token it has seen is answered with the positions of then, and appends nothing'({ open }) {
     const log = await open()
     const first = await log.append([entry('a', '1')], { token: 'same' })
     const again = await log.append([entry('a', '1')], { token: 'same' })
-    assert.deepEqual(again, { places: first.places, repeated: true })
+    assert.deepEqual(again, { stamps: first.stamps, repeated: true })
     assert.equal((await readAll(log, ['a'], origin)).length, 1)
   },
 

@@ -10,7 +10,25 @@ export interface VirtualEnvironment extends Environment {
   stepClock(ms: number): void
 }
 
-export function createVirtualEnvironment(options: { now?: number; seed?: number } = {}): VirtualEnvironment {
+export interface VirtualEnvironmentOptions {
+  /**
+   * What the wall clock says at first, in milliseconds since 1970.
+   * @defaultValue the first of January 2026, 00:00 UTC
+   */
+  now?: number
+  /**
+   * What chance comes from. The same seed gives the same run.
+   * @defaultValue 1
+   */
+  seed?: number
+  /**
+   * Waits a moment for whatever else runs in this process, and tells whether something moved there: then `settle` looks again.
+   * @defaultValue none: nothing else runs
+   */
+  isBusy?: () => Promise<boolean>
+}
+
+export function createVirtualEnvironment(options: VirtualEnvironmentOptions = {}): VirtualEnvironment {
   const random = createRandom(options.seed ?? 1)
   let wallClock = options.now ?? Date.UTC(2026, 0, 1)
   let elapsed = 0
@@ -25,7 +43,7 @@ export function createVirtualEnvironment(options: { now?: number; seed?: number 
       dueInTurn = []
       for (const task of tasks) task()
       if (tasks.length > 0) await new Promise((resolve) => setImmediate(resolve))
-    } while (dueInTurn.length > 0)
+    } while (dueInTurn.length > 0 || (await options.isBusy?.()))
   }
 
   return {

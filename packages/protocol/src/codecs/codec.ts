@@ -4,7 +4,7 @@ import type { Branch } from '../history.ts'
 import type { Position } from '../position.ts'
 
 /**
- * Renders places of a log as text and reads them back, without looking anything up.
+ * Renders positions of a log as text and reads them back, without looking anything up.
  *
  * Duties: `decode(encode(p, branch))` gives `p` and `mark(branch)` back, and nothing but text that `encode` can make
  * decodes: an id with a second spelling would break the dedup of clients, which compare text. The text is one that may
@@ -35,7 +35,7 @@ export interface DecodedId {
 /** Largest `ms` of the codecs that give it 48 bits: the year 10889. */
 export const maxMs48 = 2 ** 48 - 1
 
-/** Thrown by `encode` for a place its text has no room for; cut short, two events would get one id. */
+/** Thrown by `encode` for a position its text has no room for; cut short, two events would get one id. */
 export function refusePosition(codec: string, { ms, seq }: Position): never {
   throw new RejoinError(
     `Position ${ms}, ${seq} does not fit an id of the codec ${codec}. Give the log's clock the codec's range, and check that the machine's time is right.`,

@@ -4,7 +4,7 @@ import { type IdCodec, refusePosition } from './codec.ts'
 export interface SnowflakeOptions {
   /**
    * The millisecond from which ids count, as Unix time. 41 bits last for 69 years after it. It is part of every id:
-   * read with another start, an id names another place, so a log keeps the one it was made with.
+   * read with another start, an id names another position, so a log keeps the one it was made with.
    * @defaultValue 1_700_000_000_000 (14 November 2023, lasts until July 2093)
    */
   startMs?: number

@@ -6,7 +6,7 @@ import { type ChannelEvents, readChannel } from './read.ts'
 import type { ChannelState } from './state.ts'
 import type { Store } from './store.ts'
 
-/** For a tail opened in the past: whatever is still held of all channels, behind the newest place where something is missing. */
+/** For a tail opened in the past: whatever is still held of all channels, behind the newest position where something is missing. */
 export function readBacklog(source: BacklogSource, after: Position, through: Position): TailBatch {
   const { store, forgottenThrough, stateOf } = source
   let from = latest(after, forgottenThrough)
@@ -21,18 +21,18 @@ export function readBacklog(source: BacklogSource, after: Position, through: Pos
   for (;;) {
     const range = { after: from, through, limit: everything }
     const reads = changed.map(([name, state]) => readChannel(store, name, state, range))
-    // Without a limit, only a hole cuts a read short.
-    const holes = reads.flatMap((read) => {
+    // Without a limit, only a gap cuts a read short.
+    const gaps = reads.flatMap((read) => {
       if ('wholeAfter' in read) return read.wholeAfter
       return read.cut ? (read.events.at(-1) as LogEvent).position : []
     })
-    if (holes.length === 0) {
+    if (gaps.length === 0) {
       const whole = reads.map((read) => ({ events: (read as ChannelEvents).events, through }))
       const { events } = mergePages(whole, range)
       const later = ends.filter((end) => isAfter(end.position, from))
       return { after: from, events: [...events, ...later].sort((a, b) => comparePositions(a.position, b.position)) }
     }
-    from = holes.reduce(latest, from)
+    from = gaps.reduce(latest, from)
   }
 }
 

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import type { Position } from '@rejoin/protocol'
 
-/** Writes numbers, places and text one after the other, small ones in few bytes. Made to be used again and again. */
+/** Writes numbers, positions and text one after the other, small ones in few bytes. Made to be used again and again. */
 export class ByteWriter {
   #bytes = Buffer.allocUnsafe(4096)
   #length = 0
@@ -65,6 +65,10 @@ export class ByteReader {
   constructor(bytes: Buffer, at: number) {
     this.bytes = bytes
     this.at = at
+  }
+
+  get isAtEnd(): boolean {
+    return this.at >= this.bytes.length
   }
 
   number(): number {

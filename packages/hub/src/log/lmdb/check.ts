@@ -5,7 +5,7 @@ import { checkPages } from './pages.ts'
 import { dataName, type Store } from './store.ts'
 
 /**
- * Refuses a file that LMDB would misread, or that the next write would damage further. Its pages are followed without LMDB;
+ * Rejects a file that LMDB would misread, or that the next write would damage further. Its pages are followed without LMDB;
  * where there are too many for that, LMDB does it in a process of its own.
  *
  * @param maxPages - how many pages are followed here

@@ -1,11 +1,13 @@
 import { comparePositions, isAfter, origin, type Position } from '@rejoin/protocol'
-import type { LogEvent } from '../contract.ts'
+import type { LogEvent, PageLimit } from '../contract.ts'
 import type { FeedEntry, Touched } from './feed.ts'
 import { recordKey } from './keys.ts'
+import type { PageSource } from './read.ts'
+import { readChannel } from './read.ts'
 import { openRecord, type StoredRecord } from './record.ts'
 import type { Store } from './store.ts'
 
-/** An event that a commit brought to a channel; or, as a mark, that the channel was declared void. */
+/** An event that a commit brought to a channel; or, as a mark, that the channel was invalidated. */
 export interface News {
   readonly position: Position
   readonly channel: string
@@ -15,19 +17,24 @@ export interface News {
 }
 
 /**
- * What one commit brought to channels that start with one of `prefixes`, in order. A commit may have touched thousands of channels, and
+ * What one commit brought to channels that start with one of `prefixes`. A commit may have touched thousands of channels, and
  * a page takes a few hundred of their events: where a channel got one event, its record is not read before it is asked for.
  *
- * Undefined when some of a channel's events are gone, trimmed or damaged: which are left, and where, only a look at the
- * channel itself tells.
+ * Undefined when some of a channel's events are damaged: which are left, and where, only a look at all channels tells.
  */
-export function newsOf(store: Store, entry: FeedEntry, prefixes: readonly string[]): News[] | undefined {
+export function newsOf(source: NewsSource, entry: FeedEntry, prefixes: readonly string[]): CommitNews | undefined {
+  const { store } = source
   const news: News[] = []
+  const trimmed: string[] = []
   for (const touched of entry.channels) {
     const { name, first, events } = touched
     if (!prefixes.some((prefix) => name.startsWith(prefix))) continue
     if (events > 1) {
-      const found = eventsOf(store, touched, entry)
+      let found = eventsOf(store, touched, entry)
+      if (!found) {
+        found = eventsLeft(source, touched, entry)
+        trimmed.push(name)
+      }
       if (!found) return undefined
       for (const event of found) {
         news.push({ position: event.position, channel: name, isMark: false, event: () => event })
@@ -36,8 +43,17 @@ export function newsOf(store: Store, entry: FeedEntry, prefixes: readonly string
       news.push({ position: first, channel: name, isMark: events === 0, event: () => single(store, touched) })
     }
   }
-  return news.sort((a, b) => comparePositions(a.position, b.position))
+  return { news: news.sort((a, b) => comparePositions(a.position, b.position)), trimmed }
 }
+
+export interface CommitNews {
+  /** In order. */
+  readonly news: News[]
+  /** Channels whose window has let go of something that the commit brought. What that means for a reader, their state tells. */
+  readonly trimmed: readonly string[]
+}
+
+export type NewsSource = Pick<PageSource, 'store' | 'stateOf'>
 
 function single(store: Store, { name, number, first }: Touched): LogEvent | undefined {
   const record = recordAt(store, number, first)
@@ -53,11 +69,25 @@ function eventsOf(store: Store, { name, number, first, events }: Touched, { last
   const whole: LogEvent[] = []
   for (const { key, value } of store.range(recordKey(number, first), recordKey(number + 1, origin))) {
     const next = openRecord(key, value)
-    if (!next || isAfter((next.places[0] as { position: Position }).position, last)) break
+    if (!next || isAfter((next.stamps[0] as { position: Position }).position, last)) break
     whole.push(...allOf(next, name))
   }
   return whole.length === events ? whole : undefined
 }
+
+/** What the window of a channel has left of them; undefined when it is not the window that took the others. */
+function eventsLeft(
+  { store, stateOf }: NewsSource,
+  { name, first }: Touched,
+  { last }: FeedEntry,
+): LogEvent[] | undefined {
+  const state = stateOf(name)
+  if (isAfter(first, state.trimmedThrough)) return undefined
+  const read = readChannel(store, name, state, { after: state.trimmedThrough, through: last, limit: everything })
+  return 'wholeAfter' in read || read.cut ? undefined : read.events
+}
+
+const everything: PageLimit = { events: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
 
 function recordAt(store: Store, number: number, first: Position): StoredRecord | undefined {
   const key = recordKey(number, first)
@@ -66,5 +96,5 @@ function recordAt(store: Store, number: number, first: Position): StoredRecord |
 }
 
 function allOf(record: StoredRecord, channel: string): LogEvent[] {
-  return record.events(channel, 0, record.places.length)
+  return record.events(channel, 0, record.stamps.length)
 }

@@ -1,5 +1,5 @@
 import type { RejoinError } from '@rejoin/protocol'
-import type { Place } from '../contract.ts'
+import type { Stamp } from '../contract.ts'
 import type { Once } from '../idempotency.ts'
 import type { Draft } from './draft.ts'
 
@@ -8,7 +8,7 @@ import type { Draft } from './draft.ts'
  * next: so many publishers share one flush of the disk, and each is answered when its own is done.
  */
 export interface Commits {
-  /** Resolves when the change is as durable as the log promises. Changes are made in the order in which they came. */
+  /** Resolves when the change is as durable as the log promises. Changes are made in the order in which they came, but for those that go first. */
   submit(change: Change): Promise<void>
   /** Resolves when everything that was submitted is done. */
   settled(): Promise<void>
@@ -20,10 +20,12 @@ export interface Change {
    * the reason, with which its submitter is answered.
    */
   apply(draft: Draft): RejoinError | undefined
-  /** Roughly the events it touches. */
+  /** Roughly the entries of the file that it reads or writes. */
   readonly size: number
+  /** Made before those that wait. */
+  readonly isFirst?: boolean
   /** Set when it is a publish under an idempotency key. */
-  readonly publish?: { readonly once: Once; readonly places: readonly Place[] } | undefined
+  readonly publish?: { readonly once: Once; readonly stamps: readonly Stamp[] } | undefined
 }
 
 export interface CommitsOptions<Made extends Commit> {
@@ -35,11 +37,12 @@ export interface CommitsOptions<Made extends Commit> {
 
 export interface Commit {
   /** Why some of the changes were not made. */
-  readonly refusals: ReadonlyMap<Change, RejoinError>
+  readonly rejections: ReadonlyMap<Change, RejoinError>
 }
 
-// What goes into one commit is worked out in one turn of the event loop: some milliseconds at this many events.
-const maxSize = 4096
+// What goes into one commit is worked out in one turn of the event loop: some milliseconds at this size, which a batch of a
+// thousand events in a thousand channels has. A larger change is a commit of its own.
+export const maxSize = 4096
 
 export function createCommits<Made extends Commit>({ commit, onCommit }: CommitsOptions<Made>): Commits {
   let waiting: Waiting[] = []
@@ -53,8 +56,8 @@ export function createCommits<Made extends Commit>({ commit, onCommit }: Commits
       await commit(group.map(({ change }) => change)).then(
         (made) => {
           for (const { change, resolve, reject } of group) {
-            const refusal = made.refusals.get(change)
-            if (refusal) reject(refusal)
+            const rejection = made.rejections.get(change)
+            if (rejection) reject(rejection)
             else resolve()
           }
           onCommit(made)
@@ -70,8 +73,9 @@ export function createCommits<Made extends Commit>({ commit, onCommit }: Commits
   function takeGroup(): Waiting[] {
     let size = 0
     let count = 0
-    while (count < waiting.length && size < maxSize) {
-      size += (waiting[count] as Waiting).change.size
+    for (const { change } of waiting) {
+      size += change.size
+      if (count > 0 && size > maxSize) break
       count += 1
     }
     const group = waiting.slice(0, count)
@@ -82,7 +86,9 @@ export function createCommits<Made extends Commit>({ commit, onCommit }: Commits
   return {
     submit(change) {
       return new Promise((resolve, reject) => {
-        waiting.push({ change, resolve, reject })
+        const added = { change, resolve, reject }
+        if (change.isFirst) waiting.unshift(added)
+        else waiting.push(added)
         busy ??= run()
       })
     },

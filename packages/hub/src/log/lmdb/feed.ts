@@ -11,12 +11,12 @@ import type { Entry, Store } from './store.ts'
 export interface FeedEntry {
   /** Where the commit begins. */
   readonly first: Position
-  /** The last place of the commit. */
+  /** The last position of the commit. */
   readonly last: Position
   /** When it was made. */
   readonly at: number
   /**
-   * The last place of the entry before this one, `origin` for the first. One that is missing shows by it; and a reader that
+   * The last position of the entry before this one, `origin` for the first. One that is missing shows by it; and a reader that
    * stands in the middle of a commit whose entry was let go does not take this one for the next.
    */
   readonly previous: Position
@@ -49,7 +49,7 @@ export function sealFeedEntry(key: Uint8Array, { first, last, at, previous, chan
 const writer = new ByteWriter()
 
 /**
- * The entries with anything after a place, in order, up to the newest. Ends with `broken` where one of them is missing or
+ * The entries with anything after a position, in order, up to the newest. Ends with `broken` where one of them is missing or
  * damaged, or the first of them is not there any more.
  */
 export function* feedAfter(store: Store, { feedLast }: LogState, after: Position): Generator<FeedEntry | 'broken'> {
@@ -68,7 +68,7 @@ export function* feedAfter(store: Store, { feedLast }: LogState, after: Position
 }
 
 /**
- * The entries with anything up to a place, newest first, down to the first that there ever was. Ends with `broken` where the
+ * The entries with anything up to a position, newest first, down to the first that there ever was. Ends with `broken` where the
  * next one is missing or damaged.
  */
 export function* feedBack(store: Store, through: Position): Generator<FeedEntry | 'broken'> {
@@ -114,7 +114,7 @@ export function hasStaleEntry(store: Store, madeBefore: number): boolean {
 // Some 20 MB. A reader of a pattern that was away for more commits than this costs a look at every channel.
 export const maxFeedEntries = 200_000
 
-/** From the entry in whose commit a place lies, or from the first after it. */
+/** From the entry in whose commit a position lies, or from the first after it. */
 function entriesFrom(store: Store, after: Position): Iterable<Entry> {
   const { start, end } = feedRange
   return store.range(store.lastKeyUpTo(feedKey(after), start) ?? start, end)

@@ -3,10 +3,10 @@ import { dirname } from 'node:path'
 import { RejoinError } from '@rejoin/protocol'
 
 /**
- * Reads the root of a file, undefined when nothing was ever committed to it. Refuses a file that is not LMDB's: LMDB maps
+ * Reads the root of a file, undefined when nothing was ever committed to it. Rejects a file that is not LMDB's: LMDB maps
  * the file into memory and trusts it, so the process would end by a signal, without a word.
  */
-export async function readRoot(path: string): Promise<Root | undefined> {
+export async function readRoot(path: string): Promise<NewestRoot | undefined> {
   const file = await open(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
     throw error
@@ -20,7 +20,8 @@ export async function readRoot(path: string): Promise<Root | undefined> {
     if (!first || !second || first.pageSize !== second.pageSize) {
       refuseFile(path, 'is not a log of Rejoin, or its beginning is damaged')
     }
-    return first.transaction > second.transaction ? first : second
+    const [newest, older] = first.transaction > second.transaction ? [first, second] : [second, first]
+    return { ...newest, isContinued: newest.transaction - older.transaction <= 1n }
   } finally {
     await file.close()
   }
@@ -39,6 +40,14 @@ export interface Root {
   readonly free: Tree
   /** Holds the keys and values. */
   readonly main: Tree
+}
+
+export interface NewestRoot extends Root {
+  /**
+   * Whether the other root is that of the commit before it. If not, the file was overwritten by an older copy while a process had
+   * it open, and the newest commit was built on that copy.
+   */
+  readonly isContinued: boolean
 }
 
 /** A B+ tree of the file, as its root describes it. */
@@ -61,19 +70,28 @@ export function refuseFile(path: string, how: string): never {
 }
 
 // Of MDB_page, MDB_meta and MDB_db in the mdb.c that comes with lmdb 3: two pages at the start of the file, written in turn.
-const rootBytes = 168
+export const rootBytes = 168
 const magic = 0xbeef_c0de
 const version = 2
 
 async function readRootAt(file: FileHandle, at: number): Promise<Root | undefined> {
   const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(rootBytes), position: at })
-  if (bytesRead < rootBytes || buffer.readUInt32LE(24) !== magic || buffer.readUInt32LE(28) !== version)
-    return undefined
+  return bytesRead < rootBytes ? undefined : rootIn(buffer)
+}
+
+/** Undefined where these bytes are no root. */
+export function rootIn(buffer: Buffer): Root | undefined {
+  if (buffer.readUInt32LE(24) !== magic || buffer.readUInt32LE(28) !== version) return undefined
   const pageSize = buffer.readUInt32LE(48)
   const lastPage = numberAt(buffer, 144)
   if (pageSize < 512 || pageSize > 65_536 || lastPage < 1) return undefined
-  const transaction = buffer.readBigUInt64LE(152)
+  const transaction = transactionOf(buffer)
   return { transaction, pageSize, lastPage, free: treeAt(buffer, 48), main: treeAt(buffer, 96) }
+}
+
+/** Of bytes that are a root. */
+export function transactionOf(root: Buffer): bigint {
+  return root.readBigUInt64LE(152)
 }
 
 function treeAt(buffer: Buffer, at: number): Tree {

@@ -4,9 +4,9 @@ import type { RootDatabase } from 'lmdb'
 export type Database = RootDatabase<Buffer, Buffer>
 
 /**
- * The open file, and a way to open it again. LMDB gives up a handle for good, also for reading, once the disk has refused
+ * The open file, and a way to open it again. LMDB gives up a handle for good, also for reading, once the disk has rejected
  * the root that ends a commit: it cannot know which root the disk has now. It then has put the old root back, and a handle
- * that is made anew goes on from that one. The commit that follows takes the place of the one that failed.
+ * that is made anew goes on from that one. The commit that follows replaces the one that failed.
  */
 export interface Handle {
   readonly database: Database

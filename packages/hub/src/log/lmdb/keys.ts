@@ -3,6 +3,8 @@ import type { Position } from '@rejoin/protocol'
 /**
  * All keys of the store, told apart by their first byte.
  *
+ * - `A` + position + the channel's number: a channel whose events are all after that position, oldest first
+ * - `B` this is a copy, which no hub has opened yet
  * - `F` the format and the branches, `S` the state of the whole log
  * - `C` + name: a channel
  * - `E` + the channel's number + position: a record, the events of one channel in one commit
@@ -11,6 +13,7 @@ import type { Position } from '@rejoin/protocol'
  * - `I` + digest of scope and key: a publish made under an idempotency key; `O` + position: the same, oldest first
  * - `N` + tag of a scope: how many of these keys it has
  */
+export const copyMarkKey = Buffer.from('B')
 export const formatKey = Buffer.from('F')
 export const stateKey = Buffer.from('S')
 
@@ -33,11 +36,31 @@ export function recordKey(channelNumber: number, position: Position): Buffer {
   return key
 }
 
-/** The place at the end of a key: of a record, that of its first event. */
+/** The position at the end of a key: of a record, that of its first event. */
 export function positionOf(key: Uint8Array): Position {
   const bytes = Buffer.from(key.buffer, key.byteOffset + key.length - positionBytes, positionBytes)
   return { ms: bytes.readUIntBE(0, 6), seq: (bytes[6] as number) * 2 ** 48 + bytes.readUIntBE(7, 6) }
 }
+
+export function ageKey(position: Position, channelNumber: number): Buffer {
+  const key = Buffer.allocUnsafe(1 + positionBytes + numberBytes)
+  key[0] = 0x41
+  writePosition(key, position, 1)
+  key.writeUIntBE(channelNumber, 1 + positionBytes, numberBytes)
+  return key
+}
+
+/** Of a key in the order of age. */
+export function agedPositionOf(key: Uint8Array): Position {
+  return positionOf(key.subarray(0, 1 + positionBytes))
+}
+
+/** Of a key in the order of age. */
+export function agedNumberOf(key: Buffer): number {
+  return key.readUIntBE(1 + positionBytes, numberBytes)
+}
+
+export const ageRange = { start: Buffer.from('A'), end: Buffer.from('B') }
 
 export function feedKey(position: Position): Buffer {
   return placeKey(0x50, position)

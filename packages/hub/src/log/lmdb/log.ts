@@ -2,7 +2,6 @@ import {
   type Branch,
   type Clock,
   createClock,
-  createIdFormats,
   type IdCodec,
   type IdFormats,
   isAfter,
@@ -11,7 +10,6 @@ import {
   origin,
   type Position,
   RejoinError,
-  ulid,
 } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../../environment.ts'
 import { type SliceQueue, sliceQueueOf } from '../../slice-queue.ts'
@@ -20,29 +18,40 @@ import type {
   Appended,
   AppendOptions,
   BackPage,
+  Backup,
+  BackupOptions,
   ChannelPage,
+  IdSwitch,
+  IdSwitchOptions,
   Log,
+  LogBudget,
   LogEvent,
   LogSource,
   NewEvent,
+  NewIdFormat,
   Page,
   PageLimit,
-  Place,
+  Stamp,
   Tail,
   TailBatch,
   Window,
   WindowOptions,
 } from '../contract.ts'
+import { createFarReads, type FarReads } from '../far-reads.ts'
+import { planIdSwitch, positionBehind } from '../id-switch.ts'
 import type { IdempotencyOptions, Once } from '../idempotency.ts'
 import type { NameRead } from '../name-read.ts'
-import { type ChannelWindows, createWindows, type Windows, windowOf } from '../window.ts'
+import { budgetOf, type ChannelWindows, createWindows, type Windows, windowOf } from '../window.ts'
 import { type BacklogSource, readBacklog } from './backlog.ts'
-import { type Change, type Commit, type Commits, createCommits } from './commits.ts'
+import { backupStore } from './backup.ts'
+import { type Change, type Commit, type Commits, createCommits, maxSize } from './commits.ts'
 import { createDraft, type Draft } from './draft.ts'
-import { channelKey, stateKey } from './keys.ts'
+import { sealFormat } from './format.ts'
+import { channelKey, formatKey, stateKey } from './keys.ts'
 import { createStoredOnce, type StoredOnce } from './once.ts'
 import { type OpenedLog, openLog } from './opening.ts'
-import { type PageSource, readPage } from './page.ts'
+import { readPage } from './page.ts'
+import type { PageSource } from './read.ts'
 import { readChannelBack, readFeedBack } from './read-back.ts'
 import { readRetained } from './retained-values.ts'
 import { type ChannelState, type LogState, openChannelState, openLogState, sealLogState } from './state.ts'
@@ -50,6 +59,8 @@ import { startSweep } from './sweep.ts'
 import { trimChannel } from './trim.ts'
 import { readEvery, type WideSource } from './wide-read.ts'
 import { readChannels, readWindow, readWindowUnder, type WindowSource } from './windows.ts'
+
+export { backupLmdb, restoreLmdb } from './backup.ts'
 
 export interface LmdbLogOptions {
   /**
@@ -60,8 +71,9 @@ export interface LmdbLogOptions {
   /** Other windows for some channels or patterns: `{ 'prices/*': { maxEvents: 10 } }`. The narrowest name counts. */
   windows?: ChannelWindows
   /**
-   * How ids are written. Fixed when the log is made: it is refused to open with another.
-   * @defaultValue ulid()
+   * How a new log writes its ids. A log that is there already keeps its own way, and does not open with a codec that it never
+   * had; `switchIds` changes it.
+   * @defaultValue ulid() for a new log; for another one, what it has
    */
   codec?: IdCodec
   /**
@@ -80,6 +92,13 @@ export interface LmdbLogOptions {
   forgetAfterMs?: number
   /** For how long and how many publishes a repeated `Idempotency-Key` is recognised. They are kept over a restart. */
   idempotency?: IdempotencyOptions
+  /**
+   * Bytes that all channels may hold together, counted as in their windows. Beyond that the oldest events of all channels go
+   * first, and a reader that needs them is told of a gap; publishing goes on. The file needs more than that: up to
+   * four times as much where each event of 100 bytes came in a commit of its own.
+   * @defaultValue no bound but the windows
+   */
+  maxBytes?: number
 }
 
 /**
@@ -90,60 +109,77 @@ export interface LmdbLogOptions {
  *   do not keep up to date.
  */
 export function lmdbLog(directory: string, options: LmdbLogOptions = {}): LogSource {
-  const { durability = 'disk', codec = ulid() } = options
+  const { durability = 'disk', codec } = options
+  if (typeof directory !== 'string' || directory === '') {
+    throw new RejoinError("lmdbLog() takes the folder of the log first: lmdbLog('./data', { … }).", {
+      code: 'invalid-option',
+    })
+  }
   if (durability !== 'disk' && durability !== 'os') {
     throw new RejoinError(`durability is ${JSON.stringify(durability)}. Choose 'disk' or 'os'.`, {
       code: 'invalid-option',
     })
   }
+  const maxBytes = budgetOf(options.maxBytes)
   const window = windowOf(options.window, defaultWindow)
   const windows = createWindows(window, options.windows)
   return {
     name: 'lmdb',
     async open(environment) {
       const opened = await openLog({ directory, codec, durability, environment })
-      return new LmdbLog(opened, { ...options, durability, codec, window, windows }, environment)
+      return new LmdbLog(opened, { ...options, durability, window, windows, maxBytes }, environment)
     },
   }
 }
 
 const defaultWindow = { maxEvents: 10_000, maxAgeMs: 24 * 3_600_000, maxBytes: 64 * 1024 * 1024 }
 
-// Let go of per channel and commit, over what comes in: a window that was made smaller shrinks over several commits,
-// none of which takes more than some milliseconds.
-const trimAtMost = 16_384
+// Let go of in one commit, over what comes in, and by reads in one turn: a channel that is far over its window shrinks over
+// several commits, none of which takes more than some milliseconds. Until then what it still has is served.
+const trimAtMost = 512
 
 class LmdbLog implements Log {
   readonly name = 'lmdb'
   readonly durability: 'disk' | 'os'
   readonly window: Required<WindowOptions>
-  readonly formats: IdFormats
+  formats: IdFormats
   readonly history: readonly Branch[]
 
   readonly #windows: Windows
   readonly #opened: OpenedLog
   readonly #environment: Environment
   readonly #slices: SliceQueue
-  readonly #clock: Clock
+  #clock: Clock
   readonly #commits: Commits
+  readonly #far: FarReads
   readonly #once: StoredOnce
   readonly #stopSweep: Cancel
+  readonly #maxBytes: number | undefined
   readonly #tails = new Set<(batch: TailBatch) => void>()
   /** As it was last committed. */
   #state: LogState
-  /** The newest place the tails have been told of. What is stored beyond it is not served: a reader could get it twice. */
+  /** Switches of the ids wait for each other: each goes on from the formats of the one before. */
+  #switching: Promise<unknown> = Promise.resolve()
+  /** The newest position the tails have been told of. What is stored beyond it is not served: a reader could get it twice. */
   #announced: Position
-  /** Channels found over their window by a read, and on their way to be trimmed. */
+  /** Channels found over their window, and on their way to be trimmed. */
   readonly #untidy = new Set<string>()
+  /** What reads of this turn may still let go of. */
+  #trimsLeft = trimAtMost
   #tidyingKeys = false
+  #shrinking = false
+  /** Commits in a row that did nothing but let go of events for the budget. */
+  #shrinks = 0
   #closing: Promise<void> | undefined
 
   constructor(opened: OpenedLog, options: Settings, environment: Environment) {
-    const { codec, durability, window, windows, forgetAfterMs = 30 * 24 * 3_600_000, idempotency } = options
+    const { durability, window, windows, idempotency, maxBytes } = options
+    const { forgetAfterMs = 30 * 24 * 3_600_000 } = options
     this.durability = durability
     this.window = window
     this.#windows = windows
-    this.formats = createIdFormats([{ codec }])
+    this.#maxBytes = maxBytes
+    this.formats = opened.formats
     this.history = opened.history
     this.#opened = opened
     this.#environment = environment
@@ -156,35 +192,37 @@ class LmdbLog implements Log {
       commit: (changes) => this.#commit(changes),
       onCommit: (made) => this.#announce(made),
     })
+    this.#far = createFarReads((pattern, range) => readEvery(this.#wideSource(), pattern, range), environment)
     const { store } = opened
-    this.#stopSweep = startSweep({ store, commits: this.#commits, environment, windows, forgetAfterMs })
+    this.#stopSweep = startSweep({ store, commits: this.#commits, environment, windows, forgetAfterMs, maxBytes })
+    if (maxBytes !== undefined && opened.state.heldBytes > maxBytes) this.#shrink()
   }
 
   async append(entries: readonly NewEvent[], { once }: AppendOptions): Promise<Appended> {
     this.#assertOpen()
-    if (entries.length === 0) return { places: [], repeated: false }
+    if (entries.length === 0) return { stamps: [], repeated: false }
     for (const { channel } of entries) checkKey(channel)
     return once ? this.#opened.store.reading(() => this.#appendOnce(entries, once)) : this.#append(entries)
   }
 
   async #append(entries: readonly NewEvent[], once?: Once): Promise<Appended> {
     const at = this.#now()
-    const places = entries.map(() => ({ position: this.#clock.next(), at }))
-    const stored = this.#commits.submit(appendOf(entries, places, once))
-    if (once) this.#once.begin(once, places, stored)
+    const stamps = entries.map(() => ({ position: this.#clock.next(), at }))
+    const stored = this.#commits.submit(appendOf(entries, stamps, once))
+    if (once) this.#once.begin(once, stamps, stored)
     await stored
-    return { places, repeated: false }
+    return { stamps, repeated: false }
   }
 
   /** In the turn in which it finds no earlier one, it begins: of two with one key, the second finds the first. */
   #appendOnce(entries: readonly NewEvent[], once: Once): Promise<Appended> {
     const earlier = this.#once.earlier(once, this.#now())
-    if (earlier) return earlier.then((places) => ({ places, repeated: true }))
+    if (earlier) return earlier.then((stamps) => ({ stamps, repeated: true }))
     try {
       this.#once.admit(once, this.#state.keys)
-    } catch (refusal) {
+    } catch (rejection) {
       this.#tidyKeys()
-      throw refusal
+      throw rejection
     }
     return this.#append(entries, once)
   }
@@ -192,12 +230,12 @@ class LmdbLog implements Log {
   async invalidate(channel: string): Promise<LogEvent> {
     this.#assertOpen()
     checkKey(channel)
-    const place = { position: this.#clock.next(), at: this.#now() }
+    const stamp = { position: this.#clock.next(), at: this.#now() }
     let entry: LogEvent | undefined
     await this.#commits.submit({
       size: 1000,
       apply(draft) {
-        entry = draft.invalidate(channel, place)
+        entry = draft.invalidate(channel, stamp)
         return undefined
       },
     })
@@ -207,12 +245,12 @@ class LmdbLog implements Log {
   async end(channel: string): Promise<LogEvent> {
     this.#assertOpen()
     checkKey(channel)
-    const place = { position: this.#clock.next(), at: this.#now() }
+    const stamp = { position: this.#clock.next(), at: this.#now() }
     let entry: LogEvent | undefined
     await this.#commits.submit({
       size: 1,
       apply(draft) {
-        entry = draft.end(channel, place)
+        entry = draft.end(channel, stamp)
         return undefined
       },
     })
@@ -226,7 +264,7 @@ class LmdbLog implements Log {
     for (;;) {
       const page = await this.#opened.store.reading(() => readPage(this.#pageSource(names), names, range, far))
       if (!('tooFar' in page)) return page
-      far.set(page.tooFar, await readEvery(this.#wideSource(), page.tooFar, range))
+      far.set(page.tooFar, await this.#far.read(page.tooFar, range))
     }
   }
 
@@ -317,6 +355,41 @@ class LmdbLog implements Log {
     return { close: () => void this.#tails.delete(onBatch) }
   }
 
+  async backup(folder: string, options?: BackupOptions): Promise<Backup> {
+    this.#assertOpen()
+    this.#assertThere()
+    return backupStore(this.#opened.store, folder, options)
+  }
+
+  async budget(): Promise<LogBudget | undefined> {
+    this.#assertOpen()
+    return this.#maxBytes === undefined ? undefined : { usedBytes: this.#state.heldBytes, maxBytes: this.#maxBytes }
+  }
+
+  switchIds(format: NewIdFormat, { dryRun = false }: IdSwitchOptions = {}): Promise<IdSwitch> {
+    const switched = this.#switching.then(() => this.#switchIds(format, dryRun))
+    this.#switching = switched.catch(() => undefined)
+    return switched
+  }
+
+  async #switchIds(format: NewIdFormat, dryRun: boolean): Promise<IdSwitch> {
+    this.#assertOpen()
+    const planned = planIdSwitch(this.formats, format, { lasting: true })
+    if (!planned.isNew || dryRun) return planned.told(this.formats)
+    const { last } = this.#clock
+    const formats = planned.since(positionBehind(last))
+    // What is appended from now on goes into this commit or a later one, so its positions have to suit the new ids.
+    this.#clock = createClock({ ...formats.range, now: this.#environment.now, last })
+    await this.#commits.submit({
+      size: 1,
+      apply(draft) {
+        draft.formats = formats
+        return undefined
+      },
+    })
+    return planned.told(formats)
+  }
+
   async head(): Promise<Position> {
     this.#assertOpen()
     return this.#announced
@@ -329,6 +402,7 @@ class LmdbLog implements Log {
 
   async #close(): Promise<void> {
     this.#stopSweep()
+    this.#far.clear()
     // What was published before the close is stored and answered like everything else.
     await this.#commits.settled()
     this.#tails.clear()
@@ -338,30 +412,44 @@ class LmdbLog implements Log {
   async #commit(changes: readonly Change[]): Promise<MadeCommit> {
     const { store } = this.#opened
     this.#assertThere()
-    const trimming = { windows: this.#windows, now: this.#now(), atMost: trimAtMost }
-    const { draft, made, refusals } = await store.reading(() => {
+    const trimming = { windows: this.#windows, now: this.#now(), atMost: trimAtMost, maxBytes: this.#maxBytes }
+    const { draft, made, rejections } = await store.reading(() => {
       const draft = createDraft(store, this.#state, trimming)
-      const refusals = new Map<Change, RejoinError>()
+      const rejections = new Map<Change, RejoinError>()
       for (const change of changes) {
-        const refusal = change.apply(draft)
-        if (refusal) refusals.set(change, refusal)
+        const rejection = change.apply(draft)
+        if (rejection) rejections.set(change, rejection)
       }
       const events = draft.changes()
-      const published = changes.flatMap((change) => (refusals.has(change) ? [] : (change.publish ?? [])))
+      const published = changes.flatMap((change) => (rejections.has(change) ? [] : (change.publish ?? [])))
       const keys = this.#once.changes(published, draft.state, trimming.now)
       const state = { key: stateKey, value: sealLogState(stateKey, draft.state) }
-      const made = { puts: [...events.puts, ...keys.puts, state], removals: [...events.removals, ...keys.removals] }
-      return { draft, made, refusals }
+      const format = draft.formats && {
+        key: formatKey,
+        value: sealFormat(formatKey, { formats: draft.formats, history: this.history }),
+      }
+      const own = format ? [state, format] : [state]
+      const made = { puts: [...events.puts, ...keys.puts, ...own], removals: [...events.removals, ...keys.removals] }
+      return { draft, made, rejections }
     })
-    await store.write(made)
-    // Only now is it certain that what was written is still in the folder.
+    // To work a large commit out and to hand it to LMDB both take long, so each has a turn of its own.
+    const isLarge = made.puts.length + made.removals.length > largeCommit
+    if (isLarge) await new Promise((resolve) => setImmediate(resolve))
+    await this.#opened.write(made)
+    // Only now is it certain that what was written is still in the folder, and continues what was there.
     this.#assertThere()
-    return { draft, refusals }
+    return { draft, rejections }
   }
 
-  #announce({ draft: { state, events } }: MadeCommit): void {
+  #announce({ draft: { state, events, unfinished, formats, isOverBudget } }: MadeCommit): void {
     this.#state = state
+    // Before anybody is told of an event of this commit, or resumed that waits for its id.
+    if (formats) this.formats = formats
+    for (const channel of unfinished) this.#tidy(channel)
+    this.#shrinks = events.length === 0 ? this.#shrinks + 1 : 0
+    if (isOverBudget) this.#shrink()
     if (events.length === 0) return
+    if (events.some(({ kind }) => kind === 'invalidation')) this.#far.clear()
     const batch = { after: this.#announced, events }
     this.#announced = state.last
     for (const onBatch of this.#tails) onBatch(batch)
@@ -378,22 +466,47 @@ class LmdbLog implements Log {
       this.#tidy(channel)
       return { ...unknownChannel, trimmedThrough: this.#announced }
     }
-    const { trimmedThrough } = state
-    trimChannel(store, state, [], { window: this.#windows.of(channel), now, atMost: Number.POSITIVE_INFINITY })
-    if (state.trimmedThrough !== trimmedThrough) this.#tidy(channel)
+    const trimming = { window: this.#windows.of(channel), now, atMost: this.#trimsLeft }
+    const { steps, isCutShort } = trimChannel(store, state, [], trimming)
+    if (steps > 0 || isCutShort) this.#tidy(channel)
+    if (steps > 0) this.#countTrims(steps)
     return state
   }
 
-  /** Stores what a read has found out, so that the next one need not. */
+  /** Of one page and of a thousand: a turn is as long as all that is done in it. */
+  #countTrims(steps: number): void {
+    if (this.#trimsLeft === trimAtMost) {
+      this.#environment.endOfTurn(() => {
+        this.#trimsLeft = trimAtMost
+      })
+    }
+    this.#trimsLeft -= steps
+  }
+
+  /** Stores what a read has found out, so that the next one need not, and what a commit had no time for. */
   #tidy(channel: string): void {
-    if (this.#untidy.has(channel)) return
+    if (this.#untidy.has(channel) || this.#closing) return
     this.#untidy.add(channel)
     const done = () => void this.#untidy.delete(channel)
     // Nobody waits for it, and a disk that is full now will be asked again by the next read.
-    this.#commits.submit({ size: 100, apply: (draft) => void draft.sweep(channel, 0) }).then(done, done)
+    this.#sweepWhole(channel).then(done, done)
   }
 
-  /** Old keys go with commits, and when all publishes are refused for want of room, there are none. */
+  async #sweepWhole(channel: string): Promise<void> {
+    let draft: Draft | undefined
+    do {
+      await this.#commits.submit({
+        size: sweepSize,
+        apply(made) {
+          draft = made
+          made.sweep(channel, 0)
+          return undefined
+        },
+      })
+    } while (draft?.unfinished.has(channel) && !this.#closing)
+  }
+
+  /** Old keys go with commits, and when all publishes are rejected for want of room, there are none. */
   #tidyKeys(): void {
     if (this.#tidyingKeys) return
     this.#tidyingKeys = true
@@ -403,12 +516,30 @@ class LmdbLog implements Log {
     this.#commits.submit({ size: 100, apply: () => undefined }).then(done, done)
   }
 
+  /** Every commit lets go of some events while the log is over its budget. This makes one that does nothing else. */
+  #shrink(): void {
+    if (this.#shrinking || this.#closing) return
+    this.#shrinking = true
+    const done = () => {
+      this.#shrinking = false
+      return undefined
+    }
+    // Before the publishes that wait, so that the log does not grow further; and some of these after a few of them, because a
+    // budget that was made smaller may take minutes.
+    const isFirst = this.#shrinks < shrinksInARow
+    // Done before the commit is announced, which may ask for the next one. A disk that is full now is asked by the next publish.
+    this.#commits.submit({ size: maxSize, apply: done, isFirst }).catch(done)
+  }
+
   /** What is read, as it is now. */
   #source(): WindowSource & BacklogSource {
+    const forgottenThrough = () => this.#forgottenThrough()
     return {
       store: this.#opened.store,
       windows: this.#windows,
-      forgottenThrough: this.#state.forgottenThrough,
+      get forgottenThrough() {
+        return forgottenThrough()
+      },
       now: () => this.#now(),
       stateOf: (channel) => this.#stateOf(channel, this.#now()),
       assertOpen: () => this.#assertOpen(),
@@ -430,14 +561,14 @@ class LmdbLog implements Log {
   }
 }
 
-type Settings = Omit<LmdbLogOptions, 'windows'> & {
-  readonly codec: IdCodec
+type Settings = Omit<LmdbLogOptions, 'codec' | 'windows' | 'maxBytes'> & {
+  readonly maxBytes: number | undefined
   readonly durability: 'disk' | 'os'
   readonly window: Required<WindowOptions>
   readonly windows: Windows
 }
 
-/** Refused before anything is stored: half a commit would be worse than none. */
+/** Rejected before anything is stored: half a commit would be worse than none. */
 function checkKey(channel: string): void {
   if (channel.length <= longestName) return
   throw new RejoinError(`The channel name has ${channel.length} characters. Use at most ${longestName}.`, {
@@ -448,13 +579,28 @@ function checkKey(channel: string): void {
 // LMDB takes keys of 1,978 bytes, and a character has up to three; the protocol's own limit is 256 bytes.
 const longestName = 512
 
-function appendOf(entries: readonly NewEvent[], places: readonly Place[], once: Once | undefined): Change {
+function appendOf(entries: readonly NewEvent[], stamps: readonly Stamp[], once: Once | undefined): Change {
   return {
-    size: entries.length,
-    publish: once && { once, places },
-    apply: (draft) => draft.append(entries, places),
+    size: sizeOf(entries),
+    publish: once && { once, stamps },
+    apply: (draft) => draft.append(entries, stamps),
   }
 }
+
+/** A channel is looked up and written, and so is its record of these events. A retained value is looked up and written, too. */
+function sizeOf(entries: readonly NewEvent[]): number {
+  const channels = entries.length === 1 ? 1 : new Set(entries.map(({ channel }) => channel)).size
+  const keyed = entries.filter(({ key }) => key !== undefined).length
+  return entries.length + 3 * (channels + keyed)
+}
+
+const largeCommit = 256
+
+// A batch of a thousand events lets go of a hundred, and these of two thousand.
+const shrinksInARow = 4
+
+// A commit takes several of these, which share what it may let go of.
+const sweepSize = 64
 
 interface MadeCommit extends Commit {
   readonly draft: Draft

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isSame } from '@rejoin/protocol'
-import type { Place } from '../contract.ts'
+import type { Stamp } from '../contract.ts'
 import {
   admitKey,
   type IdempotencyOptions,
@@ -20,8 +20,8 @@ import type { Entry, Store } from './store.ts'
  * retries after a crash would otherwise publish twice, which is the very thing it named a key for.
  */
 export interface StoredOnce {
-  /** The places of an earlier publish, made or under way. Throws `key-reused` when that one said something else. */
-  earlier(once: Once, now: number): Promise<readonly Place[]> | undefined
+  /** The positions of an earlier publish, made or under way. Throws `key-reused` when that one said something else. */
+  earlier(once: Once, now: number): Promise<readonly Stamp[]> | undefined
   /**
    * Throws `overloaded` when there is no room for another key of this publisher.
    *
@@ -29,9 +29,9 @@ export interface StoredOnce {
    */
   admit(once: Once, stored: number): void
   /** A publish is under way; `stored` settles with it. */
-  begin(once: Once, places: readonly Place[], stored: Promise<void>): void
+  begin(once: Once, stamps: readonly Stamp[], stored: Promise<void>): void
   /** What is to be stored of a publish, and which old keys go. Counts both in `state`. */
-  changes(made: readonly { once: Once; places: readonly Place[] }[], state: LogState, now: number): OnceChanges
+  changes(made: readonly { once: Once; stamps: readonly Stamp[] }[], state: LogState, now: number): OnceChanges
 }
 
 export interface OnceChanges {
@@ -44,7 +44,7 @@ const removalsAtMost = { usually: 64, over: 1024 }
 
 export function createStoredOnce(store: Store, options?: IdempotencyOptions): StoredOnce {
   const limits = keyLimits(options)
-  const underWay = new Map<string, { hash: string; places: Promise<readonly Place[]> }>()
+  const underWay = new Map<string, { hash: string; stamps: Promise<readonly Stamp[]> }>()
   const underWayOf = new Map<string, number>()
 
   function countUnderWay(scope: string, change: number): void {
@@ -57,7 +57,7 @@ export function createStoredOnce(store: Store, options?: IdempotencyOptions): St
     earlier(once, now) {
       const found = underWay.get(idOf(once)) ?? findPublish(store, digestOf(once))
       if (!found || ('at' in found && now - found.at > limits.maxAgeMs)) return undefined
-      if (found.hash === once.hash) return Promise.resolve(found.places)
+      if (found.hash === once.hash) return Promise.resolve(found.stamps)
       throw keyReused()
     },
     admit({ scope }, stored) {
@@ -65,16 +65,16 @@ export function createStoredOnce(store: Store, options?: IdempotencyOptions): St
       if (!isCrowded(keys, limits)) return
       admitKey(countOf(store, onceCountKey(tagOf(scope))) + (underWayOf.get(scope) ?? 0), keys, limits)
     },
-    begin(once, places, stored) {
+    begin(once, stamps, stored) {
       const id = idOf(once)
       const end = () => {
         underWay.delete(id)
         countUnderWay(once.scope, -1)
       }
-      const answer = stored.then(() => places)
+      const answer = stored.then(() => stamps)
       // Of a commit that failed its publisher hears from `stored`; this one is for whoever comes with the same key.
       answer.catch(() => undefined)
-      underWay.set(id, { hash: once.hash, places: answer })
+      underWay.set(id, { hash: once.hash, stamps: answer })
       countUnderWay(once.scope, 1)
       stored.then(end, end)
     },
@@ -87,14 +87,14 @@ export function createStoredOnce(store: Store, options?: IdempotencyOptions): St
         const name = tag.toString('hex')
         counts.set(name, (counts.get(name) ?? 0) + change)
       }
-      for (const { once, places } of made) {
+      for (const { once, stamps } of made) {
         const digest = digestOf(once)
         const key = onceKey(digest)
         const tag = tagOf(once.scope)
         renewed.add(digest.toString('hex'))
         count(tag, 1)
-        puts.push({ key, value: sealPublish(key, once.hash, places) })
-        puts.push({ key: onceOrderKey((places[0] as Place).position), value: Buffer.concat([digest, tag]) })
+        puts.push({ key, value: sealPublish(key, once.hash, stamps) })
+        puts.push({ key: onceOrderKey((stamps[0] as Stamp).position), value: Buffer.concat([digest, tag]) })
       }
       state.keys += made.length
       if (state.keys === 0) return { puts, removals }
@@ -102,7 +102,7 @@ export function createStoredOnce(store: Store, options?: IdempotencyOptions): St
       for (const { key: orderKey, value } of store.range(onceOrderRange.start, onceOrderRange.end)) {
         const digest = value.subarray(0, digestBytes)
         const found = findPublish(store, digest)
-        const isCurrent = found !== undefined && isSame(found.places[0]!.position, positionOf(orderKey))
+        const isCurrent = found !== undefined && isSame(found.stamps[0]!.position, positionOf(orderKey))
         if (left === 0 || (isCurrent && !isForgotten(now - found.at, state.keys, limits))) break
         left -= 1
         state.keys = Math.max(0, state.keys - 1)
@@ -136,7 +136,7 @@ function sealCount(key: Buffer, count: number): Buffer {
 
 interface StoredPublish {
   readonly hash: string
-  readonly places: readonly Place[]
+  readonly stamps: readonly Stamp[]
   readonly at: number
 }
 
@@ -148,27 +148,27 @@ function findPublish(store: Store, digest: Buffer): StoredPublish | undefined {
   if (!reader) return undefined
   const hash = reader.text()
   const at = reader.number()
-  const places: Place[] = []
+  const stamps: Stamp[] = []
   let { ms, seq } = reader.position()
   for (let count = reader.number(); count > 0; count -= 1) {
     const step = reader.number()
     const next = reader.number()
     seq = step === 0 ? seq + next : next
     ms += step
-    places.push({ position: { ms, seq }, at })
+    stamps.push({ position: { ms, seq }, at })
   }
-  return { hash, places, at }
+  return { hash, stamps, at }
 }
 
 /** All events of a publish are appended at once, so they share their time. */
-function sealPublish(key: Buffer, hash: string, places: readonly Place[]): Buffer {
-  const { position: first, at } = places[0] as Place
+function sealPublish(key: Buffer, hash: string, stamps: readonly Stamp[]): Buffer {
+  const { position: first, at } = stamps[0] as Stamp
   writer.text(hash)
   writer.number(at)
   writer.position(first)
-  writer.number(places.length)
+  writer.number(stamps.length)
   let before = first
-  for (const { position } of places) {
+  for (const { position } of stamps) {
     const step = position.ms - before.ms
     writer.number(step)
     writer.number(step === 0 ? position.seq - before.seq : position.seq)

@@ -6,35 +6,43 @@ import {
   createIdFormats,
   type History,
   type IdCodec,
+  type IdFormats,
   latest,
   mergeBranches,
   openBranch,
   origin,
+  type Position,
   RejoinError,
+  ulid,
 } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 import { drawBranchStep } from '../branch-step.ts'
-import { idsOf } from '../ids-of.ts'
 import { checkFile } from './check.ts'
-import { formatVersion, openFormat, sealFormat } from './format.ts'
+import { watchContinuity } from './continuity.ts'
+import { readRoot } from './file.ts'
+import { openFormat, sealFormat } from './format.ts'
 import { watchIdentity } from './identity.ts'
-import { afterChannels, channelKey, feedRange, formatKey, stateKey } from './keys.ts'
+import { afterChannels, channelKey, copyMarkKey, feedRange, formatKey, stateKey } from './keys.ts'
 import { type LogState, openChannelState, openLogState, sealLogState } from './state.ts'
-import { dataName, openStore, type Store } from './store.ts'
+import { type Changes, dataName, openStore, type Store } from './store.ts'
 import { takeWriterLock } from './writer-lock.ts'
 
 export interface OpenedLog {
   readonly store: Store
   readonly state: LogState
   readonly history: History
-  /** Why the folder no longer holds what was opened; undefined as long as it does. */
+  readonly formats: IdFormats
+  /** Why the folder no longer holds what was opened and written; undefined as long as it does. */
   fault(): RejoinError | undefined
+  /** Writes to the store. Only if there is no `fault` afterwards is it certain that the changes continue what was there. */
+  write(changes: Changes): Promise<void>
   close(): Promise<void>
 }
 
 export interface OpeningOptions {
   readonly directory: string
-  readonly codec: IdCodec
+  /** How a log that is made here writes its ids; one that is there already has to know it. */
+  readonly codec: IdCodec | undefined
   readonly durability: 'disk' | 'os'
   readonly environment: Environment
 }
@@ -54,13 +62,18 @@ export async function openLog(options: OpeningOptions): Promise<OpenedLog> {
     await lock.release()
   }
   try {
-    const { state, history } = await restore(store, options)
+    const { state, history, formats } = await restore(store, options)
+    const removal = watchIdentity(store.directory)
+    const continuity = watchContinuity(store.directory)
     return {
       store,
       state,
       history,
-      fault: watchIdentity(store.directory),
+      formats,
+      fault: () => removal() ?? continuity.fault(),
+      write: (changes) => continuity.commit(() => store.write(changes)),
       async close() {
+        continuity.close()
         await store.close()
         if (options.durability === 'os') await flush(store.directory)
         await lock.release()
@@ -79,17 +92,35 @@ export async function openLog(options: OpeningOptions): Promise<OpenedLog> {
 
 async function restore(store: Store, { codec, environment }: OpeningOptions): Promise<Restored> {
   await checkFile(store)
+  const root = await readRoot(join(store.directory, dataName))
   const sealed = store.get(formatKey)
   if (!sealed) {
     for (const _entry of store.range(Buffer.from([0]), Buffer.from([255]))) refuseForeign(store.directory)
-    return startBranch(store, { state: emptyState, history: [] }, codec, environment)
+    const formats = createIdFormats([{ codec: codec ?? ulid() }])
+    return startBranch(store, { state: emptyState, history: [], formats }, environment)
   }
-  const { history } = openFormat(formatKey, sealed, store.directory, codec)
+  const { formats, ...format } = openFormat(formatKey, sealed, store.directory, codec)
+  const isCopy = store.get(copyMarkKey) !== undefined
+  const history = isCopy ? renamed(format.history, environment) : format.history
   const stored = store.get(stateKey)
   const state = stored && openLogState(stateKey, stored)
-  if (!state) return startBranch(store, { state: rebuildState(store, history), history }, codec, environment)
+  // Of what the process before has written, nothing is certain when its last commit continued an older copy.
+  const certain = root?.isContinued || isCopy ? undefined : history.at(-1)?.first
+  const found = { history, formats, certain }
+  if (!state) return startBranch(store, { state: rebuildState(store, history), ...found }, environment)
   await checkChannels(store, state)
-  return startBranch(store, { state, history }, codec, environment)
+  return startBranch(store, { state, ...found }, environment)
+}
+
+/**
+ * The branches of a backup, as one of a new name: what it holds can be read, and no id of before is good. What was published after
+ * the backup was made is lost, and a reader that was away since before that would otherwise miss it in silence.
+ */
+function renamed(history: History, { random }: Environment): History {
+  const [oldest] = history
+  const newest = history.at(-1)
+  if (!oldest || !newest) return history
+  return [{ epoch: createEpoch(random), number: newest.number + drawBranchStep(random), first: oldest.first }]
 }
 
 /**
@@ -116,6 +147,15 @@ const checkedAtOpen = 200_000
 interface Restored {
   readonly state: LogState
   readonly history: History
+  readonly formats: IdFormats
+}
+
+interface Found extends Restored {
+  /**
+   * Everything that was acknowledged up to here is held.
+   * @defaultValue the newest position
+   */
+  readonly certain?: Position | undefined
 }
 
 const emptyState: LogState = {
@@ -126,6 +166,7 @@ const emptyState: LogState = {
   keys: 0,
   feedLast: origin,
   feedEntries: 0,
+  heldBytes: 0,
 }
 
 /**
@@ -134,26 +175,24 @@ const emptyState: LogState = {
  */
 async function startBranch(
   store: Store,
-  { state, history }: Restored,
-  codec: IdCodec,
+  { state, history, formats, certain = state.last }: Found,
   { now, random }: Environment,
 ): Promise<Restored> {
   const isFirst = history.length === 0
-  const { range } = createIdFormats([{ codec }])
+  const { range } = formats
   // In a millisecond of its own: ids of one millisecond are sorted by their epoch, which is drawn.
   const minMs = isFirst ? range.minMs : Math.max(range.minMs, state.last.ms + 1)
   const first = createClock({ ...range, minMs, now, last: isFirst ? undefined : state.last }).next()
-  const fork = isFirst ? undefined : state.last
+  const fork = isFirst ? undefined : certain
   const step = drawBranchStep(random)
   const opened = openBranch(history, { epoch: createEpoch(random), first, fork, step })
-  const restored = { state: { ...state, last: first }, history: mergeBranches(opened, maxBranches) }
-  const format = { version: formatVersion, ids: idsOf(codec), history: restored.history }
+  const restored = { state: { ...state, last: first }, history: mergeBranches(opened, maxBranches), formats }
   await store.write({
     puts: [
-      { key: formatKey, value: sealFormat(formatKey, format) },
+      { key: formatKey, value: sealFormat(formatKey, restored) },
       { key: stateKey, value: sealLogState(stateKey, restored.state) },
     ],
-    removals: [],
+    removals: [copyMarkKey],
   })
   return restored
 }
@@ -166,17 +205,19 @@ function rebuildState(store: Store, history: History): LogState {
   let last = history.at(-1)?.first ?? origin
   let nextChannel = 0
   let channels = 0
+  let heldBytes = 0
   for (const { key, value } of store.range(channelKey(''), afterChannels)) {
     const channel = openChannelState(key, value)
     channels += 1
     if (!channel) continue
+    if (channel.agedAt) heldBytes += channel.bytes
     last = latest(last, channel.newest)
     if (channel.ended) last = latest(last, channel.ended)
     nextChannel = Math.max(nextChannel, channel.number + 1)
   }
   // Nobody reads what is left of the feed, because everything up to here counts as lost; it goes with time.
   const feedEntries = [...store.range(feedRange.start, feedRange.end)].length
-  return { ...emptyState, last, forgottenThrough: last, nextChannel, channels, feedLast: last, feedEntries }
+  return { ...emptyState, last, forgottenThrough: last, nextChannel, channels, feedLast: last, feedEntries, heldBytes }
 }
 
 /** With 'os', the last commits may still be on their way to the disk when the log is closed. */

@@ -2,17 +2,7 @@ import { isAfter, isPattern } from '@rejoin/protocol'
 import type { Page } from '../contract.ts'
 import { lossAfter, type NameRead, type PageRange, pageOf } from '../name-read.ts'
 import { lossByFeed, readByFeed } from './patterns.ts'
-import { readChannel } from './read.ts'
-import type { ChannelState, LogState } from './state.ts'
-import type { Store } from './store.ts'
-
-/** What a page is read from. */
-export interface PageSource {
-  readonly store: Store
-  readonly log: LogState
-  /** What is stored of a channel, without what has fallen out of its window by now. */
-  stateOf(channel: string): ChannelState
-}
+import { type PageSource, readChannel } from './read.ts'
 
 /**
  * One page of channels and patterns, in order. `far` stands for patterns whose news the feed cannot tell: they were read
@@ -33,7 +23,7 @@ export function readPage(
   return pageOf(names, reads, range, (name) => lossByFeed(source, name, range))
 }
 
-/** What follows a place in one channel. */
+/** What follows a position in one channel. */
 export function readOne({ store, stateOf }: PageSource, channel: string, range: PageRange): NameRead {
   const state = stateOf(channel)
   const lost = lossAfter(state, range.after)

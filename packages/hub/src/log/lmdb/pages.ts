@@ -62,7 +62,7 @@ function createPageReader(descriptor: number, { pageSize, lastPage, transaction 
     const page = Buffer.allocUnsafe(wanted * pageSize)
     readSync(descriptor, page, 0, page.length, number * pageSize)
     if (Number(page.readBigUInt64LE(0)) !== number) throw new Damage(`page ${number} says that it is another`)
-    // LMDB would take it for a page of its own that is not written yet, and change it in place.
+    // LMDB would take it for a page of its own that is not written yet, and change it in position.
     if (page.readBigUInt64LE(8) > transaction) throw new Damage(`page ${number} is newer than its root`)
     return page
   }
@@ -76,7 +76,7 @@ interface Visit {
   onValue?(value: Buffer): void
 }
 
-// Of MDB_page and MDB_node in mdb.c. Places of nodes count from behind the header.
+// Of MDB_page and MDB_node in mdb.c. Positions of nodes count from behind the header.
 const headerBytes = 24
 const nodeBytes = 8
 const branchFlag = 1
@@ -107,7 +107,7 @@ function walk(read: ReadPage, tree: Tree, visit: Visit): void {
     use(number, 1)
     const isLeaf = level === tree.depth
     if ((page.readUInt16LE(18) & kindFlags) !== (isLeaf ? leafFlag : branchFlag)) {
-      throw new Damage(`page ${number} is of another kind than its place`)
+      throw new Damage(`page ${number} is of another kind than its position`)
     }
     count[isLeaf ? 'leafPages' : 'branchPages'] += 1
     const nodes = nodesOf(page)
@@ -143,7 +143,7 @@ function walk(read: ReadPage, tree: Tree, visit: Visit): void {
     const pages = read(number, run, visit.onValue ? run : 1)
     use(number, run)
     if ((pages.readUInt16LE(18) & kindFlags) !== overflowFlag || pages.readUInt32LE(20) !== run) {
-      throw new Damage(`page ${number} is of another kind than its place`)
+      throw new Damage(`page ${number} is of another kind than its position`)
     }
     count.overflowPages += run
     visit.onValue?.(pages.subarray(headerBytes, headerBytes + size))

@@ -1,11 +1,11 @@
 import { isAfter, origin, prefixOf } from '@rejoin/protocol'
-import { byteCost } from '../channel-ring.ts'
 import type { LogEvent } from '../contract.ts'
+import { eventBytes } from '../event-bytes.ts'
 import { addLoss, type Lost, lossAfter, type NameRead, type PageRange } from '../name-read.ts'
 import { newsOf } from './commit-news.ts'
 import { feedAfter } from './feed.ts'
 import { afterChannels, channelKey, channelOf } from './keys.ts'
-import type { PageSource } from './page.ts'
+import type { PageSource } from './read.ts'
 import { type ChannelState, openChannelState } from './state.ts'
 import type { Store } from './store.ts'
 
@@ -30,7 +30,7 @@ const namesAtATime = 4096
 const checkedAtATime = 512
 
 /**
- * What follows a place in all channels of a pattern, found by the feed. Undefined when the feed cannot tell: then every
+ * What follows a position in all channels of a pattern, found by the feed. Undefined when the feed cannot tell: then every
  * channel has to be looked at.
  */
 export function readByFeed(
@@ -49,11 +49,13 @@ export function readByFeed(
   for (const entry of feedAfter(source.store, source.log, after)) {
     if (entry === 'broken') return undefined
     if (isAfter(entry.first, through)) break
-    const brought = newsOf(source.store, entry, prefixes)
-    // Most often the window let go of them, and the reader is told. A look at every channel would come to the same, and is
-    // only needed by a reader that stands within this commit.
-    if (!brought) return lossByFeed(source, pattern, { after, through })
-    for (const news of brought) {
+    const brought = newsOf(source, entry, prefixes)
+    if (!brought) return undefined
+    for (const channel of brought.trimmed) {
+      const lost = lossAfter(source.stateOf(channel), after)
+      if (lost) return addLoss(lost, lossByFeed(source, pattern, { after, through }))
+    }
+    for (const news of brought.news) {
       if (!isAfter(news.position, after)) continue
       if (isAfter(news.position, through)) return { events, through }
       if (!checked.has(news.channel)) {
@@ -66,7 +68,7 @@ export function readByFeed(
       // Damaged, for it is not trimmed. A look at the channel itself tells what is left.
       if (!event) return undefined
       events.push(event)
-      bytes += byteCost(event)
+      bytes += eventBytes(event)
       const isFull = events.length >= limit.events || bytes >= limit.bytes || checked.size >= checkedAtATime
       if (isFull) return { events, through: event.position }
     }
@@ -79,7 +81,7 @@ export function readByFeed(
   return { events, through }
 }
 
-/** What the channels of a pattern have lost after a place, as far as the feed leads to them within a page's time. */
+/** What the channels of a pattern have lost after a position, as far as the feed leads to them within a page's time. */
 export function lossByFeed(
   source: PageSource,
   pattern: string,

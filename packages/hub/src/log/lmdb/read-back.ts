@@ -1,32 +1,32 @@
 import { isAfter, latest, origin, type Position, prefixOf } from '@rejoin/protocol'
-import type { BackPage, TypedPlace } from '../contract.ts'
+import type { BackPage, TypedPosition } from '../contract.ts'
 import { newsOf } from './commit-news.ts'
 import { feedBack } from './feed.ts'
 import { recordKey } from './keys.ts'
-import type { PageSource } from './page.ts'
-import { openRecord, type StoredPlace } from './record.ts'
+import type { PageSource } from './read.ts'
+import { openRecord, type StoredStamp } from './record.ts'
 
-/** The newest places of a channel, newest first. Undefined when a record is damaged: reading forward tells what is left. */
+/** The newest positions of a channel, newest first. Undefined when a record is damaged: reading forward tells what is left. */
 export function readChannelBack(source: PageSource, channel: string, range: BackRange): BackPage | undefined {
   const { store, stateOf } = source
   const state = stateOf(channel)
   const wholeAfter = latest(range.after, state.trimmedThrough)
-  const places: TypedPlace[] = []
+  const positions: TypedPosition[] = []
   // One that is not known has no number either.
-  if (!isAfter(state.newest, wholeAfter)) return { places, completeAfter: wholeAfter, wholeAfter }
+  if (!isAfter(state.newest, wholeAfter)) return { positions, completeAfter: wholeAfter, wholeAfter }
   const first = recordKey(state.number, origin)
   for (const { key, value } of store.rangeBack(recordKey(state.number, range.through), first)) {
     const record = openRecord(key, value)
     if (!record) return undefined
-    for (let index = record.places.length - 1; index >= 0; index -= 1) {
-      const place = record.places[index] as StoredPlace
-      if (isAfter(place.position, range.through)) continue
-      if (!isAfter(place.position, wholeAfter)) return { places, completeAfter: wholeAfter, wholeAfter }
-      if (places.length === range.most) return { places, completeAfter: place.position, wholeAfter }
-      places.push(place)
+    for (let index = record.stamps.length - 1; index >= 0; index -= 1) {
+      const stamp = record.stamps[index] as StoredStamp
+      if (isAfter(stamp.position, range.through)) continue
+      if (!isAfter(stamp.position, wholeAfter)) return { positions, completeAfter: wholeAfter, wholeAfter }
+      if (positions.length === range.most) return { positions, completeAfter: stamp.position, wholeAfter }
+      positions.push(stamp)
     }
   }
-  return { places, completeAfter: wholeAfter, wholeAfter }
+  return { positions, completeAfter: wholeAfter, wholeAfter }
 }
 
 export interface BackRange {
@@ -35,34 +35,41 @@ export interface BackRange {
   readonly most: number
 }
 
-/** The newest places of patterns, by the feed. Undefined where the feed does not reach back, or is damaged. */
+/** The newest positions of patterns, by the feed. Undefined where the feed does not reach back, or is damaged. */
 export function readFeedBack(source: PageSource, patterns: readonly string[], range: BackRange): BackPage | undefined {
   const { store, log, stateOf } = source
   const prefixes = patterns.map(prefixOf)
   const namesAtATime = namesLooked(prefixes.length)
-  const places: TypedPlace[] = []
+  const positions: TypedPosition[] = []
   let wholeAfter = latest(range.after, log.forgottenThrough)
+  const known = new Map<string, Position>()
+  const trimmedThrough = (channel: string) => {
+    const position = known.get(channel) ?? stateOf(channel).trimmedThrough
+    known.set(channel, position)
+    return position
+  }
   let looked = 0
   let names = 0
   for (const entry of feedBack(store, range.through)) {
     if (entry === 'broken') return undefined
-    if (!isAfter(entry.last, wholeAfter)) return { places, completeAfter: wholeAfter, wholeAfter }
-    if (looked === lookedAtATime || names >= namesAtATime) return { places, completeAfter: entry.last, wholeAfter }
+    if (!isAfter(entry.last, wholeAfter)) return { positions, completeAfter: wholeAfter, wholeAfter }
+    if (looked === lookedAtATime || names >= namesAtATime) return { positions, completeAfter: entry.last, wholeAfter }
     looked += 1
     names += entry.channels.length
-    const brought = newsOf(store, entry, prefixes)
+    const brought = newsOf(source, entry, prefixes)
     if (!brought) return undefined
-    for (const news of brought.reverse()) {
+    for (const channel of brought.trimmed) wholeAfter = latest(wholeAfter, trimmedThrough(channel))
+    for (const news of brought.news.reverse()) {
       if (isAfter(news.position, range.through)) continue
-      if (!isAfter(news.position, wholeAfter)) return { places, completeAfter: wholeAfter, wholeAfter }
-      if (places.length === range.most) return { places, completeAfter: news.position, wholeAfter }
+      if (!isAfter(news.position, wholeAfter)) return { positions, completeAfter: wholeAfter, wholeAfter }
+      if (positions.length === range.most) return { positions, completeAfter: news.position, wholeAfter }
       // What the channel lost is behind its newest entry, and that is the first of its entries that is met here.
-      wholeAfter = latest(wholeAfter, stateOf(news.channel).trimmedThrough)
+      wholeAfter = latest(wholeAfter, trimmedThrough(news.channel))
       const event = isAfter(news.position, wholeAfter) && !news.isMark ? news.event() : undefined
-      if (event) places.push(event)
+      if (event) positions.push(event)
     }
   }
-  return { places, completeAfter: wholeAfter, wholeAfter }
+  return { positions, completeAfter: wholeAfter, wholeAfter }
 }
 
 const lookedAtATime = 512

@@ -1,13 +1,21 @@
 import { isAfter, latest, origin, type Position } from '@rejoin/protocol'
 import type { LogEvent, PageLimit } from '../contract.ts'
 import { recordKey } from './keys.ts'
-import { costOf, openRecord, type StoredPlace } from './record.ts'
-import type { ChannelState } from './state.ts'
+import { openRecord, type StoredStamp } from './record.ts'
+import type { ChannelState, LogState } from './state.ts'
 import type { Entry, Store } from './store.ts'
 import { recordsOf } from './trim.ts'
 
-/** What was read of one channel; or a hole, with the place behind which the channel is whole again. */
-export type ChannelRead = ChannelEvents | Hole
+/** What a page is read from. */
+export interface PageSource {
+  readonly store: Store
+  readonly log: LogState
+  /** What is stored of a channel, without what has fallen out of its window by now. */
+  stateOf(channel: string): ChannelState
+}
+
+/** What was read of one channel; or a gap, with the position behind which the channel is whole again. */
+export type ChannelRead = ChannelEvents | ChannelGap
 
 export interface ChannelEvents {
   readonly events: LogEvent[]
@@ -15,7 +23,7 @@ export interface ChannelEvents {
   readonly cut: boolean
 }
 
-export interface Hole {
+export interface ChannelGap {
   readonly wholeAfter: Position
 }
 
@@ -42,49 +50,49 @@ export function readChannel(
       damaged = true
       continue
     }
-    if (isAfter(record.previous, seen)) return events.length > 0 ? { events, cut: true } : holeAfter(store, state, seen)
+    if (isAfter(record.previous, seen)) return events.length > 0 ? { events, cut: true } : gapAfter(store, state, seen)
     damaged = false
-    const from = indexAfter(record.places, seen)
+    const from = indexAfter(record.stamps, seen)
     let to = from
     let full = false
-    for (; to < record.places.length && !full; to += 1) {
-      const place = record.places[to] as StoredPlace
-      if (isAfter(place.position, through)) break
-      bytes += costOf(place)
+    for (; to < record.stamps.length && !full; to += 1) {
+      const stamp = record.stamps[to] as StoredStamp
+      if (isAfter(stamp.position, through)) break
+      bytes += stamp.bytes
       full = events.length + to - from + 1 >= limit.events || bytes >= limit.bytes
     }
     for (const event of record.events(channel, from, to)) events.push(event)
     if (full) return { events, cut: true }
-    if (to < record.places.length) return { events, cut: false }
-    seen = latest(seen, (record.places.at(-1) as StoredPlace).position)
+    if (to < record.stamps.length) return { events, cut: false }
+    seen = latest(seen, (record.stamps.at(-1) as StoredStamp).position)
   }
   const isWhole = !isAfter(state.newest, seen) || (!damaged && isAfter(state.newest, through))
   if (isWhole) return { events, cut: false }
   return events.length > 0 ? { events, cut: true } : { wholeAfter: state.newest }
 }
 
-/** The records that hold anything after a place. The one that starts at or before it may go on behind it. */
+/** The records that hold anything after a position. The one that starts at or before it may go on behind it. */
 function recordsFrom(store: Store, { number }: ChannelState, after: Position): Iterable<Entry> {
   const first = recordKey(number, origin)
   return store.range(store.lastKeyUpTo(recordKey(number, after), first) ?? first, recordKey(number + 1, origin))
 }
 
-function indexAfter(places: readonly StoredPlace[], position: Position): number {
+function indexAfter(stamps: readonly StoredStamp[], position: Position): number {
   // Most reads start before a record or go on at its end.
-  if (isAfter((places[0] as StoredPlace).position, position)) return 0
-  const index = places.findIndex((place) => isAfter(place.position, position))
-  return index === -1 ? places.length : index
+  if (isAfter((stamps[0] as StoredStamp).position, position)) return 0
+  const index = stamps.findIndex((stamp) => isAfter(stamp.position, position))
+  return index === -1 ? stamps.length : index
 }
 
-/** There is a hole after a place; where is the end of the last one? Behind it the channel is whole. */
-function holeAfter(store: Store, state: ChannelState, after: Position): Hole {
+/** There is a gap after a position; where is the end of the last one? Behind it the channel is whole. */
+function gapAfter(store: Store, state: ChannelState, after: Position): ChannelGap {
   let wholeAfter = after
   let seen = after
   for (const { key, value } of recordsOf(store, state)) {
     const record = openRecord(key, value)
     if (!record) continue
     if (isAfter(record.previous, seen)) wholeAfter = record.previous
-    seen = latest(seen, (record.places.at(-1) as StoredPlace).position)
+    seen = latest(seen, (record.stamps.at(-1) as StoredStamp).position)
   }
   return { wholeAfter: isAfter(state.newest, seen) ? state.newest : wholeAfter }
 }

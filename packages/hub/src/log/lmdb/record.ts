@@ -1,7 +1,9 @@
 import type { Position } from '@rejoin/protocol'
 import type { LogEvent } from '../contract.ts'
+import { eventBytes } from '../event-bytes.ts'
 import { type ByteReader, ByteWriter, unseal } from './bytes.ts'
 import { positionOf } from './keys.ts'
+import { readStoredType, type StoredType, storedTypeOf } from './stored-type.ts'
 
 /**
  * The events that one commit added to one channel, as one value of the store. One by one they would cost a key, a search
@@ -12,18 +14,19 @@ import { positionOf } from './keys.ts'
  */
 export function sealRecord(key: Uint8Array, events: readonly LogEvent[]): Buffer {
   const first = events[0] as LogEvent
-  const types = [...new Set(events.map((event) => event.type))]
+  const types = [...new Set(events.map(storedTypeOf))]
   writer.number(events.length)
   writer.position(first.previous)
   writer.number(types.length)
   for (const type of types) writer.text(type)
   let before = first.position
-  for (const { position, at, type, data } of events) {
+  for (const event of events) {
+    const { position, at, data } = event
     const step = position.ms - before.ms
     writer.number(step)
     writer.number(step === 0 ? position.seq - before.seq : position.seq)
     writer.signed(at - position.ms)
-    if (types.length > 1) writer.number(types.indexOf(type))
+    if (types.length > 1) writer.number(types.indexOf(storedTypeOf(event)))
     writer.number(data.length)
     before = position
   }
@@ -36,15 +39,16 @@ const writer = new ByteWriter()
 export interface StoredRecord {
   /** Where the channel's last event before this record stands. */
   readonly previous: Position
-  readonly places: readonly StoredPlace[]
+  readonly stamps: readonly StoredStamp[]
   /** The events from this index on, up to, but not including, another. */
   events(channel: string, from: number, to: number): LogEvent[]
 }
 
-export interface StoredPlace {
+export interface StoredStamp extends StoredType {
   readonly position: Position
   readonly at: number
-  readonly type: string
+  /** What the event counts in its channel's window. */
+  readonly bytes: number
   /** Of the data, in UTF-16 units. */
   readonly length: number
 }
@@ -55,21 +59,28 @@ export function openRecord(key: Uint8Array, sealed: Buffer): StoredRecord | unde
   if (!reader) return undefined
   const count = reader.number()
   const previous = reader.position()
-  const types = Array.from({ length: reader.number() }, () => reader.text())
-  const places = readPlaces(reader, count, types, positionOf(key))
+  const types = Array.from({ length: reader.number() }, () => readStoredType(reader.text()))
+  const stamps = readStamps(reader, count, types, positionOf(key))
+  const units = stamps.reduce((sum, { length }) => sum + length, 0)
+  // As many bytes as units: every character is ASCII, and Latin-1 is read at the speed of a copy.
+  const isAscii = sealed.length - reader.at === units
+  const readText = () => sealed.toString(isAscii ? 'latin1' : 'utf8', reader.at)
+  const decoded = isAscii ? undefined : readText()
+  if (decoded !== undefined) countBytes(stamps, decoded)
   return {
     previous,
-    places,
+    stamps,
     events(channel, from, to) {
-      const text = textFrom(sealed, reader.at, places)
+      const text = decoded ?? readText()
       const events: LogEvent[] = []
       let start = 0
       let before = previous
       for (let index = 0; index < to; index += 1) {
-        const { position, at, type, length } = places[index] as StoredPlace
+        const { position, at, type, content, length } = stamps[index] as StoredStamp
         if (index >= from) {
           const data = text.slice(start, start + length)
-          events.push({ kind: 'event', channel, type, data, position, at, previous: before })
+          const event: LogEvent = { kind: 'event', channel, type, data, position, at, previous: before }
+          events.push(content ? { ...event, content } : event)
         }
         start += length
         before = position
@@ -79,8 +90,10 @@ export function openRecord(key: Uint8Array, sealed: Buffer): StoredRecord | unde
   }
 }
 
-function readPlaces(reader: ByteReader, count: number, types: readonly string[], first: Position): StoredPlace[] {
-  const places: StoredPlace[] = []
+/** Of ASCII, in which a unit is a byte. */
+function readStamps(reader: ByteReader, count: number, types: readonly StoredType[], first: Position): Counted[] {
+  const sizes = types.map(({ type }) => Buffer.byteLength(type))
+  const stamps: Counted[] = []
   let { ms, seq } = first
   for (let index = 0; index < count; index += 1) {
     const step = reader.number()
@@ -88,19 +101,24 @@ function readPlaces(reader: ByteReader, count: number, types: readonly string[],
     seq = step === 0 ? seq + count : count
     ms += step
     const at = ms + reader.signed()
-    const type = types[types.length > 1 ? reader.number() : 0] as string
-    places.push({ position: { ms, seq }, at, type, length: reader.number() })
+    const which = types.length > 1 ? reader.number() : 0
+    const length = reader.number()
+    const bytes = (sizes[which] as number) + length
+    const { type, content } = types[which] as StoredType
+    const stamp = { position: { ms, seq }, at, type, length, bytes }
+    stamps.push(content ? { ...stamp, content } : stamp)
   }
-  return places
+  return stamps
 }
 
-function textFrom(sealed: Buffer, start: number, places: readonly StoredPlace[]): string {
-  const units = places.reduce((sum, place) => sum + place.length, 0)
-  // As many bytes as units: every character is ASCII, and Latin-1 is read at the speed of a copy.
-  return sealed.toString(sealed.length - start === units ? 'latin1' : 'utf8', start)
-}
+type Counted = StoredStamp & { bytes: number }
 
-/** Of an event or a stored place: what it counts in a channel's window. */
-export function costOf({ type, length }: { readonly type: string; readonly length: number }): number {
-  return type.length + length
+/** Of other text, of which a unit may be several bytes. */
+function countBytes(stamps: readonly Counted[], text: string): void {
+  let start = 0
+  for (const stamp of stamps) {
+    const end = start + stamp.length
+    stamp.bytes = eventBytes({ type: stamp.type, data: text.slice(start, end) })
+    start = end
+  }
 }

@@ -4,7 +4,7 @@ import { ByteWriter, unseal } from './bytes.ts'
 
 /** What the log knows of itself; written with every commit. */
 export interface LogState {
-  /** The newest place assigned to anything that was committed. */
+  /** The newest position assigned to anything that was committed. */
   last: Position
   /** Stands for every channel that has no entry: each that was ever trimmed and then forgotten is below it. */
   forgottenThrough: Position
@@ -14,14 +14,16 @@ export interface LogState {
   channels: number
   /** How many idempotency keys are kept. */
   keys: number
-  /** The last place of the feed's newest entry, `origin` before the first. */
+  /** The last position of the feed's newest entry, `origin` before the first. */
   feedLast: Position
   /** How many entries the feed has. */
   feedEntries: number
+  /** Bytes of the events in all channels that stand in the order of age; counted while the log has a budget. */
+  heldBytes: number
 }
 
 export function sealLogState(key: Uint8Array, state: LogState): Buffer {
-  const { last, forgottenThrough, nextChannel, channels, keys, feedLast, feedEntries } = state
+  const { last, forgottenThrough, nextChannel, channels, keys, feedLast, feedEntries, heldBytes } = state
   writer.position(last)
   writer.position(forgottenThrough)
   writer.number(nextChannel)
@@ -29,6 +31,7 @@ export function sealLogState(key: Uint8Array, state: LogState): Buffer {
   writer.number(keys)
   writer.position(feedLast)
   writer.number(feedEntries)
+  writer.number(heldBytes)
   return writer.seal(key)
 }
 
@@ -44,6 +47,8 @@ export function openLogState(key: Uint8Array, sealed: Buffer): LogState | undefi
     keys: reader.number(),
     feedLast: reader.position(),
     feedEntries: reader.number(),
+    // A folder of an earlier version has counted none.
+    heldBytes: reader.isAtEnd ? 0 : reader.number(),
   }
 }
 
@@ -57,7 +62,7 @@ export interface ChannelState {
   /** Its last event or invalidation, to which the next event is linked. */
   newest: Position
   trimmedThrough: Position
-  /** Where it was last declared void, `origin` if never. */
+  /** Where it was last invalidated, `origin` if never. */
   invalidatedThrough: Position
   events: number
   bytes: number
@@ -69,15 +74,20 @@ export interface ChannelState {
   ended?: Position
   /** What it retains under keys; most channels nothing. */
   retained?: RetainedSize
+  /**
+   * Where it stands in the order of age: at or before its oldest event. Its bytes are counted in `heldBytes` while it has
+   * one.
+   */
+  agedAt?: Position
 }
 
 export function sealChannelState(key: Uint8Array, state: ChannelState): Buffer {
   const { number, newest, trimmedThrough, invalidatedThrough, events, bytes, oldestAt, emptySince } = state
   const allGone = isSame(trimmedThrough, newest)
   const neverVoid = isSame(invalidatedThrough, origin)
-  const { ended, retained } = state
+  const { ended, retained, agedAt } = state
   const held = (allGone ? 1 : 0) | (neverVoid ? 2 : 0) | (events === 0 ? 4 : 0)
-  writer.number(held | (ended ? 8 : 0) | (retained?.keys ? 16 : 0))
+  writer.number(held | (ended ? 8 : 0) | (retained?.keys ? 16 : 0) | (agedAt ? 32 : 0))
   writer.number(number)
   writer.position(newest)
   if (!allGone) writer.position(trimmedThrough)
@@ -94,6 +104,7 @@ export function sealChannelState(key: Uint8Array, state: ChannelState): Buffer {
     writer.number(retained.keys)
     writer.number(retained.bytes)
   }
+  if (agedAt) writer.position(agedAt)
   return writer.seal(key)
 }
 
@@ -116,6 +127,7 @@ export function openChannelState(key: Uint8Array, sealed: Buffer): ChannelState 
   const state: ChannelState = { number, newest, trimmedThrough, invalidatedThrough, ...held }
   if (flags & 8) state.ended = reader.position()
   if (flags & 16) state.retained = { keys: reader.number(), bytes: reader.number() }
+  if (flags & 32) state.agedAt = reader.position()
   return state
 }
 

@@ -1,8 +1,9 @@
 import { statfsSync } from 'node:fs'
-import { mkdir, open as openFile } from 'node:fs/promises'
+import { open as openFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { RejoinError } from '@rejoin/protocol'
 import { readRoot } from './file.ts'
+import { makeFolder } from './folder.ts'
 import { createHandle, type Handle } from './handle.ts'
 
 /** The ordered keys and values of one file. Reads are of what was last committed, and give copies. */
@@ -13,6 +14,8 @@ export interface Store {
   range(start: Buffer, end: Buffer): Iterable<Entry>
   /** From the last key that is not after `start` down to the first that is not before `end`. To be walked in one go. */
   rangeBack(start: Buffer, end: Buffer): Iterable<Entry>
+  /** The keys of a range alone, which costs a third of it: no value is copied. To be walked in one go. */
+  keys(start: Buffer, end: Buffer): Iterable<Buffer>
   /** The last key that is not after `key`, and not before `start`. */
   lastKeyUpTo(key: Buffer, start: Buffer): Buffer | undefined
   /**
@@ -27,6 +30,10 @@ export interface Store {
   reading<Result>(task: () => Result | Promise<Result>): Promise<Result>
   /** Whether its keys are as many as its root says, 0.12 µs each. Where a page cannot be read, this throws. */
   isWhole(): boolean
+  /** The bytes of the file that are in use; the file itself may be larger, and does not shrink. Takes some microseconds. */
+  usedBytes(): number
+  /** Writes what is committed now to another file, which must not be there yet. Writes to the store go on meanwhile. */
+  copyTo(path: string): Promise<void>
   /** Runs `task` while no other process writes to the file or does the same. */
   exclusively<Result>(task: () => Result): Result
   close(): Promise<void>
@@ -50,14 +57,13 @@ export async function openStore(directory: string, durability: 'disk' | 'os'): P
   const { open } = await loadLmdb()
   const path = join(folder, dataName)
   const handle = await opened(folder, async () => {
-    const made = await mkdir(folder, { recursive: true })
+    const made = await makeFolder(folder)
     await readRoot(path)
     // Without overlapping syncs a commit is: write the pages, fdatasync, write the root through to the disk, done. Its
     // promise then means what it says, and nothing has to be repaired after a power cut.
     const flushing = { overlappingSync: false, noSync: durability === 'os' }
     // Batched by turns, lmdb would reject a promise of its own with every failed commit, which nobody can handle.
     const batching = { eventTurnBatching: false }
-    const layout = { keyEncoding: 'binary', encoding: 'binary', cache: false, maxDbs: 1 } as const
     const handle = createHandle(() => open<Buffer, Buffer>(path, { ...layout, ...batching, ...flushing }))
     // A file whose name is lost with the power is lost as well.
     await syncFolder(folder)
@@ -66,6 +72,21 @@ export async function openStore(directory: string, durability: 'disk' | 'os'): P
   })
   return storeOn(handle, folder)
 }
+
+/** The same for a folder that another process writes to. The file must be there. */
+export async function openStoreToRead(
+  directory: string,
+): Promise<Pick<Store, 'directory' | 'usedBytes' | 'copyTo' | 'close'>> {
+  const folder = resolve(directory)
+  const { open } = await loadLmdb()
+  const path = join(folder, dataName)
+  const handle = await opened(folder, async () =>
+    createHandle(() => open<Buffer, Buffer>(path, { ...layout, overlappingSync: false, readOnly: true })),
+  )
+  return storeOn(handle, folder)
+}
+
+const layout = { keyEncoding: 'binary', encoding: 'binary', cache: false, maxDbs: 1 } as const
 
 function storeOn(handle: Handle, directory: string): Store {
   return {
@@ -78,6 +99,7 @@ function storeOn(handle: Handle, directory: string): Store {
         yield entry
       }
     },
+    keys: (start, end) => handle.database.getKeys({ start, end }),
     lastKeyUpTo(key, start) {
       const { database } = handle
       for (const found of database.getKeys({ start: key, end: start, reverse: true, limit: 1 })) return found
@@ -98,10 +120,10 @@ function storeOn(handle: Handle, directory: string): Store {
         })
       } catch (error) {
         const cause = await reasonOf(error)
-        const refusal = unavailable(what, wordsFor(cause, directory), cause)
+        const rejection = unavailable(what, wordsFor(cause, directory), cause)
         // When that fails, the next read or write tries again; this one has its answer.
         if (handle.isLost()) await handle.renew().catch(() => undefined)
-        throw refusal
+        throw rejection
       }
     },
     async reading(task) {
@@ -122,9 +144,24 @@ function storeOn(handle: Handle, directory: string): Store {
       const { entryCount } = database.getStats() as { entryCount: number }
       return database.getKeysCount() === entryCount
     },
+    usedBytes() {
+      const { pageSize, treeBranchPageCount, treeLeafPageCount, overflowPages } =
+        handle.database.getStats() as PageCounts
+      return (treeBranchPageCount + treeLeafPageCount + overflowPages) * pageSize
+    },
+    // Without the pages that are free, which a file of long use has many of.
+    copyTo: (path) => handle.database.backup(path, true),
     exclusively: (task) => handle.database.transactionSync(task),
     close: () => handle.close(),
   }
+}
+
+/** As lmdb counts them. */
+interface PageCounts {
+  readonly pageSize: number
+  readonly treeBranchPageCount: number
+  readonly treeLeafPageCount: number
+  readonly overflowPages: number
 }
 
 async function loadLmdb(): Promise<typeof import('lmdb')> {
@@ -155,7 +192,7 @@ async function opened<Result>(folder: string, open: () => Promise<Result>): Prom
 }
 
 /** Without this, the entry of a new file can be missing after a power cut although its bytes are on the disk. */
-async function syncFolder(folder: string): Promise<void> {
+export async function syncFolder(folder: string): Promise<void> {
   // Windows has no handle for that; there the file system sees to it.
   if (process.platform === 'win32') return
   const handle = await openFile(folder, 'r')

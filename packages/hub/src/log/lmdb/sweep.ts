@@ -2,8 +2,8 @@ import type { Cancel, Environment } from '../../environment.ts'
 import type { Windows } from '../window.ts'
 import type { Change, Commits } from './commits.ts'
 import { hasStaleEntry } from './feed.ts'
-import { afterChannels, channelKey, channelOf } from './keys.ts'
-import { openChannelState } from './state.ts'
+import { afterChannels, ageKey, channelKey, channelOf } from './keys.ts'
+import { type ChannelState, openChannelState } from './state.ts'
 import type { Store } from './store.ts'
 
 export interface SweepOptions {
@@ -12,13 +12,15 @@ export interface SweepOptions {
   readonly environment: Environment
   readonly windows: Windows
   readonly forgetAfterMs: number
+  /** Set when the log has a budget: channels from before that are counted in. */
+  readonly maxBytes?: number | undefined
 }
 
 /**
  * Goes round the channels, some at a time, for those that nobody publishes to: trims them by age, forgets them in the end,
- * and finds entries that are damaged. An age bound is exceeded on disk by at most one round; reads apply it themselves.
+ * and finds entries that are damaged, and channels that the budget does not count yet. An age bound is exceeded on disk by at most one round; reads apply it themselves.
  */
-export function startSweep({ store, commits, environment, windows, forgetAfterMs }: SweepOptions): Cancel {
+export function startSweep({ store, commits, environment, windows, forgetAfterMs, maxBytes }: SweepOptions): Cancel {
   const roundMs = Math.min(Math.max(windows.shortestAgeMs / 10, shortestRoundMs), longestRoundMs)
   let from = channelKey('')
   let stopped = false
@@ -26,7 +28,7 @@ export function startSweep({ store, commits, environment, windows, forgetAfterMs
 
   function next(): void {
     const now = environment.now()
-    const { changes, roundEnded } = look(now)
+    const { changes, roundEnded } = findExpired(now)
     const madeBefore = now - windows.longestAgeMs
     if (isFeedDue(madeBefore)) changes.push({ size: 100, apply: (draft) => void draft.sweepFeed(madeBefore) })
     const goOn = () => {
@@ -37,7 +39,7 @@ export function startSweep({ store, commits, environment, windows, forgetAfterMs
   }
 
   /** The next channels, and what is to be done about them. */
-  function look(now: number): { changes: Change[]; roundEnded: boolean } {
+  function findExpired(now: number): { changes: Change[]; roundEnded: boolean } {
     const changes: Change[] = []
     let left = channelsAtATime
     try {
@@ -51,7 +53,7 @@ export function startSweep({ store, commits, environment, windows, forgetAfterMs
         if (change) changes.push(change)
       }
     } catch {
-      // A page is damaged: whoever reads what stands there is told. The round begins again, before that place.
+      // A page is damaged: whoever reads what stands there is told. The round begins again, before that position.
       changes.length = 0
     }
     from = channelKey('')
@@ -72,8 +74,13 @@ export function startSweep({ store, commits, environment, windows, forgetAfterMs
     if (!state) return { size: 1, apply: (draft) => void draft.discard(key) }
     const { maxAgeMs } = windows.of(channelOf(key))
     const isDue = state.events > 0 ? state.oldestAt < now - maxAgeMs : state.emptySince < now - forgetAfterMs
-    if (!isDue) return undefined
+    if (!isDue && !isUncounted(state)) return undefined
     return { size: 8, apply: (draft) => void draft.sweep(channelOf(key), now - forgetAfterMs) }
+  }
+
+  function isUncounted({ events, agedAt, number }: ChannelState): boolean {
+    if (maxBytes === undefined || events === 0) return false
+    return !agedAt || store.get(ageKey(agedAt, number)) === undefined
   }
 
   return () => {

@@ -1,7 +1,8 @@
-import { isAfter, latest, origin } from '@rejoin/protocol'
+import { isAfter, latest, origin, type Position } from '@rejoin/protocol'
 import type { LogEvent, WindowOptions } from '../contract.ts'
+import { eventBytes } from '../event-bytes.ts'
 import { recordKey } from './keys.ts'
-import { costOf, openRecord, type StoredPlace } from './record.ts'
+import { openRecord, type StoredStamp } from './record.ts'
 import type { ChannelState } from './state.ts'
 import type { Entry, Store } from './store.ts'
 
@@ -9,13 +10,31 @@ export interface Trimming {
   /** That of the channel. */
   readonly window: Required<WindowOptions>
   readonly now: number
-  /** How many events to let go of at most; the rest goes next time. */
+  /** How many events to let go of at most, records that are left over included; the rest goes next time. */
   readonly atMost: number
+  /** Set when the whole log holds too much: events up to `through` go as well, until so many bytes are gone. */
+  readonly excess?: { readonly bytes: number; readonly through: Position } | undefined
+}
+
+export interface Trimmed {
+  /** Keys of records of which nothing is left, which are to be removed with the change. */
+  readonly emptied: Buffer[]
+  /** How many of the fresh events are not worth storing. */
+  readonly stale: number
+  /** What counts against `atMost`. */
+  readonly steps: number
+  /**
+   * Whether `atMost` left something over. A channel that stays over its window for want of records is not: to try again would
+   * come to the same, commit after commit.
+   */
+  readonly isCutShort: boolean
+  /** The first event that stays, where it was looked at. */
+  readonly kept: Position | undefined
 }
 
 /**
- * Lets go of a channel's oldest events until it is within its window. Changes `state` alone; gives the keys of the records
- * of which nothing is left, which are to be removed with the change, and how many of `fresh` are not worth storing.
+ * Lets go of a channel's oldest events until it is within its window, or has let go of as many as it may. Changes `state`
+ * alone.
  *
  * `fresh` are events that are counted in `state`, but not in the store yet.
  */
@@ -23,30 +42,44 @@ export function trimChannel(
   store: Store,
   state: ChannelState,
   fresh: readonly LogEvent[],
-  { window, now, atMost }: Trimming,
-): { emptied: Buffer[]; stale: number } {
+  { window, now, atMost, excess }: Trimming,
+): Trimmed {
   const emptied: Buffer[] = []
   const tooOld = now - window.maxAgeMs
   let left = atMost
+  let freed = 0
+  let kept: Position | undefined
 
   const isOver = () =>
     state.events > 0 && (state.events > window.maxEvents || state.bytes > window.maxBytes || state.oldestAt < tooOld)
 
+  const isExcess = (position: Position) =>
+    excess !== undefined && freed < excess.bytes && !isAfter(position, excess.through)
+
   /** Whether it had to go. */
-  function letGo(place: Pick<StoredPlace, 'position' | 'at' | 'type' | 'length'>): boolean {
-    state.oldestAt = place.at
-    if (left === 0 || !isOver()) return false
+  function letGo(stamp: Pick<StoredStamp, 'position' | 'at' | 'bytes'>): boolean {
+    state.oldestAt = stamp.at
+    if (left <= 0 || !(isOver() || isExcess(stamp.position))) {
+      kept = stamp.position
+      return false
+    }
     left -= 1
+    freed += stamp.bytes
     state.events -= 1
-    state.bytes -= costOf(place)
-    state.trimmedThrough = place.position
+    // Never below zero: a folder of an earlier version has counted characters.
+    state.bytes = Math.max(0, state.bytes - stamp.bytes)
+    state.trimmedThrough = stamp.position
     if (state.events === 0) state.emptySince = now
     return true
   }
 
-  if (!isOver()) return { emptied, stale: 0 }
+  const trimmed = (stale = 0) => ({ emptied, stale, steps: atMost - left, isCutShort: left <= 0 && isOver(), kept })
+
+  if (!isOver() && (!excess || state.events === 0)) return trimmed()
   let damaged = false
   for (const { key, value } of recordsOf(store, state)) {
+    // Before the next one is opened: of a channel that is far over its window there may be tens of thousands.
+    if (left <= 0 && !damaged) return trimmed()
     const record = openRecord(key, value)
     if (!record) {
       emptied.push(key)
@@ -58,17 +91,40 @@ export function trimChannel(
       state.trimmedThrough = latest(state.trimmedThrough, record.previous)
       recount(store, state, fresh, now)
     }
-    for (const place of record.places) {
-      if (isAfter(place.position, state.trimmedThrough) && !letGo(place)) return { emptied, stale: 0 }
+    const before = left
+    for (const stamp of record.stamps) {
+      if (isAfter(stamp.position, state.trimmedThrough) && !letGo(stamp)) return trimmed()
     }
+    // One that was left over: to open it took as long.
+    if (left === before) left -= 1
     emptied.push(key)
   }
   if (damaged) {
     state.trimmedThrough = latest(state.trimmedThrough, fresh[0]?.previous ?? state.newest)
     recount(store, state, fresh, now)
   }
-  const kept = fresh.findIndex((event) => !letGo({ ...event, length: event.data.length }))
-  return { emptied, stale: kept === -1 ? fresh.length : kept }
+  const stays = fresh.findIndex((event) => !letGo({ ...event, bytes: eventBytes(event) }))
+  return trimmed(stays === -1 ? fresh.length : stays)
+}
+
+/**
+ * Records of which the channel holds nothing any more, oldest first, some at a time: an invalidation takes all events at once,
+ * and does not remove ten thousand records in one turn. No read comes to them, because they are behind `trimmedThrough`.
+ */
+export function recordsLeftOver(store: Store, { number, trimmedThrough }: ChannelState, atMost: number): Buffer[] {
+  const first = recordKey(number, origin)
+  const last = store.lastKeyUpTo(recordKey(number, trimmedThrough), first)
+  if (!last || atMost <= 0) return []
+  const found: Buffer[] = []
+  for (const key of store.keys(first, last)) {
+    found.push(key)
+    if (found.length === atMost) return found
+  }
+  // It begins behind that position, and may end after it.
+  const sealed = store.get(last)
+  const end = sealed && openRecord(last, sealed)?.stamps.at(-1)?.position
+  if (end && !isAfter(end, trimmedThrough)) found.push(last)
+  return found
 }
 
 export function recordsOf(store: Store, { number }: ChannelState): Iterable<Entry> {
@@ -77,10 +133,10 @@ export function recordsOf(store: Store, { number }: ChannelState): Iterable<Entr
 
 /** Counts anew what a channel holds: a damaged record took with it how much it had been counted for. */
 function recount(store: Store, state: ChannelState, fresh: readonly LogEvent[], now: number): void {
-  const costs = fresh.map((event) => costOf({ type: event.type, length: event.data.length }))
+  const costs = fresh.map(eventBytes)
   for (const { key, value } of recordsOf(store, state)) {
-    for (const place of openRecord(key, value)?.places ?? []) {
-      if (isAfter(place.position, state.trimmedThrough)) costs.push(costOf(place))
+    for (const stamp of openRecord(key, value)?.stamps ?? []) {
+      if (isAfter(stamp.position, state.trimmedThrough)) costs.push(stamp.bytes)
     }
   }
   state.events = costs.length

@@ -2,11 +2,13 @@ import { isAfter, type Position, prefixOf } from '@rejoin/protocol'
 import type { SliceQueue } from '../../slice-queue.ts'
 import type { NameRead, PageRange } from '../name-read.ts'
 import { createWidePage } from '../wide-page.ts'
-import { type PageSource, readOne } from './page.ts'
+import { channelKey } from './keys.ts'
+import { readOne } from './page.ts'
 import { channelsUnder } from './patterns.ts'
+import type { PageSource } from './read.ts'
 
 /**
- * What follows a place in all channels of a pattern, where the feed does not reach back: by a look at every one of them, some
+ * What follows a position in all channels of a pattern, where the feed does not reach back: by a look at every one of them, some
  * at a time. What is trimmed meanwhile is found by the read of its channel, or makes `forgottenThrough` of afterwards a gap.
  */
 export async function readEvery(source: WideSource, pattern: string, range: PageRange): Promise<NameRead> {
@@ -20,8 +22,17 @@ export async function readEvery(source: WideSource, pattern: string, range: Page
       source.reading(() => {
         const now = sourceOf()
         const { changed, next } = changedUnder(now, prefix, range.after, start)
-        const share = { ...range.limit, events: page.share(changed.length) }
-        page.add(changed.map((channel) => readOne(now, channel, { ...range, through: page.through, limit: share })))
+        let left = eventsAtATime
+        for (const [index, channel] of changed.entries()) {
+          const limit = { events: Math.min(left, range.limit.events), bytes: bytesAtATime }
+          const read = readOne(now, channel, { ...range, through: page.through, limit })
+          const isCut = 'events' in read && isAfter(page.through, read.through)
+          // Cut off where it is, it would end the page there. The next slice is its own.
+          if (isCut && index > 0) return channelKey(channel)
+          page.add([read])
+          if ('events' in read) left -= read.events.length
+          if (left <= 0 || isCut) return index + 1 < changed.length ? channelKey(changed[index + 1] as string) : next
+        }
         return next
       }),
     )
@@ -41,8 +52,10 @@ export interface WideSource {
 // A look takes a microsecond or two, and a read some ten.
 const lookedAtATime = 512
 const readAtATime = 128
+const eventsAtATime = 4096
+const bytesAtATime = 512 * 1024
 
-/** The next channels with something after a place, and where to go on. One whose entry is damaged may have changed. */
+/** The next channels with something after a position, and where to go on. One whose entry is damaged may have changed. */
 function changedUnder(
   { store }: PageSource,
   prefix: string,

@@ -1,7 +1,8 @@
 import { comparePositions, type Position, prefixOf } from '@rejoin/protocol'
 import type { SliceQueue } from '../../slice-queue.ts'
 import type { ChannelPage, Window } from '../contract.ts'
-import { sumWindows, type Windows } from '../window.ts'
+import { endedWindow } from '../ended.ts'
+import { lossOf, sumWindows, type Windows, windowOfForgotten } from '../window.ts'
 import { channelKey } from './keys.ts'
 import { channelsUnder } from './patterns.ts'
 import { readChannel } from './read.ts'
@@ -31,13 +32,17 @@ export function readWindow(source: WindowSource, channel: string, quick?: Channe
     quick !== undefined && (quick.events === 0 || quick.oldestAt >= source.now() - source.windows.of(channel).maxAgeMs)
   const state = isQuick ? quick : source.stateOf(channel)
   const { events, bytes, trimmedThrough, newest } = state
-  const ended = state.ended ? { ended: state.ended } : {}
-  if (events === 0) return { channel, events, bytes, trimmedThrough, ...ended }
-  if (isQuick) return { channel, events, bytes, trimmedThrough, newest, ...ended }
+  const ended = state.ended ? endedWindow(state.ended, state.invalidatedThrough) : {}
+  const loss = (previous: Position) => lossOf({ ...state, previous }, source.forgottenThrough)
+  if (events === 0) return { channel, events, bytes, trimmedThrough, ...ended, ...loss(newest) }
+  // Without a look at its oldest event, what stands for a forgotten channel counts as lost: of a pattern, it is.
+  if (isQuick) return { channel, events, bytes, trimmedThrough, newest, ...ended, ...loss(trimmedThrough) }
   const first = { after: trimmedThrough, through: newest, limit: { events: 1, bytes: 1 } }
   const read = readChannel(source.store, channel, state, first)
-  const oldest = 'events' in read ? read.events[0]?.position : read.wholeAfter
-  return { channel, events, bytes, trimmedThrough, newest, ...(oldest ? { oldest } : {}), ...ended }
+  const found = 'events' in read ? read.events[0] : undefined
+  const oldest = 'events' in read ? found?.position : read.wholeAfter
+  const lost = loss(found?.previous ?? newest)
+  return { channel, events, bytes, trimmedThrough, newest, ...(oldest ? { oldest } : {}), ...ended, ...lost }
 }
 
 /** What the channels of a pattern hold together. Looks at some at a time: a million in one turn would hold up everybody. */
@@ -45,7 +50,7 @@ export async function readWindowUnder(source: WindowSource, pattern: string, sli
   const { store } = source
   const prefix = prefixOf(pattern)
   const inSlice = <Result>(task: () => Result) => slices.take(() => store.reading(task))
-  let sum: Window = { channel: pattern, events: 0, bytes: 0, trimmedThrough: source.forgottenThrough }
+  let sum = windowOfForgotten(pattern, source.forgottenThrough)
   let oldest: { channels: string[]; at: number } = { channels: [], at: Number.POSITIVE_INFINITY }
   let from: Buffer | undefined
   do {

@@ -91,7 +91,7 @@ function answers(path: string): Promise<boolean> {
       socket.destroy()
       resolve(true)
     })
-    // Refused: nobody listens. Not found: it has just been given up.
+    // ECONNREFUSED: nobody listens. ENOENT: it has just been given up.
     socket.once('error', () => resolve(false))
   })
 }

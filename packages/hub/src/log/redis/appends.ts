@@ -21,7 +21,7 @@ export interface Appends<Appended> {
 export interface Answers {
   /** When the call was worked on. */
   readonly at: number
-  /** Of each append, in their order: the place of its first entry, or what became of it otherwise, and more about that. */
+  /** Of each append, in their order: the position of its first entry, or what became of it otherwise, and more about that. */
   readonly outcomes: readonly string[]
 }
 

@@ -18,7 +18,7 @@ export interface ServerIdentity {
   readonly lineage: string
 }
 
-/** Refuses servers on which the promise would not hold, with what to do about it. */
+/** Rejects servers on which the promise would not hold, with what to do about it. */
 export const checkServer = {
   /** The answer of INFO, when the server is new enough. */
   version(info: unknown): string {

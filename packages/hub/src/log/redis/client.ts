@@ -40,11 +40,17 @@ export interface Connector {
  * @param key - one of the log's keys: where to send a command in a Cluster
  */
 export function connectorOf(client: RedisClient, key: string): Connector {
+  if (typeof client !== 'object' || client === null) throw noClient()
   if ('call' in client && 'duplicate' in client) return { connect: () => connectIoRedis(client as never) }
   if ('sendCommand' in client && 'duplicate' in client) return { connect: () => connectNodeRedis(client as never, key) }
-  throw new RejoinError('redisLog needs a client of the package ioredis or redis. Make one, and give it to redisLog.', {
-    code: 'invalid-option',
-  })
+  throw noClient()
+}
+
+function noClient(): RejoinError {
+  return new RejoinError(
+    'redisLog needs a client of the package ioredis or redis, or an address such as redis://127.0.0.1:6379. Give one of them.',
+    { code: 'invalid-option' },
+  )
 }
 
 async function connectIoRedis(template: IoRedis): Promise<Connection> {
@@ -170,7 +176,7 @@ async function connectNodeRedis(template: NodeRedis, key: string): Promise<Conne
 }
 
 function close(client: NodeRedis): void {
-  // A client that has ended by itself refuses to be ended.
+  // A client that has ended by itself throws when it is ended again.
   if (client.isOpen) client.destroy()
 }
 

@@ -12,7 +12,7 @@ export interface Confirmation {
   /** Throws with advice when this server cannot give what was asked for. */
   check(): void
   /** Resolves when all that was appended by now is that safe. Rejects with `log-unavailable` when it takes too long. */
-  confirmed(place?: Position): Promise<void>
+  confirmed(position?: Position): Promise<void>
   /** Resolves when nobody waits any more. */
   close(): Promise<void>
 }
@@ -59,8 +59,8 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
   }
 
   /** Whether there is nothing more to wait for. */
-  function settle({ place, epoch, deadline, resolve, reject }: Waiter, failure: RejoinError | undefined): boolean {
-    if (place && lostAt(state.history, epoch, place)) reject(unavailable('it lost the event in a failover'))
+  function settle({ position, epoch, deadline, resolve, reject }: Waiter, failure: RejoinError | undefined): boolean {
+    if (position && lostAt(state.history, epoch, position)) reject(unavailable('it lost the event in a failover'))
     else if (!failure) resolve()
     else if (performance.now() >= deadline) reject(failure)
     else return false
@@ -117,12 +117,12 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
       const missing = lacking()
       if (missing) throw new RejoinError(`${missing}, or leave durability out.`, { code: 'invalid-option' })
     },
-    confirmed(place) {
+    confirmed(position) {
       // With appendfsync always, Redis flushes before it answers.
       if (durability === 'disk' && flushing.durability === 'disk') return Promise.resolve()
       return new Promise((resolve, reject) => {
         const deadline = performance.now() + answerWithinMs
-        waiting.push({ place, epoch: state.epoch, deadline, resolve, reject })
+        waiting.push({ position, epoch: state.epoch, deadline, resolve, reject })
         running ??= waitForAll()
       })
     },
@@ -134,7 +134,7 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
 }
 
 interface Waiter {
-  readonly place: Position | undefined
+  readonly position: Position | undefined
   /** Of the branch on which it was appended. */
   readonly epoch: string
   readonly deadline: number

@@ -1,12 +1,12 @@
 import type { Position } from '@rejoin/protocol'
-import { byteCost } from '../channel-ring.ts'
 import type { LogEvent, NewEvent } from '../contract.ts'
-import { retainedCost } from '../retained.ts'
-import type { Familiar } from './familiar.ts'
+import { eventBytes, retainedBytes } from '../event-bytes.ts'
+import type { InternedNames } from './interned-names.ts'
 
 /**
- * How an entry stands in Redis: under its place as id, in one field, four words that the script writes, a line break, and
- * what the hub gave it. Neither channels nor types hold a line break, and a key is written as JSON, which has none either.
+ * How an entry stands in Redis: under its position as id, in one field, four words that the script writes, a line break, and
+ * what the hub gave it. Neither channels nor types hold a line break, and a key is written as JSON, which has none either. A
+ * space behind the key tells that the data is text: hubs of earlier versions, which may share the log, read past it.
  */
 export interface StoredEntry {
   readonly event: LogEvent
@@ -17,7 +17,7 @@ export interface StoredEntry {
 /** Adds an append of one entry that has no key to the arguments of the script. Gives its size in characters. */
 export function pushPlain(args: string[], entry: NewEvent): number {
   const body = bodyOf(kindOf(entry), entry)
-  args.push(String(byteCost(entry)), entry.channel, body)
+  args.push(String(eventBytes(entry)), entry.channel, body)
   return body.length
 }
 
@@ -28,13 +28,14 @@ export function pushPlain(args: string[], entry: NewEvent): number {
 export function pushEntry(args: string[], entry: NewEvent): number {
   const kind = kindOf(entry)
   const body = bodyOf(kind, entry)
-  args.push(entry.channel, String(byteCost(entry)), body)
-  if (kind === 'k' || kind === 'f') args.push(entry.key as string, String(retainedCost(entry)))
+  args.push(entry.channel, String(eventBytes(entry)), body)
+  if (kind === 'k' || kind === 'f') args.push(entry.key as string, String(retainedBytes(entry)))
   return body.length
 }
 
-export function bodyOf(kind: Kind, { channel, type, data, key }: NewEvent): string {
-  return `${kind}${channel}\n${type}\n${key === undefined ? '' : JSON.stringify(key)}\n${data}`
+export function bodyOf(kind: Kind, { channel, type, data, content, key }: NewEvent): string {
+  const keyText = content ? `${JSON.stringify(key ?? '')} ` : key === undefined ? '' : JSON.stringify(key)
+  return `${kind}${channel}\n${type}\n${keyText}\n${data}`
 }
 
 /** A plain event, one with a key, one that forgets it, a live one; an invalidation, the end (`z`), or a branch. */
@@ -46,8 +47,8 @@ function kindOf({ live, key, forget }: NewEvent): Kind {
   return forget ? 'f' : 'k'
 }
 
-export function parseEntry(id: string, value: string, familiar?: Familiar): StoredEntry {
-  const position = parsePlace(id)
+export function parseEntry(id: string, value: string, names?: InternedNames): StoredEntry {
+  const position = parsePosition(id)
   const fedAfterEnd = value.indexOf(' ')
   const previousEnd = value.indexOf(' ', fedAfterEnd + 1)
   const lateEnd = value.indexOf(' ', previousEnd + 1)
@@ -58,12 +59,12 @@ export function parseEntry(id: string, value: string, familiar?: Familiar): Stor
   const typeEnd = value.indexOf('\n', channelEnd + 1)
   const keyEnd = value.indexOf('\n', typeEnd + 1)
   const channel = value.slice(headerEnd + 2, channelEnd)
-  const known = familiar?.channel(channel)
+  const known = names?.channel(channel)
   // At tens of thousands a second, one object that is made at once costs a third of one that is put together.
   const event: Writable<LogEvent> = {
     kind: kinds[kind],
     channel: known?.channel ?? channel,
-    type: familiar ? familiar.type(value, channelEnd + 1, typeEnd) : value.slice(channelEnd + 1, typeEnd),
+    type: names ? names.type(value, channelEnd + 1, typeEnd) : value.slice(channelEnd + 1, typeEnd),
     data: value.slice(keyEnd + 1),
     position,
     // A hybrid clock is never before its time; what it is ahead by is stored, which is mostly nothing.
@@ -73,7 +74,8 @@ export function parseEntry(id: string, value: string, familiar?: Familiar): Stor
         ? known.position
         : placeIn(value, fedAfterEnd + 1, previousEnd),
   }
-  if (keyEnd > typeEnd + 1) event.key = JSON.parse(value.slice(typeEnd + 1, keyEnd)) as string
+  if (kind === 'k' || kind === 'f') event.key = JSON.parse(value.slice(typeEnd + 1, keyEnd)) as string
+  if (value.charCodeAt(keyEnd - 1) === space) event.content = 'text'
   if (kind === 'f') event.forget = true
   if (kind === 'l') event.live = true
   if (known) {
@@ -88,7 +90,7 @@ export function isFedAfter(value: string, id: string): boolean {
   return isAt(value, id, 0, value.indexOf(' '))
 }
 
-/** The place of the entry before it in the feed. */
+/** The position of the entry before it in the feed. */
 export function fedAfterOf(value: string): Position {
   return placeIn(value, 0, value.indexOf(' '))
 }
@@ -97,11 +99,18 @@ function isAt(text: string, part: string, start: number, end: number): boolean {
   return end - start === part.length && text.startsWith(part, start)
 }
 
+const space = 32
+
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 const kinds: Record<Kind, LogEvent['kind']> = {
-  ...{ e: 'event', k: 'event', f: 'event', l: 'live' },
-  ...{ i: 'invalidation', z: 'end', b: 'event' },
+  e: 'event',
+  k: 'event',
+  f: 'event',
+  l: 'live',
+  i: 'invalidation',
+  z: 'end',
+  b: 'event',
 }
 
 /** As a list of ids and values in turn. */
@@ -113,12 +122,12 @@ export function parseEvents(flat: readonly string[]): LogEvent[] {
   return events
 }
 
-export function parsePlace(text: string): Position {
+export function parsePosition(text: string): Position {
   return placeIn(text, 0, text.length)
 }
 
 /** Or a word. */
-export function isPlace(text: string): boolean {
+export function isPositionText(text: string): boolean {
   const first = text.charCodeAt(0)
   return first >= 48 && first <= 57
 }
@@ -135,6 +144,6 @@ function digits(text: string, start: number, end: number): number {
   return number
 }
 
-export function placeText({ ms, seq }: Position): string {
+export function positionText({ ms, seq }: Position): string {
   return `${ms}-${seq}`
 }

@@ -1,12 +1,13 @@
-import { createEpoch, type IdCodec, isAfter, type Position, RejoinError } from '@rejoin/protocol'
+import { createEpoch, type IdFormats, isAfter, type Position, RejoinError } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 import { drawBranchStep } from '../branch-step.ts'
-import { parseBranches } from './branches.ts'
+import { parseTold } from './branches.ts'
 import { checkServer, type ServerFacts, type ServerIdentity, unavailable } from './checks.ts'
 import type { Connection } from './client.ts'
-import { parsePlace, placeText } from './entry.ts'
+import { parsePosition, positionText } from './entry.ts'
 import { formatVersion, keysOf, probe, type Script, type ScriptSettings, scriptFor } from './script/script.ts'
 import type { KnownState, Loss } from './state.ts'
+import { createWitnesses } from './witnesses.ts'
 
 /** A connection whose server is known, with the script that only this server process knows. */
 export interface Greeted {
@@ -18,9 +19,10 @@ export interface Greeted {
 
 export interface GreetingOptions {
   readonly settings: ScriptSettings
-  /** How ids are written, to be compared with what the log was made for. */
+  /** How the ids of a log are kept that is made now. */
   readonly ids: string
-  readonly codec: IdCodec
+  /** Rejects a log whose ids are kept so, where this hub cannot go on with it. */
+  formatsOf(ids: string): IdFormats
   readonly state: KnownState
   readonly environment: Environment
   /** The time to date events with, '' for that of Redis. */
@@ -36,56 +38,78 @@ export interface GreetingOptions {
  * The proof is that the same process answers which answered before, and that it has not copied its data from elsewhere since:
  * what Redis keeps in memory is lost in no other way. A process that was started again, or a replica that took over, has
  * another `run_id`; one that was made a replica for a while, and a master again, another `master_replid`.
+ *
+ * A hub that starts cannot know whether somebody put an older copy of the keys back, into the same process, while it was away. Unless
+ * another hub was there all the time, it opens a branch: cursors from before stay good, those of lost events are past the fork.
  */
 export function createGreeting(options: GreetingOptions): Greet {
-  const { settings, ids, state, environment, now, onServer } = options
+  const { settings, ids, formatsOf, state, environment, now, onServer } = options
   const keys = keysOf(settings.prefix)
   const scripts = new Map<string, Script>()
+  const witnesses = createWitnesses(settings.prefix, settings.writer)
 
   async function greet(connection: Connection, accept: (process: string) => void): Promise<Greeted> {
-    const server = checkServer.identity(checkServer.version(await ask(connection, probe, [])))
-    accept(server.run)
+    for (let round = 0; round < rounds; round += 1) {
+      const server = checkServer.identity(checkServer.version(await ask(connection, probe, [])))
+      accept(server.run)
+      const script = await bringUpOn(connection, server)
+      if (script) return { connection, script, process: server.run }
+    }
+    throw unavailable('its server or its log is replaced again and again')
+  }
+
+  /** @returns undefined when the server, or its log, was replaced between two commands: then it has to be looked at anew */
+  async function bringUpOn(connection: Connection, server: ServerIdentity): Promise<Script | undefined> {
     const name = `${server.run} ${server.lineage}`
     const isNew = !scripts.has(name)
     const script = scripts.get(name) ?? scriptFor(settings, server, createEpoch(Math.random))
     scripts.set(name, script)
     const step = (...args: string[]) => ask(connection, script.source, args) as Promise<string[]>
 
-    for (let round = 0; round < rounds; round += 1) {
-      // As of now: by the time of the answer, this hub may have seen more over another connection.
-      const { seen } = state
-      const hello = readHello(await step('hello'))
-      if (!isSameServer(hello, server)) {
-        // The text has reached another process than the one it names. It must not be used any more.
-        scripts.delete(name)
-        throw unavailable('another server answers than a moment ago')
-      }
-      if (hello.role !== 'master') throw unavailable(`it is a ${hello.role}, which takes no events`)
-      checkServer.policy(hello.policy)
-      if (round === 0) onServer(hello, isNew)
-      let lines = await bringUp(step, hello, seen)
-      // Somebody removed the branches. What this log held before cannot be told apart any more; from here on it can.
-      if (lines.length === 0) lines = await openBranch(step, hello.epoch, hello.top)
-      if (lines[0] === '!empty') continue
-      lines = await reportLoss(step, lines)
-      if (lines[0] === '!empty') continue
-      state.adopt(parseBranches(lines))
-      return { connection, script, process: server.run }
+    // As of now: by the time of the answer, this hub may have seen more over another connection.
+    const { seen } = state
+    const hello = readHello(await step('hello'))
+    if (!isSameServer(hello, server)) {
+      // The text has reached another process than the one it names, or the server has got its first replica just now, and
+      // with it another `master_replid`. The text must not be used any more.
+      scripts.delete(name)
+      return undefined
     }
-    throw unavailable('its log is removed again and again')
+    if (hello.role !== 'master') throw unavailable(`it is a ${hello.role}, which takes no events`)
+    checkServer.policy(hello.policy)
+    onServer(hello, isNew)
+    const isVouchedFor = async () => state.epoch !== '' || (await witnesses.areThere(connection, server.run))
+    let lines = await bringUp(step, hello, seen, isVouchedFor)
+    // Somebody removed the branches. What this log held before cannot be told apart any more; from here on it can.
+    if (lines.length === 1 && lines[0] !== '!empty') lines = await openBranch(step, hello.epoch, hello.top)
+    if (lines[0] === '!empty') return undefined
+    lines = await reportLoss(step, lines)
+    if (lines[0] === '!empty') return undefined
+    state.adopt(parseTold(lines))
+    await witnesses.join(connection, server.run)
+    return script
   }
 
-  function bringUp(step: Step, hello: Hello, seen: Position | undefined): Promise<string[]> {
+  async function bringUp(
+    step: Step,
+    hello: Hello,
+    seen: Position | undefined,
+    isVouchedFor: () => Promise<boolean>,
+  ): Promise<string[]> {
     if (hello.logRun === '') {
       const number = (state.history.at(-1)?.number ?? -1) + newStep()
-      return step('create', now(), newEpoch(), ids, state.seen ? placeText(state.seen) : '', String(number))
+      const { maxSeq, minMs } = state.formats.range
+      // A log that this hub has known goes on with the ids that it had.
+      const written = state.ids || ids
+      const first = [now(), newEpoch(), written, state.seen ? positionText(state.seen) : '', String(number)]
+      return step('create', ...first, String(maxSeq), String(minMs))
     }
     checkFormat(hello)
     if (hello.top === '') throw unavailable(noFeed(settings.prefix))
-    const last = parsePlace(hello.last)
+    const last = parsePosition(hello.last)
     const isStored = isSameServer(hello, { run: hello.logRun, lineage: hello.logLineage })
     const isProved = isStored && hello.top === hello.last && !(seen && isAfter(seen, last))
-    if (isProved) return step('history')
+    if (isProved && (await isVouchedFor())) return step('history')
     const isBehind = hello.epoch === state.epoch && state.seen !== undefined && isAfter(state.seen, last)
     // In the same step in which the branch opens: nobody can be led over it before.
     const loss = isBehind ? { fork: last, through: state.seen } : undefined
@@ -99,27 +123,28 @@ export function createGreeting(options: GreetingOptions): Greet {
   async function reportLoss(step: Step, found: readonly string[]): Promise<string[]> {
     let lines = [...found]
     for (let round = 0; round < rounds && lines[0] !== '!empty'; round += 1) {
-      const stored = parseBranches(lines)
+      const { history: stored } = parseTold(lines)
       const loss = state.lossIn(stored)
       const reported = loss?.branch?.reported
       if (!loss || (reported && loss.through && !isAfter(loss.through, reported))) break
       lines = await openBranch(step, stored.at(-1)?.epoch ?? '', '', loss)
       // A branch this log knows nothing of, of which it cannot keep how far the record goes: once is enough.
-      if (!loss.through && parseBranches(lines).length > stored.length) break
+      if (!loss.through && parseTold(lines).history.length > stored.length) break
     }
     return lines
   }
 
   function openBranch(step: Step, epoch: string, top = '', loss?: Loss): Promise<string[]> {
-    const places = [top, state.seen ? placeText(state.seen) : ''].filter((place) => place !== '')
-    const floor = places.reduce((a, b) => (isAfter(parsePlace(a), parsePlace(b)) ? a : b), '0-0')
-    return step('branch', now(), epoch, newEpoch(), String(newStep()), floor, ...(loss ? lossArguments(loss) : []))
+    const positions = [top, state.seen ? positionText(state.seen) : ''].filter((position) => position !== '')
+    const floor = positions.reduce((a, b) => (isAfter(parsePosition(a), parsePosition(b)) ? a : b), '0-0')
+    const named = [newEpoch(), String(newStep()), floor, newEpoch()]
+    return step('branch', now(), epoch, ...named, ...(loss ? lossArguments(loss) : []))
   }
 
   function lossArguments({ branch, fork, through }: Loss): string[] {
     const lost = state.channels.past(fork)
     const channels = lost ? [...lost.keys()] : ['*']
-    return [through ? placeText(through) : '', branch?.epoch ?? '', ...channels]
+    return [through ? positionText(through) : '', branch?.epoch ?? '', ...channels]
   }
 
   function newEpoch(): string {
@@ -137,12 +162,7 @@ export function createGreeting(options: GreetingOptions): Greet {
           'Use the version that made it, or choose another prefix.',
       )
     }
-    if (stored !== ids) {
-      refuse(
-        `The log under ${settings.prefix} writes ids as ${stored}, and was opened for ${ids}. ` +
-          'One event has one id for ever: open it with the codec it was made with, or choose another prefix.',
-      )
-    }
+    formatsOf(stored)
   }
 
   // EVAL and not SCRIPT LOAD: with a key, a Cluster sends it where the log is.
@@ -160,7 +180,7 @@ export type Greet = (connection: Connection, accept: (process: string) => void) 
 
 type Step = (...args: string[]) => Promise<string[]>
 
-// Each further one means that somebody emptied Redis between two commands.
+// Each further one means that somebody emptied Redis, or gave it its first replica, between two commands.
 const rounds = 3
 
 interface Hello extends ServerIdentity, ServerFacts {

@@ -12,10 +12,10 @@ export interface Link {
    */
   step(...args: string[]): Promise<Reply>
   /**
-   * A step, and right behind it a command without keys, to the same server over the same connection. Its answer is undefined
-   * where the server refuses the command.
+   * A step, and right behind it a command without keys, if one is given, to the same server over the same connection. Its
+   * answer is undefined where the server rejects the command.
    */
-  stepThen(command: readonly string[], ...args: string[]): Promise<readonly [Reply, unknown]>
+  stepThen(command: readonly string[] | undefined, ...args: string[]): Promise<readonly [Reply, unknown]>
   /** A connection of its own, greeted. It leads to the same server as the others. */
   open(): Promise<Greeted>
   /** One step over a connection of its own, as it comes: nothing is tried again. */
@@ -132,7 +132,7 @@ export function createLink({ connector, keys, answerWithinMs, greet, repairStep 
       let answer: unknown
       try {
         const sent = greeted.connection.send(callOf(greeted, args))
-        // Where it is refused, nothing is known; and whether the connection is well, the step tells.
+        // Where it is rejected, nothing is known; and whether the connection is well, the step tells.
         const behind = command && limited(greeted.connection.sendTo(greeted.process, command), deadline)
         const answered = behind?.catch(() => undefined)
         reply = (await limited(sent, deadline)) as Reply
@@ -144,7 +144,7 @@ export function createLink({ connector, keys, answerWithinMs, greet, repairStep 
           await renew(taken, greeted)
           continue
         }
-        if (!refusals.has(reason)) {
+        if (!rejections.has(reason)) {
           // It is gone, or it hangs, or it is not the master any more.
           drop(taken)
           greeted.connection.destroy()
@@ -230,8 +230,18 @@ class Elsewhere extends Error {
 // A step that is told to look again, or meets a server that is going, is tried this often in all.
 const attempts = 5
 
-/** What the server refuses for reasons of its own, over a connection that is well. */
-const refusals = new Set(['OOM', 'MISCONF', 'NOPERM', 'WRONGTYPE', 'ERR', 'BUSY', 'NOREPLICAS', 'NOSCRIPT', 'TRYAGAIN'])
+/** What the server rejects for reasons of its own, over a connection that is well. */
+const rejections = new Set([
+  'OOM',
+  'MISCONF',
+  'NOPERM',
+  'WRONGTYPE',
+  'ERR',
+  'BUSY',
+  'NOREPLICAS',
+  'NOSCRIPT',
+  'TRYAGAIN',
+])
 
 function reasonOf(error: unknown): string {
   return /^[A-Z]+(?= )/.exec((error as Error)?.message ?? '')?.[0] ?? ''

@@ -24,8 +24,9 @@ export interface RedisLogOptions {
   /** What is kept of all channels together, for hubs that were away and for readers of patterns. */
   feed?: FeedOptions
   /**
-   * How ids are written. Fixed when the log is made: it is refused to open with another.
-   * @defaultValue ulid()
+   * How a new log writes its ids. A log that is there already keeps its own way, and does not open with a codec that it never
+   * had; `switchIds` changes it for all hubs. A log that counts has to be opened with `sequence()`.
+   * @defaultValue ulid() for a new log; for another one, what it has
    */
   codec?: IdCodec
   /**
@@ -37,6 +38,13 @@ export interface RedisLogOptions {
   forgetAfterMs?: number
   /** For how long and how many publishes a repeated `Idempotency-Key` is recognised, over all hubs. */
   idempotency?: IdempotencyOptions
+  /**
+   * Bytes that all channels may hold together, counted as in their windows. Beyond that the oldest events of all channels go
+   * first, and a reader that needs them is told of a gap; publishing goes on. The same for all hubs of a log. Redis needs more
+   * memory than that, and `feed` beside it.
+   * @defaultValue no bound but the windows
+   */
+  maxBytes?: number
   /**
    * What has an event before its publish is answered. `server`: Redis, and the answer says what that is worth by its settings.
    * `disk`: the disk of Redis, by `appendfsync always` or by WAITAOF, which Redis has from 7.2 on; with `everysec` a publish

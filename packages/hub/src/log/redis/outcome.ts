@@ -1,25 +1,35 @@
 import { createHash } from 'node:crypto'
 import { type Position, RejoinError } from '@rejoin/protocol'
-import type { Appended, Place } from '../contract.ts'
+import type { Appended, Stamp } from '../contract.ts'
 import { channelEnded } from '../ended.ts'
 import { keyReused, noRoomForKeys, type Once } from '../idempotency.ts'
 import { tooMuch } from '../retained.ts'
-import { isPlace, parsePlace } from './entry.ts'
+import { isPositionText, parsePosition } from './entry.ts'
 import { digestChars } from './script/script.ts'
 
-/** What became of an append, from what the script says of it. Throws what the log refuses. */
-export function appendedAs(outcome: string, callAt: number, count: number, maxSeq: number): Appended {
-  const [what = '', first = what, at = callAt] = isPlace(outcome) ? [outcome] : outcome.split(' ')
+/**
+ * What became of an append, from what the script says of it. Throws what the log rejects.
+ *
+ * @param maxSeqAt - the largest `seq` that the log gave out where a position stands
+ */
+export function appendedAs(
+  outcome: string,
+  callAt: number,
+  count: number,
+  maxSeqAt: (position: Position) => number,
+): Appended {
+  const [what = '', first = what, at = callAt] = isPositionText(outcome) ? [outcome] : outcome.split(' ')
   const repeated = what === 'repeated'
-  if (!repeated && !isPlace(what)) throw refusal(what, outcome.slice(what.length + 1))
-  return { places: placesFrom(parsePlace(first), Number(at), count, maxSeq), repeated }
+  if (!repeated && !isPositionText(what)) throw rejection(what, outcome.slice(what.length + 1))
+  const position = parsePosition(first)
+  return { stamps: stampsFrom(position, Number(at), count, maxSeqAt(position)), repeated }
 }
 
-/** All entries of an append share their time, so one place tells the others. */
-function placesFrom(first: Position, at: number, count: number, maxSeq: number): Place[] {
-  const places: Place[] = []
-  for (let { ms, seq } = first; places.length < count; ) {
-    places.push({ position: { ms, seq }, at })
+/** All entries of an append share their time, so one position tells the others. */
+function stampsFrom(first: Position, at: number, count: number, maxSeq: number): Stamp[] {
+  const stamps: Stamp[] = []
+  for (let { ms, seq } = first; stamps.length < count; ) {
+    stamps.push({ position: { ms, seq }, at })
     if (seq < maxSeq) {
       seq += 1
     } else {
@@ -27,10 +37,10 @@ function placesFrom(first: Position, at: number, count: number, maxSeq: number):
       seq = 0
     }
   }
-  return places
+  return stamps
 }
 
-function refusal(outcome: string, channel: string): RejoinError {
+function rejection(outcome: string, channel: string): RejoinError {
   switch (outcome) {
     case 'ended':
       return channelEnded(channel)
@@ -41,7 +51,7 @@ function refusal(outcome: string, channel: string): RejoinError {
     case 'crowded':
       return noRoomForKeys()
     default:
-      return new RejoinError('The log has used all places of its counter. Start a new log.', { code: 'too-large' })
+      return new RejoinError('The log has used all stamps of its counter. Start a new log.', { code: 'too-large' })
   }
 }
 

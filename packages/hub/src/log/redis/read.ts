@@ -1,9 +1,9 @@
 import { isAfter, isPattern, isSame, latest, origin, type Position, prefixOf } from '@rejoin/protocol'
 import { mergeBackPages, shareOfBackPage } from '../back-pages.ts'
-import type { BackPage, Gap, LogEvent, Page, PageLimit, TypedPlace } from '../contract.ts'
+import type { BackPage, Gap, LogEvent, Page, PageLimit, TypedPosition } from '../contract.ts'
 import { mergePages, type PartRead } from '../merged-page.ts'
 import { createWidePage } from '../wide-page.ts'
-import { parseEvents, parsePlace, placeText } from './entry.ts'
+import { parseEvents, parsePosition, positionText } from './entry.ts'
 import type { Reply } from './link.ts'
 import type { Ask } from './registry.ts'
 import type { KnownState } from './state.ts'
@@ -53,7 +53,7 @@ function gapOf(
   const lost = names.filter((name) => isAfter((reads.get(name) as NameRead).trimmedThrough, after))
   if (lost.length === 0) return undefined
   const all = [...reads.values()]
-  // The first place of a branch is no event's: what is trimmed through there lost something by a rollback.
+  // The first position of a branch is no event's: what is trimmed through there lost something by a rollback.
   const isRolledBack = ({ trimmedThrough }: NameRead) => history.some(({ first }) => isSame(first, trimmedThrough))
   const byBranch = lost.some((name) => isRolledBack(reads.get(name) as NameRead)) ? 'epoch' : 'expired'
   return {
@@ -70,25 +70,25 @@ async function readChannels(ask: Ask, channels: readonly string[], range: Range)
 }
 
 function readChannel(reply: Reply, { after, through }: Range): NameRead {
-  const [newest, trimmed, voided, cut, flat] = reply as [string, string, string, string, string[]]
-  const trimmedThrough = parsePlace(trimmed)
-  const forced = isAfter(parsePlace(voided), after)
+  const [newest, trimmed, invalidated, cut, flat] = reply as [string, string, string, string, string[]]
+  const trimmedThrough = parsePosition(trimmed)
+  const forced = isAfter(parsePosition(invalidated), after)
   const events = parseEvents(flat)
   if (isAfter(trimmedThrough, after)) return { events: [], through: after, trimmedThrough, forced }
   const isWhole = (event: LogEvent, index: number) =>
     !isAfter(event.previous, events[index - 1]?.position ?? latest(after, trimmedThrough))
-  const hole = events.findIndex((event, index) => !isWhole(event, index))
-  // Somebody has removed what the event names as its predecessor. What is before the hole is whole, and served first.
-  if (hole === 0) {
+  const gapAt = events.findIndex((event, index) => !isWhole(event, index))
+  // Somebody has removed what the event names as its predecessor. What is before the gap is whole, and served first.
+  if (gapAt === 0) {
     const last = events.findLast((event, index) => !isWhole(event, index)) as LogEvent
-    return holeBehind(last.previous, after)
+    return gapBehind(last.previous, after)
   }
-  if (hole > 0) return { events: events.slice(0, hole), through: endOf(events[hole - 1]), trimmedThrough, forced }
+  if (gapAt > 0) return { events: events.slice(0, gapAt), through: endOf(events[gapAt - 1]), trimmedThrough, forced }
   if (cut === '1') return { events, through: endOf(events.at(-1)), trimmedThrough, forced }
   const last = events.at(-1)?.position ?? after
-  const isMissing = isAfter(parsePlace(newest), last) && !isAfter(parsePlace(newest), through)
+  const isMissing = isAfter(parsePosition(newest), last) && !isAfter(parsePosition(newest), through)
   if (!isMissing) return { events, through, trimmedThrough, forced }
-  if (events.length === 0) return holeBehind(parsePlace(newest), after)
+  if (events.length === 0) return gapBehind(parsePosition(newest), after)
   return { events, through: last, trimmedThrough, forced }
 }
 
@@ -96,7 +96,7 @@ function endOf(event: LogEvent | undefined): Position {
   return (event as LogEvent).position
 }
 
-function holeBehind(trimmedThrough: Position, after: Position): NameRead {
+function gapBehind(trimmedThrough: Position, after: Position): NameRead {
   return { events: [], through: after, trimmedThrough, forced: false }
 }
 
@@ -107,12 +107,12 @@ function holeBehind(trimmedThrough: Position, after: Position): NameRead {
 async function readPattern(ask: Ask, prefix: string, range: Range): Promise<NameRead> {
   const [found, ...rest] = await ask('search', ...rangeArguments(range), prefix)
   if (found === 'far') return readBelow(ask, prefix, range)
-  const [trimmed, voided, complete, flat] = rest as [string, string, string, string[]]
+  const [trimmed, invalidated, complete, flat] = rest as [string, string, string, string[]]
   return {
     events: parseEvents(flat),
-    through: parsePlace(complete),
-    trimmedThrough: parsePlace(trimmed),
-    forced: isAfter(parsePlace(voided), range.after),
+    through: parsePosition(complete),
+    trimmedThrough: parsePosition(trimmed),
+    forced: isAfter(parsePosition(invalidated), range.after),
   }
 }
 
@@ -124,18 +124,18 @@ async function readBelow(ask: Ask, prefix: string, range: Range): Promise<NameRe
   let forced = false
   let behind = ''
   do {
-    const found = await ask('changed', prefix, behind, String(channelsAtATime), placeText(after))
-    const [last, trimmed, voided, changed] = found as [string, string, string, string[]]
+    const found = await ask('changed', prefix, behind, String(channelsAtATime), positionText(after))
+    const [last, trimmed, invalidated, changed] = found as [string, string, string, string[]]
     behind = last
-    trimmedThrough = latest(trimmedThrough, parsePlace(trimmed))
-    forced ||= isAfter(parsePlace(voided), after)
+    trimmedThrough = latest(trimmedThrough, parsePosition(trimmed))
+    forced ||= isAfter(parsePosition(invalidated), after)
     for (let index = 0; index < changed.length && !isAfter(trimmedThrough, after); index += readAtATime) {
       const some = changed.slice(index, index + readAtATime)
       const share = { events: page.share(some.length), bytes: Math.ceil(limit.bytes / some.length) }
       // Behind the end of the page so far nothing is needed.
       const reads = await readChannels(ask, some, { after, through: page.through, limit: share })
       const lost = reads.filter((read) => isAfter(read.trimmedThrough, after))
-      trimmedThrough = lost.reduce((place, read) => latest(place, read.trimmedThrough), trimmedThrough)
+      trimmedThrough = lost.reduce((position, read) => latest(position, read.trimmedThrough), trimmedThrough)
       forced ||= lost.some((read) => read.forced)
       if (lost.length === 0) page.add(reads.map(({ events, through }) => ({ events, through })))
     }
@@ -148,7 +148,7 @@ async function readBelow(ask: Ask, prefix: string, range: Range): Promise<NameRe
 const channelsAtATime = 500
 const readAtATime = 50
 
-/** The newest places of channels and patterns, newest first; undefined when the feed does not reach back so far. */
+/** The newest positions of channels and patterns, newest first; undefined when the feed does not reach back so far. */
 export async function readBack(
   ask: Ask,
   names: readonly string[],
@@ -156,21 +156,21 @@ export async function readBack(
 ): Promise<BackPage | undefined> {
   const most = shareOfBackPage(range.most, names.length)
   const asked = names.map((name) => (isPattern(name) ? `*${prefixOf(name)}` : name))
-  const reply = await ask('back', placeText(range.after), placeText(range.through), String(most), ...asked)
+  const reply = await ask('back', positionText(range.after), positionText(range.through), String(most), ...asked)
   if (reply[0] === 'far') return undefined
   return mergeBackPages(reply.map((page) => backPageOf(page as [string, string, string[]])))
 }
 
 function backPageOf([complete, whole, flat]: [string, string, string[]]): BackPage {
-  const places: TypedPlace[] = []
+  const positions: TypedPosition[] = []
   for (let index = 0; index < flat.length; index += 2) {
-    places.push({ position: parsePlace(flat[index] as string), type: flat[index + 1] as string })
+    positions.push({ position: parsePosition(flat[index] as string), type: flat[index + 1] as string })
   }
-  return { places, completeAfter: parsePlace(complete), wholeAfter: parsePlace(whole) }
+  return { positions, completeAfter: parsePosition(complete), wholeAfter: parsePosition(whole) }
 }
 
 function rangeArguments({ after, through, limit }: Range): string[] {
-  return [placeText(after), placeText(through), bound(limit.events), bound(limit.bytes)]
+  return [positionText(after), positionText(through), bound(limit.events), bound(limit.bytes)]
 }
 
 // Lua reads no Infinity.

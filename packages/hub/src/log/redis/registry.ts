@@ -1,16 +1,18 @@
 import type { Position } from '@rejoin/protocol'
 import type { Window } from '../contract.ts'
-import { parsePlace } from './entry.ts'
+import { parsePosition } from './entry.ts'
 import type { Reply } from './link.ts'
 
 /** Runs a step with what every step is given: how far this hub has seen, and what time it is. */
 export type Ask = (step: string, ...args: string[]) => Promise<Reply>
 
-/** What is known of a channel: its window, and its newest place, which outlives its events. */
+/** What is known of a channel: its window, and its newest position, which outlives its events. */
 export interface KnownChannel extends Window {
   /** Of its last event or invalidation. */
-  readonly newestPlace: Position
-  readonly voidThrough: Position
+  readonly newestPosition: Position
+  readonly invalidatedThrough: Position
+  /** What its oldest event names as the one before it; without events, its newest position. */
+  readonly previous: Position
 }
 
 export interface Registry {
@@ -39,7 +41,7 @@ export async function registryPage(
   const [forgotten, last, ...windows] = await ask('registry', prefix, behind, String(limit))
   return {
     channels: windows.map((window) => parseWindow(window as string[])),
-    forgottenThrough: parsePlace(forgotten as string),
+    forgottenThrough: parsePosition(forgotten as string),
     last: last as string,
   }
 }
@@ -52,7 +54,7 @@ export async function windowsOf(ask: Ask, names: readonly string[]): Promise<Reg
   const [forgotten, ...windows] = await ask('windows', ...names)
   return {
     channels: windows.map((window) => parseWindow(window as string[])),
-    forgottenThrough: parsePlace(forgotten as string),
+    forgottenThrough: parsePosition(forgotten as string),
   }
 }
 
@@ -65,17 +67,19 @@ function parseWindow(fields: readonly string[]): KnownChannel {
     oldest = '',
     newest = '',
     ended = '',
-    newestPlace = '',
-    voided = '',
+    newestPosition = '',
+    invalidated = '',
+    previous = '',
   ] = fields
   return {
     channel,
     events: Number(events),
     bytes: Number(bytes),
-    trimmedThrough: parsePlace(trimmed),
-    newestPlace: parsePlace(newestPlace),
-    voidThrough: parsePlace(voided),
-    ...(oldest ? { oldest: parsePlace(oldest), newest: parsePlace(newest) } : {}),
-    ...(ended ? { ended: parsePlace(ended) } : {}),
+    trimmedThrough: parsePosition(trimmed),
+    newestPosition: parsePosition(newestPosition),
+    invalidatedThrough: parsePosition(invalidated),
+    previous: parsePosition(previous),
+    ...(oldest ? { oldest: parsePosition(oldest), newest: parsePosition(newest) } : {}),
+    ...(ended ? { ended: parsePosition(ended) } : {}),
   }
 }

@@ -1,4 +1,5 @@
 import { isAfter, latest, type Position } from '@rejoin/protocol'
+import { Generations } from '../../generations.ts'
 
 /**
  * Where this hub saw the newest entry of each channel that had one lately. When the log comes back without its newest entries,
@@ -19,15 +20,12 @@ export interface SeenChannels {
 const kept = 8192
 
 export function createSeenChannels(): SeenChannels {
-  // Two maps in turn: one that lets go of its oldest for each that comes costs a tail a twentieth of its time.
-  let newer = new Map<string, Position>()
-  let older = new Map<string, Position>()
+  const seen = new Generations<Position>()
   let since: Position | undefined
 
   function letGoOfOlder(): void {
-    for (const position of older.values()) since = since && latest(since, position)
-    older = newer
-    newer = new Map()
+    for (const position of seen.older.values()) since = since && latest(since, position)
+    seen.turn()
   }
 
   return {
@@ -35,18 +33,18 @@ export function createSeenChannels(): SeenChannels {
       since = since ? latest(since, position) : position
     },
     note(channel, position) {
-      const before = newer.get(channel)
+      const before = seen.newer.get(channel)
       // A hub hears of its own appends twice.
       if (before !== undefined && !isAfter(position, before)) return
-      if (before === undefined && newer.size >= kept) letGoOfOlder()
-      newer.set(channel, position)
+      if (before === undefined && seen.newer.size >= kept) letGoOfOlder()
+      seen.newer.set(channel, position)
     },
     past(fork) {
       if (!since || isAfter(since, fork)) return undefined
-      return new Map([...older, ...newer].filter(([, position]) => isAfter(position, fork)))
+      return new Map([...seen.older, ...seen.newer].filter(([, position]) => isAfter(position, fork)))
     },
     cutAt(fork, first) {
-      for (const map of [older, newer]) {
+      for (const map of [seen.older, seen.newer]) {
         // A rollback that takes the report away as well, or more, has to report it again.
         for (const [channel, position] of map) if (isAfter(position, fork)) map.set(channel, first)
       }

@@ -1,24 +1,28 @@
-import { type Branch, type History, isAfter, isSame, origin, type Position } from '@rejoin/protocol'
-import { baseOf, lostAt, mergeHistories } from './branches.ts'
+import { type Branch, type History, type IdFormats, isAfter, isSame, origin, type Position } from '@rejoin/protocol'
+import { baseOf, lostAt, mergeHistories, type Told } from './branches.ts'
 import { createSeenChannels, type SeenChannels } from './seen-channels.ts'
 
 /** What one hub knows of the log, over all its connections. */
 export interface KnownState {
   readonly history: History
+  /** How ids are written, from the time the log was looked at. */
+  readonly formats: IdFormats
+  /** The same as the log keeps it; '' before it was looked at. */
+  readonly ids: string
   /** Of the newest branch; '' before the log was looked at. */
   readonly epoch: string
-  /** The newest place this hub has met on that branch. A log that has not come to it was rolled back. */
+  /** The newest position this hub has met on that branch. A log that has not come to it was rolled back. */
   readonly seen: Position | undefined
   /** Nothing before it is of this log. */
   readonly base: Position
   /** Which channels had something there. */
   readonly channels: SeenChannels
-  /** A place on a branch; of the newest one, unless it is named. */
-  see(place: Position, epoch?: string): void
+  /** A position on a branch; of the newest one, unless it is named. */
+  see(position: Position, epoch?: string): void
   /** What the stored log lacks of what this hub has seen. */
   lossIn(stored: History): Loss | undefined
-  /** Takes the stored branches over. Places this hub has seen are forgotten when they were lost. */
-  adopt(stored: History): void
+  /** Takes over what is stored. Positions this hub has seen are forgotten when they were lost. */
+  adopt(told: Told): void
 }
 
 export interface Loss {
@@ -30,9 +34,15 @@ export interface Loss {
   readonly through?: Position
 }
 
-export function createKnownState(): KnownState {
+/**
+ * @param unseen - the formats of a log that was not looked at yet
+ * @param formatsOf - reads how a log keeps its formats, and rejects what this hub cannot go on with
+ */
+export function createKnownState(unseen: IdFormats, formatsOf: (ids: string) => IdFormats): KnownState {
   const channels = createSeenChannels()
   let history: History = []
+  let formats = unseen
+  let ids = ''
   let seen: Position | undefined
   let epoch = ''
   /** Of the first branch that is stored. */
@@ -61,6 +71,12 @@ export function createKnownState(): KnownState {
     get history() {
       return history
     },
+    get formats() {
+      return formats
+    },
+    get ids() {
+      return ids
+    },
     get epoch() {
       return epoch
     },
@@ -70,12 +86,14 @@ export function createKnownState(): KnownState {
     get base() {
       return baseOf(history, oldest)
     },
-    see(place, on = epoch) {
+    see(position, on = epoch) {
       // One that is not of the newest branch is before it, or lost.
-      if (on === epoch && (!seen || isAfter(place, seen))) seen = place
+      if (on === epoch && (!seen || isAfter(position, seen))) seen = position
     },
     lossIn,
-    adopt(stored) {
+    adopt({ ids: written, history: stored }) {
+      if (written !== ids) formats = formatsOf(written)
+      ids = written
       const merged = mergeHistories(history, stored)
       const newest = merged.at(-1)
       if (!newest) return

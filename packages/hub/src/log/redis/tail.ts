@@ -1,9 +1,9 @@
 import { type Branch, branchAt, isAfter, isSame, type Position } from '@rejoin/protocol'
 import type { LogEvent, Tail, TailBatch } from '../contract.ts'
 import { lostAt } from './branches.ts'
-import { fedAfterOf, isFedAfter, parseEntry, parsePlace, placeText } from './entry.ts'
-import { createFamiliar } from './familiar.ts'
+import { fedAfterOf, isFedAfter, parseEntry, parsePosition, positionText } from './entry.ts'
 import type { Greeted } from './greeting.ts'
+import { createInternedNames } from './interned-names.ts'
 import { backoff, type Link, pause, within } from './link.ts'
 import type { KnownState } from './state.ts'
 
@@ -14,6 +14,8 @@ export interface TailOptions {
   readonly after: Position
   /** Brings the history up to date. */
   refresh(): Promise<void>
+  /** The log has gone on from here, without a branch, and no longer holds what this tail read behind it. */
+  onPutBack(fork: Position): Promise<void>
   onBatch(batch: TailBatch): void
   /** Told that Redis has answered the tail just now. */
   onContact(): void
@@ -32,23 +34,23 @@ const restMs = 3
 const much = 16
 
 /**
- * Follows the feed from a place on, over a connection of its own. Each entry names the one before it, so what is missing
+ * Follows the feed from a position on, over a connection of its own. Each entry names the one before it, so what is missing
  * shows by itself, whoever took it; the batch then says from where it goes on.
  */
 export async function followFeed(options: TailOptions): Promise<Tail> {
-  const { link, state, prefix, refresh, onBatch, onContact } = options
+  const { link, state, prefix, refresh, onPutBack, onBatch, onContact } = options
   const feedKey = `${prefix}feed`
   let cursor = options.after
   let branch = branchOf(cursor)
   let entryBytes = 1000
-  const familiar = createFamiliar()
+  const interned = createInternedNames()
   let greeted: Greeted | undefined
   let closed = false
 
   state.channels.startAt(cursor)
 
-  function branchOf(place: Position): Branch {
-    return branchAt(state.history, place) ?? (state.history[0] as Branch)
+  function branchOf(position: Position): Branch {
+    return branchAt(state.history, position) ?? (state.history[0] as Branch)
   }
 
   async function follow(): Promise<void> {
@@ -68,18 +70,18 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
     }
   }
 
-  /** After the log was looked at: a place that was lost with its branch is left for where the next one begins. */
+  /** After the log was looked at: a position that was lost with its branch is left for where the next one begins. */
   function resume(): void {
     if (closed) return
     const lost = lostAt(state.history, branch.epoch, cursor)
     if (lost) goOnFrom(lost.first)
   }
 
-  function goOnFrom(place: Position): void {
-    cursor = place
-    branch = branchOf(place)
-    state.see(place, branch.epoch)
-    onBatch({ after: place, branch, events: [] })
+  function goOnFrom(position: Position): void {
+    cursor = position
+    branch = branchOf(position)
+    state.see(position, branch.epoch)
+    onBatch({ after: position, branch, events: [] })
   }
 
   async function read({ connection }: Greeted): Promise<void> {
@@ -93,7 +95,7 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
 
   async function readFeed(connection: Greeted['connection'], count: number, wait: boolean): Promise<Entry[]> {
     const blocking = wait ? ['BLOCK', String(blockMs)] : []
-    const command = ['XREAD', 'COUNT', String(count), ...blocking, 'STREAMS', feedKey, placeText(cursor)]
+    const command = ['XREAD', 'COUNT', String(count), ...blocking, 'STREAMS', feedKey, positionText(cursor)]
     const reply = (await within(blockMs + graceMs, () => connection.send(command))) as FeedReply
     onContact()
     // A list of streams, or in the newer protocol a map, which ioredis lays out flat.
@@ -103,7 +105,7 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
   /** Nothing has come. That is well when the log has nothing; it also says whether it is still the same log. */
   async function lookForMissing(): Promise<void> {
     const { connection } = greeted as Greeted
-    const seen = placeText(state.seen ?? cursor)
+    const seen = positionText(state.seen ?? cursor)
     const head = await within(graceMs, () => link.stepOver(greeted as Greeted, 'look', seen))
     const [last = ''] = head as string[]
     if (last.startsWith('!')) {
@@ -111,14 +113,14 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
       resume()
       return
     }
-    if (!isAfter(parsePlace(last), cursor)) return
+    if (!isAfter(parsePosition(last), cursor)) return
     const found = await readFeed(connection, readEvents.most, false)
     if (found.length > 0) return deliver(found)
     // The feed has let go of what came, or somebody removed it.
     await refresh()
     if (closed) return
-    state.channels.startAt(parsePlace(last))
-    goOnFrom(parsePlace(last))
+    state.channels.startAt(parsePosition(last))
+    goOnFrom(parsePosition(last))
   }
 
   async function deliver(entries: readonly Entry[]): Promise<void> {
@@ -133,15 +135,17 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
       onBatch({ after, branch, events })
     }
     let bytes = 0
-    let lastId = placeText(cursor)
+    let lastId = positionText(cursor)
     for (const [id, [, value]] of entries) {
-      const { event, isBranch } = parseEntry(id, value, familiar)
+      const { event, isBranch } = parseEntry(id, value, interned)
       bytes += value.length
       if (isBranch || !isFedAfter(value, lastId)) {
         hand()
-        // Before anybody hears of a place on it, the branch has a name.
+        const fedAfter = fedAfterOf(value)
+        if (!isBranch && isAfter(parsePosition(lastId), fedAfter)) await onPutBack(fedAfter)
+        // Before anybody hears of a position on it, the branch has a name.
         await refresh()
-        after = isBranch ? event.position : fedAfterOf(value)
+        after = isBranch ? event.position : fedAfter
         if (!isBranch) state.channels.startAt(after)
         branch = branchOf(after)
         events = []

@@ -1,6 +1,7 @@
-import { isPattern, latest, prefixOf } from '@rejoin/protocol'
+import { isPattern, isSame, latest, type Position, prefixOf } from '@rejoin/protocol'
 import type { Window } from '../contract.ts'
-import { sumWindows } from '../window.ts'
+import { endedWindow } from '../ended.ts'
+import { lossOf, sumWindows, windowOfForgotten } from '../window.ts'
 import { type Ask, type KnownChannel, registryPages, windowsOf } from './registry.ts'
 import type { KnownState } from './state.ts'
 
@@ -8,25 +9,34 @@ import type { KnownState } from './state.ts'
 export async function windowsOfNames(
   ask: Ask,
   names: readonly string[],
-  state: Pick<KnownState, 'base'>,
+  state: Pick<KnownState, 'base' | 'history'>,
 ): Promise<readonly Window[]> {
   const channels = names.filter((name) => !isPattern(name))
   const known = await windowsOf(ask, channels)
-  const windows = new Map(known.channels.map((channel) => [channel.channel, windowIn(channel, state)]))
+  const windows = new Map(known.channels.map((it) => [it.channel, windowIn(it, state, known.forgottenThrough)]))
   for (const name of names.filter(isPattern)) {
-    let sum: Window = { channel: name, events: 0, bytes: 0, trimmedThrough: state.base }
+    let sum: Window | undefined
     for await (const { channels, forgottenThrough } of registryPages(ask, prefixOf(name))) {
-      sum = sumWindows({ ...sum, trimmedThrough: latest(sum.trimmedThrough, forgottenThrough) }, channels)
+      const inPage = channels.map((channel) => windowIn(channel, state, forgottenThrough))
+      sum = sumWindows(sum ?? windowOfForgotten(name, forgottenThrough), inPage)
+      sum = { ...sum, trimmedThrough: latest(sum.trimmedThrough, latest(forgottenThrough, state.base)) }
     }
-    windows.set(name, sum)
+    windows.set(name, sum as Window)
   }
   return names.map((name) => windows.get(name) as Window)
 }
 
 /** What others may know of a channel. */
 export function windowIn(
-  { newestPlace: _newest, voidThrough: _void, ...window }: KnownChannel,
-  { base }: Pick<KnownState, 'base'>,
+  known: KnownChannel,
+  { base, history }: Pick<KnownState, 'base' | 'history'>,
+  forgottenThrough: Position,
 ): Window {
-  return { ...window, trimmedThrough: latest(window.trimmedThrough, base) }
+  const { newestPosition: _newest, invalidatedThrough, previous: _previous, ...window } = known
+  // The first position of a branch is no event's: what is trimmed through there lost something by a rollback.
+  const isRolledBack = history.some(({ first }) => isSame(first, window.trimmedThrough))
+  const { lost } = lossOf(known, forgottenThrough)
+  const loss = isRolledBack && lost !== 'forced' ? ({ lost: 'epoch' } as const) : lost ? { lost } : {}
+  const ended = window.ended && endedWindow(window.ended, invalidatedThrough)
+  return { ...window, ...ended, trimmedThrough: latest(window.trimmedThrough, base), ...loss }
 }

@@ -1,4 +1,4 @@
-/** Appends, invalidations and ends: the steps that assign places. Each is decided before its first write. */
+/** Appends, invalidations and ends: the steps that assign positions. Each is decided before its first write. */
 export const append = String.raw`
 -- The first byte of a body: an event with a key, one that forgets it, a live one.
 local byte = string.byte
@@ -138,7 +138,7 @@ local function saveChannels(log, channels, now)
       trim(channel, it, now)
       if it.isNew then enroll(log, channel, it) end
       fields[#fields + 1] = channel
-      fields[#fields + 1] = packChannel(it)
+      fields[#fields + 1] = packChannel(channel, it)
     end
   end
   for first = 1, #fields, 2000 do
@@ -153,6 +153,7 @@ local function hold(channel, it, now, id, value, cost, kind)
   if it.count == 0 then
     it.oldestAt = now
     it.base = it.total
+    it.first = id
   end
   it.count = it.count + 1
   it.total = it.total + cost
@@ -169,7 +170,7 @@ local function appendPlain(log, it, now, cost, channel, body)
   return id
 end
 
--- One append: the place of its first entry, and all of them are written; or why none is. It is decided before any write.
+-- One append: the position of its first entry, and all of them are written; or why none is. It is decided before any write.
 local function appendEntries(log, channels, now, args, from, count, digest, hash)
   if digest ~= '' then
     local heldHash, at, first = string.match(redis.call('HGET', onceKey, keyOf(digest)) or '', '^(%S+) (%S+) (%S+)$')
@@ -258,6 +259,7 @@ steps.append = function()
   redis.call('HSET', writerKey, slot, number .. ' ' .. at .. '\n' .. answer)
   -- Also where the key is new: that of a hub that publishes once in a while has gone since the last time.
   if not known or slot % 512 == 1 then redis.call('PEXPIRE', writerKey, writerTtlMs) end
+  shrink(log, now, 128 + #outcomes)
   saveLog(log, now)
   return { log.epoch, at, answer }
 end

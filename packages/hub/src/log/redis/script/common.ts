@@ -1,10 +1,10 @@
 /**
- * Lua that all steps share: places, what is kept of a channel, and how an entry is laid down. Places are texts, `ms-seq`, as
+ * Lua that all steps share: positions, what is kept of a channel, and how an entry is laid down. Positions are texts, `ms-seq`, as
  * Redis writes the ids of stream entries; a number of Lua holds 53 bits, and both halves are below that.
  */
 export const common = String.raw`
-local function split(place)
-  local ms, seq = string.match(place, '^(%d+)-(%d+)$')
+local function split(position)
+  local ms, seq = string.match(position, '^(%d+)-(%d+)$')
   return tonumber(ms), tonumber(seq)
 end
 
@@ -38,7 +38,7 @@ local function clock(given)
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- The next place of an open log. Kept as numbers, and the text of a millisecond once for all its places.
+-- The next position of an open log. Kept as numbers, and the text of a millisecond once for all its positions.
 local function advance(log, now)
   local ms, seq = log.ms, log.seq
   if not hybrid then
@@ -58,16 +58,23 @@ local function advance(log, now)
   return log.msText .. whole(seq)
 end
 
+-- What positions of this log keep to. A switch of its ids may change it, so the log's own word counts, not that of the hub.
+local function keepRange(most, least)
+  maxSeq, minMs = tonumber(most), tonumber(least)
+end
+
 local function streamOf(channel) return prefix .. 'c:' .. channel end
 local function retainedOf(channel) return prefix .. 'r:' .. channel end
 
 -- The log's own state; or nil and why it cannot be worked on: the caller has to look at the log anew.
 local function openLog(seen)
-  local found = redis.call('HMGET', logKey, 'run', 'last', 'epoch', 'mean', 'forgotten', 'channels', 'tidied', 'raised')
+  local found = redis.call('HMGET', logKey, 'run', 'last', 'epoch', 'mean', 'forgotten', 'channels', 'tidied', 'raised',
+    'maxSeq', 'minMs')
   if not found[1] then return nil, { '!empty' } end
   if found[1] ~= run then return nil, { '!run' } end
-  -- The caller has seen a place that this log has not come to: it was rolled back under the same process.
+  -- The caller has seen a position that this log has not come to: it was rolled back under the same process.
   if seen ~= '' and isAfter(seen, found[2]) then return nil, { '!behind' } end
+  keepRange(found[9], found[10])
   local ms, seq = split(found[2])
   return {
     last = found[2], ms = ms, seq = seq, epoch = found[3], mean = tonumber(found[4]), forgotten = found[5],
@@ -79,17 +86,40 @@ end
 local channelLayout = '<ddddddssss'
 
 local function unpackChannel(packed)
-  local total, base, count, oldestAt, emptySince, retained, newest, trimmed, void, ended =
+  local total, base, count, oldestAt, emptySince, retained, newest, trimmed, void, ended, behind =
     struct.unpack(channelLayout, packed)
+  local counted
+  if behind <= #packed then counted = struct.unpack('<d', packed, behind) end
   return {
     newest = newest, trimmed = trimmed, void = void, total = total, base = base, count = count, oldestAt = oldestAt,
-    emptySince = emptySince, retained = retained, ended = ended,
+    emptySince = emptySince, retained = retained, ended = ended, counted = counted,
   }
 end
 
-local function packChannel(it)
-  return struct.pack(channelLayout, it.total, it.base, it.count, it.oldestAt, it.emptySince, it.retained,
+-- How old a position is, as a number: the sooner, the smaller.
+local function ageOf(position)
+  local ms, seq = split(position)
+  if hybrid then return ms end
+  return seq
+end
+
+-- In a log with a budget a channel that holds something stands in the order of age, at or before its oldest event, and what it
+-- holds is counted: behind its state stands how much of that is in the sum. The sum changes once for all of a call.
+local heldChange = 0
+local function packChannel(channel, it)
+  local packed = struct.pack(channelLayout, it.total, it.base, it.count, it.oldestAt, it.emptySince, it.retained,
     it.newest, it.trimmed, it.void, it.ended)
+  if not (maxHeld or it.counted) then return packed end
+  local held = it.count > 0 and it.total - it.base or 0
+  heldChange = heldChange + held - (it.counted or 0)
+  if it.count == 0 then
+    if it.counted then redis.call('ZREM', agesKey, channel) end
+    it.counted = nil
+    return packed
+  end
+  if not it.counted then redis.call('ZADD', agesKey, ageOf(it.first or it.trimmed), channel) end
+  it.counted = held
+  return packed .. struct.pack('<d', held)
 end
 
 local function unknownChannel(log)
@@ -124,7 +154,7 @@ end
 
 local function saveChannel(log, channel, it)
   if it.isNew then enroll(log, channel, it) end
-  redis.call('HSET', channelsKey, channel, packChannel(it))
+  redis.call('HSET', channelsKey, channel, packChannel(channel, it))
   it.isChanged = nil
 end
 
@@ -140,7 +170,7 @@ local function headerOf(id, value)
   return { fedAfter = fedAfter, previous = previous, at = at, total = tonumber(total) }
 end
 
--- Gives the next place to an entry and writes it to the feed. Every entry names the one before it in the feed and in its
+-- Gives the next position to an entry and writes it to the feed. Every entry names the one before it in the feed and in its
 -- channel, and how many bytes came before it there: what is missing shows, and what is left can be counted.
 local function feed(log, it, now, body)
   local id = advance(log, now)
@@ -178,7 +208,7 @@ local function trim(channel, it, now)
   if not isOverWindow(own, it, now) then return end
   local stream = streamOf(channel)
   if it.count > own.maxEvents + own.slack then redis.call('XTRIM', stream, 'MAXLEN', '=', own.maxEvents) end
-  -- A place is never before its time, so these are too old for certain; the loop finds those a clock has put ahead.
+  -- A position is never before its time, so these are too old for certain; the loop finds those a clock has put ahead.
   if hybrid and it.oldestAt < now - own.maxAgeMs then
     redis.call('XTRIM', stream, 'MINID', '=', text(now - own.maxAgeMs, 0))
   end

@@ -14,7 +14,7 @@ local function isDamaged(log)
   return redis.call('HLEN', channelsKey) ~= log.channels or redis.call('ZCARD', namesKey) ~= log.channels
 end
 
--- Events of a stream after a place, in pieces, so that large ones do not fill the memory before they are counted.
+-- Events of a stream after a position, in pieces, so that large ones do not fill the memory before they are counted.
 local function events(stream, after, through, limit, bytes)
   local found, size, count, cut = {}, 0, 0, '0'
   local from = '(' .. after
@@ -122,7 +122,7 @@ local function bodyOf(value)
   return string.match(value, '\n(%a)([^\n]*)\n([^\n]*)\n')
 end
 
--- The newest places of a channel, newest first: how far back they are all there, from where it is whole, ids and types.
+-- The newest positions of a channel, newest first: how far back they are all there, from where it is whole, ids and types.
 local function channelBack(log, channel, now, after, through, most)
   local it = current(log, channel, now)
   local floor = latest(after, it.trimmed)
@@ -201,15 +201,15 @@ end
 
 local function windowOf(log, channel, now)
   local it = current(log, channel, now)
-  local oldest, newest = '', ''
+  local oldest, newest, previous = '', '', it.newest
   if it.count > 0 then
     local first = redis.call('XRANGE', streamOf(channel), '-', '+', 'COUNT', 1)[1]
-    if first then oldest, newest = first[1], it.newest end
+    if first then oldest, newest, previous = first[1], it.newest, headerOf(first[1], first[2][2]).previous end
   end
   local ended = ''
   if it.ended ~= '-' then ended = string.match(it.ended, '^[^,]+') end
   return { channel, tostring(it.count), tostring(it.total - it.base), it.trimmed, oldest, newest,
-    ended, it.newest, it.void }
+    ended, it.newest, it.void, previous }
 end
 
 -- ARGV: windows, seen, now, channels...
@@ -238,7 +238,7 @@ steps.registry = function()
   return answer
 end
 
--- Which of the next channels that start with a prefix have anything after a place, and what they have lost.
+-- Which of the next channels that start with a prefix have anything after a position, and what they have lost.
 -- ARGV: changed, seen, now, prefix, name behind which to go on, how many, after
 steps.changed = function()
   local log, why = openLog(ARGV[2])

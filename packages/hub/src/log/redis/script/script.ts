@@ -4,6 +4,7 @@ import { retainLimits, type WindowOptions } from '../../contract.ts'
 import { type KeyLimits, retryHorizonMs } from '../../idempotency.ts'
 import type { ServerIdentity } from '../checks.ts'
 import { append } from './append.ts'
+import { budget } from './budget.ts'
 import { common } from './common.ts'
 import { read } from './read.ts'
 import { upkeep } from './upkeep.ts'
@@ -26,10 +27,12 @@ export interface ScriptSettings {
   readonly feed: { readonly maxAgeMs: number; readonly maxBytes: number }
   readonly idempotency: KeyLimits
   readonly forgetAfterMs: number
+  /** What all channels may hold together; undefined when only their windows bound them. */
+  readonly maxBytes: number | undefined
 }
 
-/** Of the layout in Redis. One written by a later Rejoin is refused, because it would be misread. */
-export const formatVersion = 3
+/** Of the layout in Redis. One written by a later Rejoin is rejected, because it would be misread. */
+export const formatVersion = 4
 
 /** Of an idempotency key's digest, which the tag of its publisher stands behind. */
 export const digestChars = 22
@@ -45,7 +48,7 @@ export const slots = 1024
  * @param nonce - new whenever a text may have reached another process than the one it names
  */
 export function scriptFor(settings: ScriptSettings, server: ServerIdentity, nonce: string): Script {
-  const source = [`-- ${nonce}`, constants(settings, server), common, append, read, upkeep, dispatch].join('\n')
+  const source = [`-- ${nonce}`, constants(settings, server), common, budget, append, read, upkeep, dispatch].join('\n')
   return { source, sha: createHash('sha1').update(source).digest('hex') }
 }
 
@@ -54,14 +57,14 @@ export const probe = "return redis.call('INFO', 'server', 'replication')"
 
 /**
  * The keys without which nothing can be decided. Every call names them, so that a Redis Cluster that is moving them from one
- * node to another refuses the call (TRYAGAIN) instead of running it beside half of a log.
+ * node to another rejects the call (TRYAGAIN) instead of running it beside half of a log.
  */
 export function keysOf(prefix: string): readonly string[] {
   return ['log', 'feed', 'channels', 'names'].map((name) => prefix + name)
 }
 
 function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
-  const { prefix, writer, range, window, windows, feed, idempotency, forgetAfterMs } = settings
+  const { prefix, writer, range, window, windows, feed, idempotency, forgetAfterMs, maxBytes } = settings
   const values: Record<string, string | number | boolean> = {
     run,
     lineage,
@@ -71,6 +74,9 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
     channelsKey: `${prefix}channels`,
     namesKey: `${prefix}names`,
     keyedKey: `${prefix}keyed`,
+    agesKey: `${prefix}ages`,
+    // In Lua, false is no bound.
+    maxHeld: maxBytes ?? false,
     onceKey: `${prefix}once`,
     onceOrderKey: `${prefix}once-order`,
     onceCountsKey: `${prefix}once-counts`,
@@ -79,6 +85,8 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
     notesKey: `${prefix}notes`,
     ordersKey: `${prefix}orders`,
     heardKey: `${prefix}heard`,
+    // About 200 KB, which a hub reads when it connects, and at a new branch.
+    mostBranches: 4000,
     // About 2 MB. More revocations than that are a change of keys.
     mostOrders: 10_000,
     writerKey: `${prefix}w:${writer}`,
@@ -125,4 +133,8 @@ function literal(value: string | number | boolean): string {
   return typeof value === 'string' ? `'${value.replaceAll(/[\\']/g, '\\$&')}'` : String(value)
 }
 
-const dispatch = 'return steps[ARGV[1]]()'
+const dispatch = `
+local answer = steps[ARGV[1]]()
+if heldChange ~= 0 then redis.call('HINCRBY', logKey, 'held', whole(heldChange)) end
+return answer
+`

@@ -32,10 +32,17 @@ local function branches()
   return redis.call('LRANGE', branchesKey, 0, -1)
 end
 
--- ARGV: history
-steps.history = branches
+-- What a hub has to know before it works with positions: how ids are written, and the branches, a line each.
+local function told()
+  local lines = branches()
+  table.insert(lines, 1, redis.call('HGET', logKey, 'ids') or '')
+  return lines
+end
 
--- Where a branch begins: behind every place that any hub has seen, of which the caller knows only its own. Places are not
+-- ARGV: history
+steps.history = told
+
+-- Where a branch begins: behind every position that any hub has seen, of which the caller knows only its own. Positions are not
 -- ahead of the clock, so the next millisecond will do. A clock that is behind them, as that of another machine may be, tells
 -- nothing, and a counter has none: then it is further than others can have come while this hub did not hear of it.
 local function beginning(floor, now)
@@ -47,22 +54,23 @@ local function beginning(floor, now)
 end
 
 -- A log where there is none. What an earlier one left behind, by the hand that removed its state, belongs to no branch.
--- ARGV: create, now, epoch, ids, floor, number of its first branch
+-- ARGV: create, now, epoch, ids, floor, number of its first branch, maxSeq, minMs
 steps.create = function()
-  if redis.call('EXISTS', logKey) == 1 then return branches() end
+  if redis.call('EXISTS', logKey) == 1 then return told() end
+  keepRange(ARGV[7], ARGV[8])
   for _, name in ipairs(redis.call('ZRANGE', namesKey, 0, -1)) do redis.call('UNLINK', streamOf(name), retainedOf(name)) end
-  redis.call('UNLINK', feedKey, channelsKey, namesKey, keyedKey, onceKey, onceOrderKey, onceCountsKey, branchesKey)
+  redis.call('UNLINK', feedKey, channelsKey, namesKey, keyedKey, agesKey, onceKey, onceOrderKey, onceCountsKey, branchesKey)
   local now, floor = clock(ARGV[2]), ARGV[5]
   local first = '0-0'
   if hybrid or floor ~= '' then first = beginning(floor ~= '' and floor or '0-0', now) end
   redis.call('HSET', logKey, 'version', formatVersion, 'ids', ARGV[4], 'run', run, 'lineage', lineage, 'last', first, 'epoch', ARGV[3], 'mean', 300,
-    'forgotten', '0-0', 'channels', 0, 'tidied', 0, 'keyed', 0)
-  -- An empty stream that knows its newest place, so that one that was removed can be told from one that has nothing.
+    'forgotten', '0-0', 'channels', 0, 'tidied', 0, 'keyed', 0, 'held', 0, 'maxSeq', ARGV[7], 'minMs', ARGV[8])
+  -- An empty stream that knows its newest position, so that one that was removed can be told from one that has nothing.
   redis.call('XGROUP', 'CREATE', feedKey, 'none', '$', 'MKSTREAM')
   redis.call('XGROUP', 'DESTROY', feedKey, 'none')
   if first ~= '0-0' then redis.call('XSETID', feedKey, first) end
   redis.call('RPUSH', branchesKey, ARGV[3] .. ' ' .. ARGV[6] .. ' ' .. first .. ' -')
-  return branches()
+  return told()
 end
 
 -- Nothing that the channel held is enough to go on from any more: readers from before a branch have lost something.
@@ -89,23 +97,48 @@ local function setReported(epoch, through)
   end
 end
 
--- A branch that goes on from what is here, as an entry of the feed. Only where nobody has opened one since the caller looked.
--- A caller that has seen more than survived says how far, on which branch that was lost ('' for the one that opens now), and
--- which channels had something there ('*' for all). When others have reported them all, no branch is needed.
--- ARGV: branch, now, epoch it was, new epoch, step of its number, floor, seen through, epoch of the branch that lost it, channels...
+-- As many branches as hubs have started alone. The oldest are merged into one, which goes on with the events that are held of them.
+local function mergeBranches()
+  if redis.call('LLEN', branchesKey) <= mostBranches then return end
+  local first = string.match(redis.call('LINDEX', branchesKey, 0), '^%S+ %S+ (%S+)')
+  redis.call('LTRIM', branchesKey, -mostBranches / 2, -1)
+  local heir = string.match(redis.call('LINDEX', branchesKey, 0), '^%S+ %S+')
+  redis.call('LSET', branchesKey, 0, heir .. ' ' .. first .. ' -')
+end
+
+-- A branch that goes on from what is here, as an entry of the feed.
+local function layBranch(fork, first, now, epoch, step, spare, lost)
+  local value = fork .. ' 0-0 ' .. (hybrid and split(first) - now or now) .. ' 0\nb\n\n\n' .. table.concat(lost, '\n')
+  redis.call('XADD', feedKey, first, 'e', value)
+  -- Somebody removed the branches. Events that are held from before have ids again, of an epoch that no cursor bears.
+  if redis.call('EXISTS', branchesKey) == 0 then
+    redis.call('RPUSH', branchesKey, spare .. ' ' .. whole(step - 1) .. ' ' .. text(hybrid and minMs or 0, 0) .. ' -')
+  end
+  local before = string.match(redis.call('LINDEX', branchesKey, -1), '^%S+ (%d+)')
+  redis.call('RPUSH', branchesKey, epoch .. ' ' .. whole(before + step) .. ' ' .. first .. ' ' .. fork)
+  mergeBranches()
+  redis.call('HSET', logKey, 'run', run, 'lineage', lineage, 'last', first, 'epoch', epoch)
+end
+
+-- Opens a branch, only where nobody has opened one since the caller looked. A caller that has seen more than survived says how
+-- far, on which branch that was lost ('' for the one that opens now), and which channels had something there ('*' for all). When
+-- others have reported them all, no branch is needed.
+-- ARGV: branch, now, epoch it was, new epoch, step of its number, floor, epoch for what no branch is known of, seen through, epoch of
+-- the branch that lost it, channels...
 steps.branch = function()
-  local found = redis.call('HMGET', logKey, 'epoch', 'last', 'forgotten', 'channels', 'raised')
+  local found = redis.call('HMGET', logKey, 'epoch', 'last', 'forgotten', 'channels', 'raised', 'maxSeq', 'minMs')
   if not found[1] then return { '!empty' } end
-  if found[1] ~= ARGV[3] then return branches() end
+  if found[1] ~= ARGV[3] then return told() end
+  keepRange(found[6], found[7])
   local now, fork, floor = clock(ARGV[2]), found[2], ARGV[6]
   local log = { forgotten = found[3], channels = tonumber(found[4]), raised = found[5] or nil }
-  local through, lostBy, lost = ARGV[7] or '', ARGV[8] or '', {}
+  local through, lostBy, lost = ARGV[8] or '', ARGV[9] or '', {}
   local since = '0-0'
   for _, line in ipairs(branches()) do
     local epoch, first = string.match(line, '^(%S+) %S+ (%S+)')
     if epoch == lostBy then since = first end
   end
-  for index = 9, #ARGV do
+  for index = 10, #ARGV do
     local channel = ARGV[index]
     local trimmed
     if channel == '*' then trimmed = log.raised or '0-0' else trimmed = openChannel(log, channel).trimmed end
@@ -113,18 +146,31 @@ steps.branch = function()
   end
   if lostBy ~= '' and #lost == 0 then
     if through ~= '' then setReported(lostBy, through) end
-    return branches()
+    return told()
   end
   local first = beginning(floor ~= '' and latest(fork, floor) or fork, now)
-  local value = fork .. ' 0-0 ' .. (hybrid and split(first) - now or now) .. ' 0\nb\n\n\n' .. table.concat(lost, '\n')
-  redis.call('XADD', feedKey, first, 'e', value)
-  local before = string.match(redis.call('LINDEX', branchesKey, -1) or '', '^%S+ (%d+)') or -1
-  local line = ARGV[4] .. ' ' .. whole(before + ARGV[5]) .. ' ' .. first .. ' ' .. fork
-  redis.call('RPUSH', branchesKey, line)
+  layBranch(fork, first, now, ARGV[4], ARGV[5], ARGV[7], lost)
   if through ~= '' then setReported(lostBy ~= '' and lostBy or ARGV[4], through) end
-  redis.call('HSET', logKey, 'run', run, 'lineage', lineage, 'last', first, 'epoch', ARGV[4])
   for _, channel in ipairs(lost) do raise(log, channel, first, now) end
-  return branches()
+  return told()
+end
+
+-- Writes the ids of what comes next otherwise, from the first position of a new branch on. Every answer names the newest branch,
+-- so no hub works with a position behind it before it has asked what holds there. Only where nobody has opened one since the
+-- caller looked.
+-- ARGV: ids, seen, now, epoch it was, new epoch, step of its number, epoch for what no branch is known of, the codec, its version with
+-- a space before it or '', maxSeq, minMs
+steps.ids = function()
+  local log, why = openLog(ARGV[2])
+  if not log then return why end
+  if log.epoch ~= ARGV[4] then return told() end
+  keepRange(ARGV[10], ARGV[11])
+  local now = clock(ARGV[3])
+  local first = beginning(log.last, now)
+  local ids = redis.call('HGET', logKey, 'ids') .. '\n' .. ARGV[8] .. ' ' .. first .. ARGV[9]
+  redis.call('HSET', logKey, 'ids', ids, 'maxSeq', ARGV[10], 'minMs', ARGV[11])
+  layBranch(log.last, first, now, ARGV[5], ARGV[6], ARGV[7], {})
+  return told()
 end
 
 -- A write like any other, of nothing that anybody reads.
@@ -154,7 +200,7 @@ steps.meet = function()
   return answer
 end
 
--- What one hub has all of them do, such as to refuse what was revoked. Kept for hubs that start later.
+-- What one hub has all of them do, such as to reject what was revoked. Kept for hubs that start later.
 -- ARGV: orders, seen, now, after, for how long the hub counts in ms, order or '', until or '', the order to count for or ''
 steps.orders = function()
   local now, after, posted = clock(ARGV[3]), ARGV[4], ''
@@ -195,12 +241,17 @@ steps.repair = function()
   local last = redis.call('HGET', logKey, 'last')
   if not last then return { '!empty' } end
   redis.call('DEL', namesKey)
-  for _, name in ipairs(redis.call('HKEYS', channelsKey)) do redis.call('ZADD', namesKey, 0, name) end
-  redis.call('HSET', logKey, 'forgotten', last, 'channels', redis.call('HLEN', channelsKey))
+  local held = 0
+  for _, name in ipairs(redis.call('HKEYS', channelsKey)) do
+    redis.call('ZADD', namesKey, 0, name)
+    held = held + (unpackChannel(redis.call('HGET', channelsKey, name)).counted or 0)
+  end
+  redis.call('HSET', logKey, 'forgotten', last, 'channels', redis.call('HLEN', channelsKey), 'held', whole(held))
   return { 'repaired' }
 end
 
--- One hub at a time goes round the channels: trims by age those that nobody publishes to, and forgets them in the end.
+-- One hub at a time goes round the channels: trims by age those that nobody publishes to, forgets them in the end, and counts in
+-- those that the budget does not know yet.
 -- ARGV: sweep, seen, now, cursor, lease in ms
 steps.sweep = function()
   local log, why = openLog(ARGV[2])
@@ -222,12 +273,16 @@ steps.sweep = function()
       redis.call('HDEL', channelsKey, channel)
       redis.call('ZREM', namesKey, channel)
       log.channels = log.channels - 1
-    elseif it.isChanged then
-      redis.call('HSET', channelsKey, channel, packChannel(it))
+    elseif it.isChanged or (maxHeld and it.count > 0 and not it.counted) then
+      redis.call('HSET', channelsKey, channel, packChannel(channel, it))
+    elseif maxHeld and it.count > 0 then
+      -- For one that a hand removed.
+      redis.call('ZADD', agesKey, 'NX', ageOf(it.trimmed), channel)
     end
   end
   redis.call('HSET', logKey, 'forgotten', forgotten, 'channels', log.channels)
+  local isOver = shrink(log, now, 1000)
   saveLog(log, now)
-  return { 'swept', page[1] }
+  return { 'swept', page[1], isOver and '1' or '0' }
 end
 `

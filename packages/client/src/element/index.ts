@@ -1,0 +1,2 @@
+export type { StatusWords } from '../bindings/status.ts'
+export { RejoinStatus } from './rejoin-status.ts'

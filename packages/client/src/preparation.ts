@@ -1,0 +1,30 @@
+import { createFormula } from './backoff-formulas.ts'
+import type { Clock } from './clock.ts'
+import type { Handler } from './handler-set.ts'
+import type { ConnectOptions } from './options.ts'
+import { persistCursor } from './persistence.ts'
+import { reportReconnects } from './reconnect-reports.ts'
+import type { Policy } from './stream.ts'
+import type { StreamState } from './stream-state.ts'
+
+/**
+ * What a stream needs before its first connection, when its options ask for it.
+ *
+ * @returns the cursor that `persist` kept, as `persistCursor` says
+ */
+export async function prepare(
+  options: ConnectOptions,
+  policy: Policy,
+  address: URL,
+  show: () => StreamState,
+  onState: (handler: Handler<StreamState>) => unknown,
+  subscribe: (listener: () => void) => unknown,
+  on: (kind: string, handler: Handler<never>) => unknown,
+  clock: Clock,
+): Promise<string | null | undefined> {
+  const { backoff, persist, reports } = options
+  if (backoff) policy.formula = createFormula(backoff)
+  if (reports) reportReconnects(onState, address, reports, clock)
+  if (options.shareAcrossTabs) policy.share = (await import('./transports/shared.ts')).createSharing(options, address)
+  return persist && persistCursor(persist, `rejoin:${address}`, show, subscribe, on, clock)
+}

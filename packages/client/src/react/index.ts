@@ -1,0 +1,5 @@
+export type { AnyStream, Source } from '../bindings/shared-streams.ts'
+export type { StatusWords } from '../bindings/status.ts'
+export type { ConnectionView, EventOptions, EventsView, Reduction, ValueView } from '../bindings/stream-store.ts'
+export { ConnectionStatus, type ConnectionStatusProps } from './connection-status.ts'
+export { useConnection, useEventStream } from './hooks.ts'

@@ -1,0 +1,2 @@
+export { type AttachableHub, attachTo } from './attach-to.ts'
+export { type Chaos, type ChaosOptions, chaosOf } from './chaos.ts'

@@ -1,0 +1,5 @@
+export type { AnyStream, Source } from '../bindings/shared-streams.ts'
+export type { StatusWords } from '../bindings/status.ts'
+export type { ConnectionView, EventOptions, EventsView, Reduction, ValueView } from '../bindings/stream-store.ts'
+export { useConnection, useEventStream, type ViewRefs } from './composables.ts'
+export { ConnectionStatus } from './connection-status.ts'

@@ -1,0 +1,93 @@
+import { applyMiddleware, combineReducers, createStore } from 'redux'
+import { expect, test } from 'vitest'
+import { createReduxStream, type ReduxStreamOptions } from '../../src/redux/index.ts'
+import { hello, message } from '../support/scripted-server.ts'
+import { deferred, opened, server, useStage } from '../support/stage.ts'
+
+useStage()
+
+type Numbers = { message: number }
+
+/** A store of Redux that sums up the numbers of a stream, and notes the types of all actions. */
+function open(options: ReduxStreamOptions<Numbers> = {}) {
+  const stream = createReduxStream<Numbers>(server.url, options)
+  const types: string[] = []
+  const sum = (state: number | undefined, action: { type: string; payload?: unknown }) => {
+    if (!action.type.startsWith('@@')) types.push(action.type)
+    if (action.type === 'set') return action.payload as number
+    const events = action.type === stream.types.events ? (action.payload as NonNullable<typeof stream.event>[]) : []
+    return events.reduce((sum, { data }) => sum + data, state ?? 0)
+  }
+  const reducer = combineReducers({ sum, connection: stream.reducer })
+  const store = createStore(reducer, applyMiddleware(stream.middleware))
+  opened.push({ close: () => store.dispatch(stream.close()) })
+  const sumIs = (wanted: number) => expect.poll(() => store.getState().sum, { interval: 5 }).toBe(wanted)
+  const stateIs = (wanted: string) => expect.poll(() => store.getState().connection.state, { interval: 5 }).toBe(wanted)
+  return { stream, store, types, sumIs, stateIs }
+}
+
+test('a store connects when it is told to, and has every event once', async () => {
+  const { stream, store, types, sumIs } = open()
+  expect(store.getState().connection.state).toBe('closed')
+  store.dispatch(stream.open())
+  store.dispatch(stream.open())
+  const visit = await server.stream()
+  visit.send(...hello())
+  const burst = Array.from({ length: 500 }, (_, index) => message(`e${index}`, 1).join('\n'))
+  visit.write(`${burst.join('\n\n')}\n\n`)
+  await sumIs(500)
+  expect(server.visits()).toBe(1)
+  // One action for what arrives together.
+  expect(types.filter((type) => type === 'stream/events').length).toBeLessThan(10)
+})
+
+test('the connection is in the store, and can be opened again', async () => {
+  const { stream, store, stateIs } = open({ name: 'orders' })
+  store.dispatch(stream.open())
+  expect(store.getState().connection.state).toBe('connecting')
+  ;(await server.visit()).answer(404)
+  await stateIs('closed')
+  expect(store.getState().connection).toMatchObject({ closeReason: 'http-404' })
+  store.dispatch(stream.reconnect())
+  ;(await server.stream()).send(...hello())
+  await stateIs('connected')
+})
+
+test('a gap is an action after the events before it, and later events wait for the state to be loaded', async () => {
+  const loaded = deferred<number>()
+  const { stream, store, types, sumIs } = open({
+    onSync: async (_, { dispatch }) => dispatch({ type: 'set', payload: await loaded.promise }),
+  })
+  store.dispatch(stream.open())
+  const visit = await server.stream()
+  visit.send(...hello())
+  visit.send(...message('e1', 1))
+  visit.send('id: e5', 'event: sync-required', 'data: {"reason":"expired","channels":["orders"]}')
+  visit.send(...message('e6', 3))
+  await expect.poll(() => types, { interval: 5 }).toContain('stream/sync')
+  loaded.resolve(100)
+  await sumIs(103)
+  expect(types.filter((type) => type !== 'stream/connection')).toEqual([
+    'stream/open',
+    'stream/events',
+    'stream/sync',
+    'set',
+    'stream/events',
+  ])
+})
+
+test('a stream that was closed goes on at its cursor when it is opened again', async () => {
+  const { stream, store, sumIs } = open()
+  store.dispatch(stream.open())
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await sumIs(1)
+  store.dispatch(stream.close())
+  expect(store.getState().connection.state).toBe('closed')
+  await visit.gone
+  store.dispatch(stream.open())
+  const next = await server.stream()
+  expect(next.headers['last-event-id']).toBe('e1')
+  next.send(...message('e2', 2))
+  await sumIs(3)
+})

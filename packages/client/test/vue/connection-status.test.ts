@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { createApp } from 'vue'
+import { ConnectionStatus } from '../../src/vue/index.ts'
+import { mounted, newRoot, useDocument } from '../support/document.ts'
+import { hello } from '../support/scripted-server.ts'
+import { server, useStage } from '../support/stage.ts'
+
+useStage()
+useDocument()
+
+test('the states of a stream, and a button that opens it again after a login', async () => {
+  let signIns = 0
+  const app = createApp(ConnectionStatus, { source: server.url, onSignIn: () => void signIns++ })
+  const element = newRoot()
+  app.mount(element)
+  mounted.push(app)
+  const status = () => element.querySelector('.rejoin-status')?.getAttribute('data-status')
+  expect(status()).toBe('connecting')
+  const visit = await server.stream()
+  visit.send(...hello())
+  await expect.poll(status).toBe('live')
+  expect(element.querySelector('.rejoin-status-dot')?.getAttribute('aria-label')).toBe('Live')
+  visit.cut()
+  ;(await server.visit()).answer(503, { 'retry-after': '60' })
+  const text = () => element.querySelector('.rejoin-status-text')?.textContent
+  await expect.poll(text).toMatch(/^Reconnecting in \d\d s…$/)
+  element.querySelector('button')?.click()
+  ;(await server.visit()).answer(401)
+  await expect.poll(text).toBe('Signed out')
+  element.querySelector('button')?.click()
+  ;(await server.stream()).send(...hello())
+  await expect.poll(status).toBe('live')
+  expect(signIns).toBe(1)
+})

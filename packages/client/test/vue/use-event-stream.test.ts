@@ -1,0 +1,130 @@
+import { expect, test, vi } from 'vitest'
+import { createApp, createSSRApp, defineComponent, effectScope, h, ref } from 'vue'
+import { type EventOptions, useConnection, useEventStream } from '../../src/vue/index.ts'
+import { mounted, newRoot, shows, useDocument } from '../support/document.ts'
+import { hello, message } from '../support/scripted-server.ts'
+import { server, useStage } from '../support/stage.ts'
+
+useStage()
+useDocument()
+
+type Numbers = { message: number }
+
+const url = ref<string | null>(null)
+const token = ref<string>()
+
+const Sum = defineComponent({
+  props: { onSync: { type: Function, default: undefined } },
+  setup(props) {
+    const { value, state } = useEventStream<Numbers, number>(url, () => ({
+      ...(props.onSync ? { onSync: props.onSync as NonNullable<EventOptions<Numbers, number>['onSync']> } : {}),
+      ...(token.value ? { token: token.value } : {}),
+      initial: 0,
+      reduce: (sum, { data }) => sum + data,
+    }))
+    return () => h('p', `${state.value} ${value.value}`)
+  },
+})
+
+/** Renders into the page until the test is over. */
+function mount(component: Parameters<typeof createApp>[0], props: Record<string, unknown> = {}) {
+  url.value ??= server.url
+  const app = createApp(component, props)
+  const element = newRoot()
+  app.mount(element)
+  mounted.push({
+    unmount() {
+      app.unmount()
+      url.value = null
+      token.value = undefined
+    },
+  })
+  return { element, app }
+}
+
+test('every event of a burst reaches the reducer', async () => {
+  const { element } = mount(Sum)
+  const visit = await server.stream()
+  visit.send(...hello())
+  const burst = Array.from({ length: 500 }, (_, index) => message(`e${index}`, 1).join('\n'))
+  visit.write(`${burst.join('\n\n')}\n\n`)
+  await shows(element, 'connected 500')
+})
+
+test('components with the same URL share a stream, and a list is kept without a reducer', async () => {
+  const List = defineComponent(() => {
+    const { events } = useEventStream<Numbers>(url)
+    return () => h('p', events.value.map(({ data }) => data).join(' '))
+  })
+  const { element } = mount(defineComponent(() => () => [h(List), h(Sum)]))
+  const visit = await server.stream()
+  for (const number of [1, 2, 3]) visit.send(...message(`e${number}`, number))
+  await shows(element, '1 2 3connected 6')
+  expect(server.visits()).toBe(1)
+})
+
+test('another token is used at once, by the same stream, from its cursor', async () => {
+  token.value = 'first'
+  const { element } = mount(Sum)
+  const visit = await server.stream()
+  expect(visit.headers.authorization).toBe('Bearer first')
+  visit.send(...message('e1', 1))
+  await shows(element, 'connected 1')
+  token.value = 'second'
+  const next = await server.stream()
+  expect(next.headers).toMatchObject({ authorization: 'Bearer second', 'last-event-id': 'e1' })
+  next.send(...message('e2', 2))
+  await shows(element, 'connected 3')
+})
+
+test('another URL is another stream, and the first one is closed', async () => {
+  const { element } = mount(Sum)
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await shows(element, 'connected 1')
+  url.value = `${server.url}?second`
+  const next = await server.stream()
+  expect(next.url.searchParams.has('second')).toBe(true)
+  next.send(...message('e9', 5))
+  await shows(element, 'connected 5')
+  await visit.gone
+})
+
+test('what onSync returns takes the place of the value', async () => {
+  const onSync = vi.fn(async () => 100)
+  const { element } = mount(Sum, { onSync })
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  visit.send('id: e5', 'event: sync-required', 'data: {"reason":"expired","channels":["orders"]}')
+  visit.send(...message('e6', 3))
+  await shows(element, 'connected 103')
+  expect(onSync).toHaveBeenCalledTimes(1)
+})
+
+test('a component that leaves closes the stream', async () => {
+  const { app } = mount(Sum)
+  const visit = await server.stream()
+  app.unmount()
+  await visit.gone
+  mounted.splice(0)
+  url.value = null
+})
+
+test('outside of components a scope is enough', async () => {
+  const scope = effectScope()
+  const { state } = scope.run(() => useConnection(server.url))!
+  const visit = await server.stream()
+  visit.send(...hello())
+  await expect.poll(() => state.value).toBe('connected')
+  scope.stop()
+  await visit.gone
+})
+
+test('a server renders the initial value and opens no connection', async () => {
+  const { renderToString } = await import('vue/server-renderer')
+  url.value = server.url
+  const html = await renderToString(createSSRApp(Sum))
+  url.value = null
+  expect(html).toContain('connecting 0')
+  expect(server.visits()).toBe(0)
+})

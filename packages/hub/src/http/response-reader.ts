@@ -1,0 +1,71 @@
+import type { ServerResponse } from 'node:http'
+import type { Hub, SubscribeRequest } from '../hub/hub.ts'
+import type { ConnectedReader } from '../hub/port.ts'
+import { type Carried, unwatchClosing, watchClosing } from './closing-server.ts'
+import { onceGone } from './gone.ts'
+import { ResponseSink } from './response-sink.ts'
+
+export interface StreamingOptions {
+  readonly budgetBytes: number
+  /** Whether the head is out; else it was given to `writeHead`, and goes out with the first bytes. */
+  readonly isHeadSent: boolean
+  /** Called when the reader has left, or its stream has ended. */
+  readonly onGone?: (() => void) | undefined
+}
+
+/** Connects a reader to a response. */
+export function streamTo(
+  hub: Hub,
+  subscribe: SubscribeRequest,
+  response: ServerResponse,
+  { budgetBytes, isHeadSent, onGone }: StreamingOptions,
+): void {
+  const sink = new ResponseSink(response, budgetBytes, isHeadSent)
+  const session = hub.port.subscribe(subscribe, sink)
+  sink.serve(session)
+  new ResponseReader(hub, session, response, onGone)
+}
+
+/** Ends a session with its response, and the response with its server. A class for its size, like the session itself. */
+class ResponseReader implements Carried {
+  readonly #hub: Hub
+  readonly #session: ConnectedReader
+  readonly #response: ServerResponse
+  readonly #onGone: (() => void) | undefined
+
+  constructor(hub: Hub, session: ConnectedReader, response: ServerResponse, onGone: (() => void) | undefined) {
+    this.#hub = hub
+    this.#session = session
+    this.#response = response
+    this.#onGone = onGone
+    watchClosing(response.req.socket, this)
+    if (response.socket === null) {
+      onceGone(response.req, response, () => this.gone())
+    } else {
+      // One function for all of them, because a closure for each is more memory than this object.
+      ;(response as Read)[reader] = this
+      response.on('close', gone)
+    }
+  }
+
+  closing(): void {
+    this.#hub.disconnect(this.#session.connection, { reason: 'drain' })
+  }
+
+  gone(): void {
+    unwatchClosing(this.#response.req.socket, this)
+    this.#session.disconnected()
+    this.#onGone?.()
+  }
+}
+
+const reader = Symbol('reader')
+
+interface Read extends ServerResponse {
+  [reader]?: ResponseReader | undefined
+}
+
+function gone(this: Read): void {
+  this[reader]?.gone()
+  this[reader] = undefined
+}

@@ -1,0 +1,358 @@
+import {
+  type ChannelSchemas,
+  type ChannelsOf,
+  type ChannelTypes,
+  checkChannel,
+  covers,
+  createSchemaCheck,
+  encodeCheckpoint,
+  type Position,
+  RejoinError,
+} from '@rejoin/protocol'
+import type { Environment } from '../environment.ts'
+import { sliceQueueOf } from '../slice-queue.ts'
+import { watchContact } from './contact.ts'
+import type { Hub, TypedHub } from './hub.ts'
+import { checkedOptions, type HubOptions } from './hub-options.ts'
+import { encodeFrames, framesOf } from './live/frame.ts'
+import { createLive } from './live/live.ts'
+import { shareBytes } from './live/sink.ts'
+import { idsOf } from './log-ids.ts'
+import { createObservers } from './observation.ts'
+import type { HubPort } from './port.ts'
+import { createIncoming } from './publish/incoming.ts'
+import { createPublishing } from './publish/publishing.ts'
+import { createRetainedEvents } from './publish/retained.ts'
+import { createPolls } from './pull/poll.ts'
+import { createStream, streamRequest } from './pull/stream.ts'
+import { createUnread } from './pull/unread.ts'
+import { createBlocks } from './read/blocks.ts'
+import { channelWindows, maxListed } from './read/channel-window.ts'
+import { createEnds } from './read/ends.ts'
+import { newestEntries } from './read/entries.ts'
+import { findOpening, judgeWithoutLog, openingAtHand } from './read/opening.ts'
+import { sharedWindows } from './read/pattern-windows.ts'
+import { createSharedReplays } from './read/shared-replays.ts'
+import { createSnapshots } from './read/snapshot.ts'
+import { createAdmission } from './readers/admission.ts'
+import { createHeartbeat } from './readers/heartbeat.ts'
+import { createOrders, type Revocation } from './readers/orders.ts'
+import { createPresence } from './readers/presence.ts'
+import { createQueued } from './readers/queued.ts'
+import { createRapidReturns } from './readers/rapid-returns.ts'
+import { createRetryPolicy } from './readers/retry.ts'
+import { createSessions, type Sessions } from './readers/sessions.ts'
+import { createStallWatch } from './readers/stall.ts'
+import { createSubscribing } from './readers/subscribing.ts'
+import { watchWindow } from './sizing.ts'
+
+// Cursors of quiet readers are looked at this often; they may lag by a minute.
+const checkpointEveryMs = 10_000
+// Over how long readers are sent away when the log is silent.
+const leaveWithinMs = 5000
+
+/**
+ * Opens a hub on a log. Give a type of what may be published where, or `schemas`, and `publish` is typed by it.
+ */
+export function createHub<Given extends ChannelSchemas>(
+  options: HubOptions & { schemas: Given },
+): Promise<TypedHub<ChannelsOf<Given>>>
+export function createHub(options: HubOptions): Promise<Hub>
+export function createHub<Channels extends ChannelTypes>(options: HubOptions): Promise<TypedHub<Channels>>
+export async function createHub(options: HubOptions): Promise<Hub> {
+  const settings = checkedOptions(options)
+  const { environment, heartbeatMs, hotBytes, retain } = settings
+  const totals = { events: 0, deliveries: 0, bytes: 0 }
+  const log = await options.log.open(environment)
+  const { idOf, idOn, branchOf } = idsOf(log)
+  const observers = createObservers()
+  const slices = sliceQueueOf(environment)
+  const windows = sharedWindows(log)
+  const ends = createEnds(log)
+  // Half for what is new, half for what returning readers make us read again.
+  const blocks = createBlocks({
+    log,
+    slices,
+    maxBytes: hotBytes / 2,
+    encode: (events) => encodeFrames(events, idOf),
+  })
+  const start = await log.head()
+  const live = createLive({
+    start,
+    startBranch: branchOf(start),
+    hotBytes: hotBytes / 2,
+    environment,
+    totals,
+    branchOf,
+    isLater: (branch, other) => {
+      const epochs = log.history.map(({ epoch }) => epoch)
+      return epochs.indexOf(branch.epoch) > epochs.indexOf(other.epoch)
+    },
+    // Rendered on the branch the batch came on, also those that are encoded when somebody asks for them.
+    encode: (events, branch, isHeard) => framesOf(events, isHeard, (position) => idOn(position, branch)),
+    encodeCheckpoint: (position, branch) => shareBytes([Buffer.from(encodeCheckpoint({ id: idOn(position, branch) }))]),
+    onInvalidation(channel) {
+      blocks.invalidate(channel)
+      ends.invalidated(channel)
+    },
+    onEnd: ends.add,
+    onLostPosition() {
+      blocks.clear()
+      ends.clear()
+    },
+  })
+  const tail = await log.tail(start, live.apply)
+
+  const retry = createRetryPolicy(options, environment, () => sessions.size)
+  const presence = createPresence(environment)
+  const sessions: Sessions = createSessions({ environment, presence, retry })
+  const heartbeat = createHeartbeat(heartbeatMs, environment, retry)
+  const stalls = createStallWatch(settings.stallTimeoutMs, environment)
+  const queued = createQueued({ maxBytes: settings.maxStreamBytes, environment })
+  const unread = createUnread({
+    maxBytes: settings.maxAnswerBytes,
+    environment,
+    stalls,
+    onGivenUp: (pending) => observers.tell('unread', { pending }),
+  })
+  const stopCheckpoints = every(checkpointEveryMs, live.checkpoint, environment)
+  const stopWatchingWindow = watchWindow({ log, observers, environment })
+  const contact = watchContact({
+    log,
+    environment,
+    maxSilenceMs: settings.maxTailSilenceMs,
+    onLost(cause) {
+      const local = options.whenDown === 'local' && !cause
+      const silentMs = log.tailSilenceMs?.() ?? 0
+      observers.tell('silence', { silentMs, ...(cause && { cause }), ...(local && { local }) })
+      live.fallSilent()
+      if (local) publishing.goLocal()
+      else void sessions.closeWithin(leaveWithinMs, 'log-unavailable')
+    },
+  })
+  /** What was put into the log has come to the readers here, as far as the log tells anything now. */
+  const heard = (position: Position) => (contact.isLost ? Promise.resolve() : live.heard(position, branchOf(position)))
+  const publishing = createPublishing({
+    log,
+    live,
+    environment,
+    observers,
+    retain,
+    idOf,
+    heard,
+    whenDown: options.whenDown,
+    check: options.schemas && createSchemaCheck(options.schemas),
+    reached: (position) => live.reached(position, branchOf(position)),
+  })
+  const orders = await createOrders({
+    log,
+    environment,
+    carryOut(order) {
+      try {
+        if ('revoke' in order) revokeHere(order.revoke)
+        else sessions.disconnect(order.disconnect)
+      } catch (cause) {
+        observers.tell('error', { cause })
+      }
+    },
+  })
+  let isDraining = false
+  let isClosed = false
+  let closing: Promise<void> | undefined
+
+  const opening = {
+    log,
+    live,
+    blocks,
+    branchOf,
+    slices,
+    windows,
+    ends,
+    now: environment.now,
+    maxReplayEvents: settings.maxReplayEvents,
+    maxReplayAgeMs: settings.maxReplayAgeMs,
+  }
+  const admission = createAdmission(options.limits ?? {})
+  const subscribing = createSubscribing({
+    environment,
+    observers,
+    admission,
+    returns: createRapidReturns({ max: settings.maxRapidReturns, environment, retry }),
+    sessions,
+    heartbeat,
+    retry,
+    contact,
+    publishing,
+    opening,
+    isLeaving: () => isDraining || isClosed,
+    session: {
+      log,
+      live,
+      blocks,
+      replays: createSharedReplays(live.hot, environment),
+      slices,
+      windows,
+      stalls,
+      queued,
+      retry,
+      environment,
+      observers,
+      heartbeatMs,
+      idOf,
+      idOn,
+      branchOf,
+      ends,
+      totals,
+      presence,
+      retained: createRetainedEvents(log, retain, idOf),
+      snapshots: createSnapshots(options, environment, live),
+      startsAtBeginning: (names) =>
+        names.every((name) => settings.fromStart.some((declared) => covers(declared, name))),
+      isLocal: () => publishing.isLocal,
+      openingAtHand: (cursor) => (publishing.isLocal ? undefined : openingAtHand(opening, cursor)),
+      findOpening: async (subscription, from, isGone) =>
+        publishing.isLocal && from.from === 'cursor'
+          ? judgeWithoutLog(opening, subscription, from.cursor)
+          : findOpening(opening, subscription, from, isGone),
+    },
+  })
+  const polls = createPolls({
+    environment,
+    observers,
+    admission,
+    reachHead,
+    mark: live.mark,
+    unread,
+    nameConnection: subscribing.nameConnection,
+    rejectionOf: subscribing.rejectionOf,
+    rejectAnswer: subscribing.rejectAnswer,
+    attach: subscribing.attach,
+  })
+
+  const port: HubPort = {
+    admit: subscribing.admit,
+    subscribe: subscribing.subscribe,
+    stream: (request, pulling) => createStream(subscribing.subscribe, request, pulling),
+    get revocations() {
+      return presence.revocations
+    },
+    rejected: (reader) => observers.tell('reject', reader),
+    failed: (cause) => observers.tell('error', { cause }),
+    unread,
+    incoming: createIncoming(settings.maxIncomingBytes),
+  }
+
+  /** Resolves when what the log holds now has come to the readers here. */
+  async function reachHead(): Promise<void> {
+    const head = await log.head()
+    await live.reached(head, branchOf(head))
+  }
+
+  async function end(channel: string): Promise<{ readonly id: string }> {
+    if (isClosed) throw new RejoinError('The hub is closed.', { code: 'closed' })
+    const { position } = await log.end(checkChannel(channel))
+    const id = idOf(position)
+    await heard(position)
+    return { id }
+  }
+
+  function revokeHere(revocation: Revocation): void {
+    options.onRevoke?.(revocation)
+    presence.revoke(revocation.subject)
+  }
+
+  async function closeAll(): Promise<void> {
+    isClosed = true
+    heartbeat.stop()
+    stalls.stop()
+    queued.stop()
+    stopCheckpoints()
+    stopWatchingWindow()
+    contact.stop()
+    orders.stop()
+    publishing.close()
+    tail.close()
+    sessions.closeAll('drain')
+    polls.close()
+    live.close()
+    await log.close()
+  }
+
+  return {
+    ...channelWindows({ log, windows, idOf }),
+    log,
+    totals,
+    defaultChannel: settings.defaultChannel,
+    on: observers.on,
+    publish: publishing.publish,
+    publishBatch: publishing.publishBatch,
+    readers: (channel) => sessions.readersOf(checkChannel(channel)),
+    connections: sessions.list,
+    get retryMs() {
+      return retry.baseMs
+    },
+    stream: (selectors, streaming) => port.stream(streamRequest(selectors, streaming), streaming),
+    async poll(request, polling) {
+      // An answer could only tell it to reload, and so could the next one, at once.
+      if (!publishing.isLocal) return polls.poll(request, polling)
+      return { reason: 'log-unavailable', retryMs: retry.forClose(request.subscription.channels) }
+    },
+    entries: (selector, { limit = 100 } = {}) =>
+      newestEntries({ ...opening, idOf }, selector, Math.min(limit, maxListed)),
+    async invalidate(channel) {
+      const entry = await log.invalidate(checkChannel(channel))
+      await heard(entry.position)
+    },
+    end,
+    async delete(channel) {
+      const { id } = await end(channel)
+      const { position } = await log.invalidate(channel)
+      await heard(position)
+      return { id }
+    },
+    disconnect(connection, { reason = 'admin', retryMs } = {}) {
+      const session = sessions.get(connection)
+      if (!session) return false
+      if (retryMs === undefined) sessions.close(session, reason)
+      else session.end(reason, { retryMs })
+      return true
+    },
+    async probe() {
+      await log.probe()
+      await reachHead()
+    },
+    async revoke(subject, which = {}) {
+      const revocation = { ...which, subject, at: environment.now() }
+      revokeHere(revocation)
+      return orders.give({ revoke: revocation })
+    },
+    async disconnectAll(who) {
+      const disconnected = sessions.disconnect(who)
+      return { disconnected, ...(await orders.give({ disconnect: who })) }
+    },
+    renewRights: ({ withinMs = 3000 } = {}) => presence.renewAll(withinMs),
+    async drain({ withinMs = 5000, reason = 'drain', announceMs = 0 } = {}) {
+      isDraining = true
+      if (announceMs > 0) {
+        // In half of the time: the other half is for slow connections.
+        heartbeat.announceEnd(announceMs / 2)
+        await new Promise<void>((resolve) => environment.after(announceMs, resolve))
+      }
+      await sessions.closeWithin(withinMs, reason)
+    },
+    port,
+    close() {
+      closing ??= closeAll()
+      return closing
+    },
+  }
+}
+
+function every(ms: number, task: () => void, environment: Environment): () => void {
+  let cancel = environment.after(ms, run)
+  function run(): void {
+    task()
+    cancel = environment.after(ms, run)
+  }
+  return () => cancel()
+}

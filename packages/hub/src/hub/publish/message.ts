@@ -1,0 +1,106 @@
+import { checkChannel, checkType, covers, isReservedType, normaliseData, RejoinError } from '@rejoin/protocol'
+import type { NewEvent } from '../../log/contract.ts'
+
+/** What a publisher says: a JSON value, or text that is sent as it is. */
+export type Message = MessageOptions & {
+  /**
+   * The name under which readers listen for it.
+   * @defaultValue 'message', what a plain `EventSource` hands to `onmessage`
+   */
+  readonly type?: string
+} & ({ readonly data: unknown; readonly text?: never } | { readonly text: string; readonly data?: never })
+
+/** What a publisher may say besides. */
+export interface MessageOptions {
+  /**
+   * In a channel that retains its newest values: which value this is. The event is kept until another of the same key
+   * comes, and given to readers that have lost their position.
+   * @defaultValue '', the channel's one value
+   */
+  readonly key?: string
+  /** Nothing is retained under the key from now on; readers that are here get this event, and see that it is gone. */
+  readonly forget?: boolean
+  /** For those who are here now: it is not kept, and nobody who was away is told of it. For telemetry, cursors, typing. */
+  readonly live?: boolean
+}
+
+/**
+ * Checks a message and puts it into the form in which a log keeps it. Throws before anything is appended.
+ *
+ * @param retain - the channels and patterns that retain their newest values
+ */
+export function toNewEvent(channel: string, message: Message, retain: readonly string[] = []): NewEvent {
+  if (channel !== lastChannel) lastChannel = checkChannel(channel)
+  const json = { channel: lastChannel, type: checkedType(message.type), data: normaliseData(textOf(message)) }
+  // Over HTTP, data comes with the text that it was sent as.
+  const event: NewEvent = message.data === undefined ? { ...json, content: 'text' } : json
+  if (message.live) return liveEvent(event, message)
+  if (retain.length === 0 && message.key === undefined && !message.forget) return event
+  return retainedEvent(event, message, retain)
+}
+
+function liveEvent(event: NewEvent, { key, forget }: Message): NewEvent {
+  if (key === undefined && !forget) return { ...event, live: true }
+  throw new RejoinError('An event is either live, and not kept at all, or has a key. Leave out one of them.', {
+    code: 'invalid-event',
+  })
+}
+
+function retainedEvent(event: NewEvent, { key = '', forget = false }: Message, retain: readonly string[]): NewEvent {
+  if (!retain.some((name) => covers(name, event.channel))) {
+    if (key === '' && !forget) return event
+    throw new RejoinError(
+      `${event.channel} retains nothing, so it has no use for a key. Add it to the hub's \`retain\`.`,
+      {
+        code: 'invalid-event',
+      },
+    )
+  }
+  if (!key.isWellFormed() || Buffer.byteLength(key) > maxKeyBytes) {
+    throw new RejoinError(`A key is at most ${maxKeyBytes} bytes of valid Unicode. Name it like EUR-USD.`, {
+      code: 'invalid-event',
+    })
+  }
+  return forget ? { ...event, key, forget } : { ...event, key }
+}
+
+const maxKeyBytes = 256
+
+// Of the events of a batch, most are of one channel and one type.
+let lastChannel: string | undefined
+let lastType: string | undefined
+
+function checkedType(type: string | undefined): string {
+  if (type === undefined) return 'message'
+  if (type === lastType) return type
+  const checked = checkType(type)
+  if (isReservedType(checked)) {
+    throw new RejoinError(`The type ${JSON.stringify(checked)} belongs to the protocol. Choose another name.`, {
+      code: 'invalid-type',
+    })
+  }
+  lastType = checked
+  return checked
+}
+
+function textOf(message: Message): string {
+  if (typeof message.text === 'string') return message.text
+  let text: string | undefined
+  try {
+    text = JSON.stringify(message.data)
+  } catch (cause) {
+    throw new RejoinError(
+      'The data cannot be written as JSON: it is circular, too deep, or holds a BigInt. Publish a BigInt as a string, and an id in place of an object that refers back.',
+      { code: 'invalid-data', cause },
+    )
+  }
+  if (text === undefined) {
+    throw new RejoinError(
+      'The event has neither data nor text. Give `data` a JSON value, null included, or `text` a string.',
+      {
+        code: 'invalid-data',
+      },
+    )
+  }
+  return text
+}

@@ -1,0 +1,226 @@
+import { createHash } from 'node:crypto'
+import { createEpoch, type Position, RejoinError, type SchemaCheck } from '@rejoin/protocol'
+import type { Environment } from '../../environment.ts'
+import type { Appended, AppendOptions, Log, NewEvent, Stamp } from '../../log/contract.ts'
+import type { Live } from '../live/live.ts'
+import type { Observers } from '../observation.ts'
+import { createLocalService, type LocalEvent } from './local-service.ts'
+import { type Message, toNewEvent } from './message.ts'
+
+/** The way from a publisher to the log, or past it while it is away and that is wanted. */
+export interface Publishing {
+  publish(channel: string, message: Message, options?: PublishOptions): Promise<PublishedEvent>
+  publishBatch(messages: readonly ChannelMessage[], options?: PublishOptions): Promise<PublishedEvent[]>
+  /** Whether events go past the log now. */
+  readonly isLocal: boolean
+  /** The log is away: from now on events go past it, until it is back. */
+  goLocal(): void
+  /** Nothing is published any more. */
+  close(): void
+}
+
+export type ChannelMessage = Message & { readonly channel: string }
+
+export interface PublishOptions {
+  /** Publishes at most once under this key: the same key again gives the same ids. At most 255 characters. */
+  readonly idempotencyKey?: string
+  /** Whose key it is. Two subjects may use the same one. */
+  readonly subject?: string
+}
+
+export interface PublishedEvent extends NewEvent {
+  readonly id: string
+  readonly at: number
+  /** The log was away, and the event went to this hub's readers alone. */
+  readonly local?: boolean
+}
+
+export interface PublishingContext {
+  readonly log: Log
+  readonly live: Live
+  readonly environment: Environment
+  readonly observers: Observers
+  /** Channels and patterns that retain their newest values. */
+  readonly retain: readonly string[]
+  readonly whenDown: 'refuse' | 'local' | undefined
+  /** Holds messages against the schemas of their channels. */
+  readonly check: SchemaCheck | undefined
+  idOf(position: Position): string
+  /** Resolves when the readers here have what was appended there, or the log tells nothing now. */
+  heard(position: Position): Promise<void>
+  /** The same, and waits for a log that tells nothing. */
+  reached(position: Position): Promise<void>
+}
+
+// One batch is one step of the log and one turn of every reader.
+const maxBatch = 1000
+
+export function createPublishing({
+  log,
+  live,
+  environment,
+  observers,
+  retain,
+  idOf,
+  heard,
+  reached,
+  ...options
+}: PublishingContext): Publishing {
+  // Tells this hub's appends from those of every other hub on the same log.
+  const hubName = createEpoch(environment.random)
+  const local = createLocalService({
+    log,
+    live,
+    environment,
+    reached,
+    onHealed: (channels) => observers.tell('healed', { channels }),
+  })
+  let appends = 0
+  let closed = false
+
+  /**
+   * The whole way of a publish in one async function: at tens of thousands a second, promises are most of what it costs.
+   */
+  async function publishAll<Answer>(
+    toEntries: () => readonly NewEvent[],
+    publishing: PublishOptions,
+    answerOf: (events: PublishedEvent[]) => Answer,
+  ): Promise<Answer> {
+    const since = observers.has('published') ? performance.now() : undefined
+    try {
+      const entries = toEntries()
+      check(entries)
+      const appended = local.isOpen ? undefined : await append(entries, publishing)
+      const last = appended?.stamps.at(-1)
+      // Before the wait, in which the log may go on on another branch: by then this could be a position of that one.
+      const ids = appended?.stamps.map(({ position }) => idOf(position)) ?? []
+      if (last) await heard(last.position)
+      const events = appended ? published(entries, appended, ids, publishing) : publishLocally(entries, publishing)
+      over(since)
+      return answerOf(events)
+    } catch (error) {
+      over(since, error)
+      throw error
+    }
+  }
+
+  function over(since: number | undefined, error?: unknown): void {
+    if (since !== undefined) observers.tell('published', { elapsedMs: performance.now() - since, error })
+  }
+
+  function check(entries: readonly NewEvent[]): void {
+    if (closed) throw new RejoinError('The hub is closed.', { code: 'closed' })
+    if (entries.length > maxBatch) {
+      throw new RejoinError(`The batch has ${entries.length} events. Publish at most ${maxBatch} at a time.`, {
+        code: 'too-large',
+      })
+    }
+  }
+
+  /** Nothing, when the log is away and the events are to go past it. */
+  function append(entries: readonly NewEvent[], publishing: PublishOptions): Promise<Appended | undefined> {
+    appends += 1
+    const token = `${hubName}-${appends}`
+    const once = onceOnly(entries, publishing)
+    const appended = log.append(entries, once ? { token, once } : { token })
+    return options.whenDown === 'local' ? appended.catch(whenDown) : appended
+  }
+
+  function published(
+    entries: readonly NewEvent[],
+    { stamps, repeated }: Appended,
+    ids: readonly string[],
+    { subject = null }: { subject?: string | null },
+  ): PublishedEvent[] {
+    const told = observers.has('publish')
+    return entries.map((entry, index) => {
+      const { channel, type, data, content } = entry
+      const { at } = stamps[index] as Stamp
+      const id = ids[index] as string
+      if (told) {
+        const bytes = Buffer.byteLength(data)
+        observers.tell('publish', { channel, type, id, bytes, subject, repeated })
+      }
+      const event = entry.live ? { id, channel, type, data, at, live: true } : { id, channel, type, data, at }
+      return content ? { ...event, content } : event
+    })
+  }
+
+  /** Nothing, when the log is away; else the same error. */
+  function whenDown(error: unknown): undefined {
+    const isAway = error instanceof RejoinError && error.code === 'log-unavailable'
+    if (!isAway || closed) throw error
+  }
+
+  function publishLocally(
+    entries: readonly NewEvent[],
+    { subject = null }: { subject?: string | null },
+  ): PublishedEvent[] {
+    // The log may have come back since it rejected these; then everybody has to be told once more.
+    local.open()
+    const stamps = local.publish(entries)
+    return entries.map(({ channel, type, data, content }, index) => {
+      const { id, at } = stamps[index] as LocalEvent
+      observers.tell('local', { channel, type, id, bytes: Buffer.byteLength(data), subject })
+      return { id, channel, type, data, at, local: true, ...(content && { content }) }
+    })
+  }
+
+  function publish(channel: string, message: Message, publishing: PublishOptions = {}): Promise<PublishedEvent> {
+    return publishAll(() => [toNewEvent(channel, message, retain)], publishing, first)
+  }
+
+  function publishBatch(
+    messages: readonly ChannelMessage[],
+    publishing: PublishOptions = {},
+  ): Promise<PublishedEvent[]> {
+    return publishAll(() => messages.map((message) => toNewEvent(message.channel, message, retain)), publishing, all)
+  }
+
+  const publishChecked: Publishing['publish'] = async (channel, message, publishing) => {
+    await options.check?.(channel, message)
+    return publish(channel, message, publishing)
+  }
+
+  const publishBatchChecked: Publishing['publishBatch'] = async (messages, publishing) => {
+    for (const message of messages) await options.check?.(message.channel, message)
+    return publishBatch(messages, publishing)
+  }
+
+  return {
+    publish: options.check ? publishChecked : publish,
+    publishBatch: options.check ? publishBatchChecked : publishBatch,
+    get isLocal() {
+      return local.isOpen
+    },
+    goLocal: local.open,
+    close() {
+      closed = true
+      local.stop()
+    },
+  }
+}
+
+const first = (events: PublishedEvent[]) => events[0] as PublishedEvent
+const all = (events: PublishedEvent[]) => events
+
+function onceOnly(
+  entries: readonly NewEvent[],
+  { idempotencyKey, subject }: PublishOptions,
+): AppendOptions['once'] | undefined {
+  if (idempotencyKey === undefined) return undefined
+  if (idempotencyKey === '' || idempotencyKey.length > 255 || /[^\x20-\x7e]/.test(idempotencyKey)) {
+    throw new RejoinError('An Idempotency-Key is 1 to 255 printable ASCII characters. A random UUID is a good one.', {
+      code: 'invalid-option',
+    })
+  }
+  return { scope: subject ?? '', key: idempotencyKey, hash: hashOf(entries) }
+}
+
+/** Not of `content`: a publish that is repeated while hubs are updated would not be known again. */
+function hashOf(entries: readonly NewEvent[]): string {
+  const said = JSON.stringify(
+    entries.map(({ channel, type, data, key, forget, live }) => [channel, type, data, key, forget, live]),
+  )
+  return createHash('sha256').update(said).digest('base64')
+}

@@ -1,0 +1,115 @@
+import type { Environment } from '../../environment.ts'
+import type { Stalled, StallWatch } from '../readers/stall.ts'
+
+/**
+ * The answers of polls that the hub holds in memory: from the first event that an answer contains until its reader has taken
+ * it. Streams need none of this, because a session stops writing when its sink is full. A poll collects a whole answer, and
+ * without a bound a few thousand polls that nobody reads would fill the memory.
+ */
+export interface Unread {
+  /** Bytes of all answers that are being collected or are on their way. */
+  readonly bytes: number
+  /**
+   * How long an answer over this connection may become now, in bytes; 0 when there is no room even for one event. Answers
+   * that have waited for their readers for a second or more are given up first.
+   */
+  room(connection?: object): number
+  /** An answer that is being collected has grown by so many bytes; a negative number lets go of them. */
+  add(bytes: number, connection?: object): void
+  /**
+   * Told by adapters: an answer is on its way. It is given up when its reader takes nothing of it for `stallTimeoutMs`, or
+   * when others need the room. Returns a function to call when the answer has been taken, or its reader has gone.
+   */
+  watch(answer: UnreadAnswer): () => void
+}
+
+export interface UnreadAnswer extends Stalled {
+  /** The socket, or the session of HTTP/2, that carries it. */
+  readonly connection: object
+}
+
+export interface UnreadOptions {
+  /** Bytes of all answers together. */
+  readonly maxBytes: number
+  readonly environment: Environment
+  readonly stalls: StallWatch
+  /** An answer was given up. */
+  onGivenUp(pending: number): void
+}
+
+// More is fetched with the next poll. A reader on a bad connection gets through with one of this size.
+const maxAnswerBytes = 1024 * 1024
+// A browser holds a few polls over one connection of HTTP/2. Four long answers keep any connection busy.
+const maxConnectionBytes = 4 * maxAnswerBytes
+// An answer takes an eighth of what is free, and half of what is free on its connection: many get something, nobody all.
+const shares = 8
+const connectionShares = 2
+// A reader has this long to take an answer, however many others want the room.
+const patienceMs = 1000
+
+export function createUnread({ maxBytes, environment, stalls, onGivenUp }: UnreadOptions): Unread {
+  let bytes = 0
+  const byConnection = new WeakMap<object, number>()
+  /** In the order in which they were sent. */
+  const sent = new Map<UnreadAnswer, Sent>()
+
+  function add(more: number, connection?: object): void {
+    bytes += more
+    if (connection) byConnection.set(connection, (byConnection.get(connection) ?? 0) + more)
+  }
+
+  function giveUpOldest(): void {
+    for (const [answer, { isPatient, giveUp }] of sent) {
+      if (bytes < maxBytes || isPatient) return
+      giveUp(answer.pending)
+    }
+  }
+
+  return {
+    get bytes() {
+      return bytes
+    },
+    room(connection) {
+      if (bytes >= maxBytes) giveUpOldest()
+      const own = maxConnectionBytes - ((connection && byConnection.get(connection)) ?? 0)
+      return Math.max(0, Math.min(maxAnswerBytes, (maxBytes - bytes) / shares, own / connectionShares))
+    },
+    add,
+    watch(answer) {
+      const held = answer.pending
+      add(held, answer.connection)
+      const entry: Sent = {
+        isPatient: true,
+        giveUp(pending) {
+          done()
+          onGivenUp(pending)
+          answer.giveUp()
+        },
+      }
+      const cancel = environment.after(patienceMs, () => {
+        entry.isPatient = false
+      })
+      const stalled: Stalled = {
+        get pending() {
+          return answer.pending
+        },
+        giveUp: () => entry.giveUp(answer.pending),
+      }
+      function done(): void {
+        if (!sent.delete(answer)) return
+        cancel()
+        stalls.unwatch(stalled)
+        add(-held, answer.connection)
+      }
+      sent.set(answer, entry)
+      stalls.watch(stalled)
+      return done
+    },
+  }
+}
+
+interface Sent {
+  /** Whether its reader still has time to take it. */
+  isPatient: boolean
+  giveUp(pending: number): void
+}

@@ -1,0 +1,128 @@
+import { isAfter, isPattern, latest, type Position } from '@rejoin/protocol'
+import type { Log, Window } from '../../log/contract.ts'
+
+/** Which channels have ended. The log is asked once for each channel that a reader needs; the tail keeps the answer true. */
+export interface Ends {
+  /** The newest end of these channels when all have one. Patterns never end: a channel may be added to them. */
+  of(selectors: readonly string[]): Position | undefined
+  /** Whether the log need not be asked about any of them. */
+  knows(selectors: readonly string[]): boolean
+  /**
+   * Asks the log about those that nobody asked about before, and gives the newest end when all have one. Where the log cannot
+   * tell now, they count as not ended.
+   */
+  learn(selectors: readonly string[]): Promise<Position | undefined>
+  /** Whether all of these channels were deleted, as far as is known here. */
+  areDeleted(selectors: readonly string[]): boolean
+  add(channel: string, end: Position): void
+  /** A channel was invalidated. One that had ended before is deleted by that, and the log is asked about it again. */
+  invalidated(channel: string): void
+  /** The tail lost its position, and may have passed over an end. */
+  clear(): void
+  /** How often that happened, or a channel ended. Until the next time an answer holds, also one that was let go here. */
+  readonly changes: number
+}
+
+// A megabyte. One that was let go is asked about again.
+const maxKnown = 10_000
+
+export function createEnds(log: Pick<Log, 'windows'>): Ends {
+  /** Undefined for a channel that goes on. */
+  const known = new Map<string, End | undefined>()
+  /** Ends that the tail brought while the log was asked, maybe before they were there. */
+  const brought = new Map<string, End>()
+  /** Channels that were invalidated while the log was asked, and with which change. An answer may be of before that. */
+  const doubted = new Map<string, number>()
+  let asking = 0
+  let clears = 0
+  let changes = 0
+  // One selector that never ends makes the others not matter.
+  const unknownOf = (selectors: readonly string[]) =>
+    selectors.some(isPattern) ? [] : selectors.filter((selector) => !known.has(selector))
+
+  function of(selectors: readonly string[]): Position | undefined {
+    let newest: Position | undefined
+    for (const selector of selectors) {
+      const end = known.get(selector)
+      if (!end) return undefined
+      newest = latest(newest ?? end.position, end.position)
+    }
+    return newest
+  }
+
+  return {
+    of,
+    knows: (selectors) => selectors.every((selector) => known.has(selector)) || selectors.some(isPattern),
+    async learn(selectors) {
+      asking += 1
+      // An answer from before the tail lost its position may be about what never was.
+      for (let asOf = -1; asOf !== clears; ) {
+        asOf = clears
+        const began = changes
+        const unknown = unknownOf(selectors)
+        const windows = unknown.length > 0 ? await log.windows(unknown).catch(() => []) : []
+        if (asOf !== clears) continue
+        for (const window of windows) {
+          const { channel } = window
+          // Only what was asked before it: while others ask on, each later answer would be thrown away as well.
+          if ((doubted.get(channel) ?? 0) > began) continue
+          known.set(channel, known.get(channel) ?? brought.get(channel) ?? endOf(window))
+        }
+      }
+      asking -= 1
+      if (asking === 0) {
+        brought.clear()
+        doubted.clear()
+      }
+      const end = of(selectors)
+      for (const channel of known.keys()) {
+        if (known.size <= maxKnown) break
+        known.delete(channel)
+      }
+      return end
+    },
+    areDeleted: (selectors) => selectors.every((selector) => known.get(selector)?.isDeleted === true),
+    add(channel, position) {
+      changes += 1
+      const end = { position, isDeleted: false }
+      if (known.has(channel)) known.set(channel, end)
+      else if (asking > 0) brought.set(channel, end)
+    },
+    invalidated(channel) {
+      if (asking === 0 && known.get(channel) === undefined) return
+      changes += 1
+      known.delete(channel)
+      if (asking === 0) return
+      doubted.set(channel, changes)
+      brought.delete(channel)
+    },
+    get changes() {
+      return changes
+    },
+    clear() {
+      changes += 1
+      clears += 1
+      known.clear()
+      brought.clear()
+      doubted.clear()
+    },
+  }
+}
+
+interface End {
+  readonly position: Position
+  readonly isDeleted: boolean
+}
+
+function endOf({ ended, deleted }: Window): End | undefined {
+  return ended && { position: ended, isDeleted: deleted === true }
+}
+
+/**
+ * Whether a reader that has everything up to `cursor` has everything of its channels (§4.10).
+ *
+ * @param end - where the last of its channels ended; undefined when one of them goes on
+ */
+export function hasEverything(cursor: Position, end: Position | undefined): boolean {
+  return end !== undefined && !isAfter(end, cursor)
+}

@@ -1,0 +1,39 @@
+import { isAfter } from '@rejoin/protocol'
+import type { Subscription } from '../live/subscription.ts'
+import { type Ends, hasEverything } from './ends.ts'
+import { findOpening, framesAfter, type OpeningContext, type Start } from './opening.ts'
+
+/** Whether `isFinishedFor` has anything to find out. It has not for almost every reader, and each is spared its promises. */
+export function mayBeFinished({ ends }: { readonly ends: Ends }, { channels }: Subscription, start: Start): boolean {
+  if (start.from !== 'cursor' || start.added?.length) return false
+  return !ends.knows(channels) || ends.of(channels) !== undefined
+}
+
+/** Whether a reader with this cursor has everything of channels that have all ended (§4.10). Never rejects. */
+export async function isFinishedFor(
+  context: OpeningContext & { readonly ends: Ends },
+  subscription: Subscription,
+  start: Start,
+): Promise<boolean> {
+  const { ends, live } = context
+  const { channels } = subscription
+  if (!mayBeFinished(context, subscription, start)) return false
+  if (!ends.knows(channels)) await ends.learn(channels)
+  const end = ends.of(channels)
+  // The log may have an end that the tail has yet to bring, and events before it.
+  if (!hasEverything(live.head, end)) return false
+  try {
+    const opening = await findOpening(context, subscription, start)
+    if (!opening.ok) return false
+    // The tail may have yet to bring the branch that the log is on.
+    if (opening.branch.epoch !== live.branch.epoch && isAfter(opening.branch.first, live.branch.first)) return false
+    for await (const some of framesAfter(context, subscription, opening.position)) {
+      if ('wholeAfter' in some || some.length > 0) return false
+    }
+    // The log may have lost the end meanwhile.
+    return ends.of(channels) === end
+  } catch {
+    // The log cannot be read now. A stream says so, and its reader comes back.
+    return false
+  }
+}

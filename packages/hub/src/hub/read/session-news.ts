@@ -1,0 +1,54 @@
+import type { HubObservations, Observers, ReaderObservation } from '../observation.ts'
+import type { Session } from './session.ts'
+
+// What observers are told of a session. Field by field where every reader tells it: a spread takes many times as long.
+
+export function tellConnect(
+  observers: Observers,
+  { connection, reader, subscription }: Session,
+  { requested, resuming }: News<'connect'>,
+): void {
+  const { ip, userAgent, subject } = reader
+  const { channels } = subscription
+  observers.tell('connect', { connection, channels, ip, userAgent, subject, requested, resuming })
+}
+
+/** It came back, and has caught up. */
+export function tellReplay(
+  observers: Observers,
+  { connection, reader, subscription }: Session,
+  { requested, replayed, elapsedMs, absenceMs }: News<'replay'>,
+): void {
+  const { ip, userAgent, subject } = reader
+  const { channels } = subscription
+  const replay = { connection, channels, ip, userAgent, subject, requested, replayed, elapsedMs, absenceMs }
+  observers.tell('replay', replay)
+}
+
+/** @param channels - those that lost something */
+export function tellGap(
+  observers: Observers,
+  { connection, reader }: Session,
+  channels: readonly string[],
+  gap: News<'gap'>,
+): void {
+  observers.tell('gap', { connection, channels, ...reader, ...gap })
+}
+
+export function tellStall(observers: Observers, { connection, reader, subscription, pending }: Session): void {
+  observers.tell('stall', { connection, channels: subscription.channels, ...reader, pending })
+}
+
+export function tellClose(
+  observers: Observers,
+  { connection, reader, subscription }: Session,
+  { reason, durationMs, cause, unfinished }: News<'close'>,
+): void {
+  const { ip, userAgent, subject } = reader
+  const { channels } = subscription
+  const close = { connection, channels, ip, userAgent, subject, reason, durationMs, cause, unfinished }
+  observers.tell('close', close)
+}
+
+/** An observation without what every session tells. */
+type News<Kind extends keyof HubObservations> = Omit<HubObservations[Kind], keyof ReaderObservation>

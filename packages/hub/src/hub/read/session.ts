@@ -1,0 +1,40 @@
+import type { CloseReason } from '@rejoin/protocol'
+import type { Follower } from '../live/live.ts'
+import type { Subscription } from '../live/subscription.ts'
+import type { ReaderFacts } from '../observation.ts'
+import type { Start } from './opening.ts'
+
+/** One connected reader: a subscription, a position in the log, and a sink. */
+export interface Session extends Follower {
+  readonly connection: string
+  readonly reader: ReaderFacts
+  /** `replaying` reads from the hot window or the log, `live` is pushed to, `ended` gets nothing more. */
+  readonly mode: 'replaying' | 'live' | 'ended'
+  /** Whether a write would only wait. */
+  readonly full: boolean
+  /** Bytes that wait for the reader. */
+  readonly pending: number
+  /** When it connected, in milliseconds since 1970. */
+  readonly since: number
+  start(): void
+  /** Told by the adapter: the sink was full and has emptied. */
+  drained(): void
+  /** Told by the adapter: the reader has gone. */
+  disconnected(): void
+  /** Ends the stream with a reasoned `close`. */
+  end(reason: CloseReason, options?: EndOptions): void
+}
+
+export interface EndOptions {
+  /** When the reader should be back; left out, what the hub tells everybody now. */
+  readonly retryMs?: number
+  /** The error that made the hub do it, for its observers. */
+  readonly cause?: unknown
+}
+
+export interface SessionRequest {
+  readonly connection: string
+  readonly subscription: Subscription
+  readonly start: Start
+  readonly reader: ReaderFacts
+}

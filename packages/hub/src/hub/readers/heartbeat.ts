@@ -1,0 +1,94 @@
+import { encodeEvent, encodeHeartbeat, encodeRetry } from '@rejoin/protocol'
+import type { Environment } from '../../environment.ts'
+import { type SharedBytes, shareBytes } from '../live/sink.ts'
+import type { RetryPolicy } from './retry.ts'
+
+/** A reader that gets bytes at least once per interval. */
+export interface Listener {
+  /** A full reader is not written to: the beat would only wait behind what it has not read yet. */
+  readonly full: boolean
+  readonly subscription: { readonly channels: readonly string[] }
+  push(bytes: SharedBytes): boolean
+}
+
+export interface Heartbeat {
+  /** `asEvent`: a native `EventSource` shows its page no comments, so that its page can ask for beats it sees (§4.7). */
+  add(listener: Listener, asEvent?: boolean): void
+  remove(listener: Listener): void
+  /** Tells every reader, within the given time, a longer time to stay away: its stream is going to end. */
+  announceEnd(withinMs: number): void
+  stop(): void
+}
+
+// Ten thousand writes at once would hold up everything else for tens of milliseconds; spread over these, few are due
+// at a time.
+const slotCount = 25
+
+/** One timer for all readers, which are spread over the slots of the interval. A new retry time goes out with the beat. */
+export function createHeartbeat(intervalMs: number, environment: Environment, retry: RetryPolicy): Heartbeat {
+  const beats = { comment: encodeHeartbeat(), event: encodeEvent({ type: 'heartbeat', data: '{}' }) }
+  const comment = shareBytes([Buffer.from(beats.comment)])
+  const event = shareBytes([Buffer.from(beats.event)])
+  const wantEvents = new Set<Listener>()
+  const slots = Array.from({ length: slotCount }, () => ({ listeners: new Set<Listener>(), told: retry.version }))
+  const slotOf = new Map<Listener, Set<Listener>>()
+  const slotMs = intervalMs / slotCount
+  let next = 0
+  let due = 0
+  let dueAt = environment.now() + slotMs
+
+  function tick(): void {
+    const now = environment.now()
+    retry.observe(now - dueAt)
+    dueAt = now + slotMs
+    const slot = slots[due] as (typeof slots)[number]
+    const { version } = retry
+    const news = slot.told !== version
+    slot.told = version
+    for (const listener of slot.listeners) {
+      if (listener.full) continue
+      const asEvent = wantEvents.has(listener)
+      if (news) listener.push(beatWithRetry(listener, asEvent ? beats.event : beats.comment))
+      else listener.push(asEvent ? event : comment)
+    }
+    due = (due + 1) % slotCount
+    cancel = environment.after(slotMs, tick)
+  }
+  let cancel = environment.after(slotMs, tick)
+
+  function beatWithRetry({ subscription }: Listener, beat: string): SharedBytes {
+    return withRetry(retry.forOne(subscription.channels), beat)
+  }
+
+  function announceTo(listeners: ReadonlySet<Listener>): void {
+    for (const listener of listeners) {
+      if (listener.full) continue
+      listener.push(withRetry(retry.forClose(listener.subscription.channels), beats.comment))
+    }
+  }
+
+  return {
+    add(listener, asEvent = false) {
+      const { listeners } = slots[next] as (typeof slots)[number]
+      next = (next + 1) % slotCount
+      listeners.add(listener)
+      slotOf.set(listener, listeners)
+      if (asEvent) wantEvents.add(listener)
+    },
+    remove(listener) {
+      slotOf.get(listener)?.delete(listener)
+      slotOf.delete(listener)
+      wantEvents.delete(listener)
+    },
+    announceEnd(withinMs) {
+      slots.forEach(({ listeners }, index) => {
+        environment.after((withinMs * index) / slotCount, () => announceTo(listeners))
+      })
+    },
+    stop: () => cancel(),
+  }
+}
+
+function withRetry(retryMs: number, beat: string): SharedBytes {
+  return shareBytes([Buffer.from(encodeRetry(retryMs) + beat)])
+}

@@ -1,0 +1,154 @@
+import type { CloseReason } from '@rejoin/protocol'
+import type { Environment } from '../../environment.ts'
+import type { Contact } from '../contact.ts'
+import type { ReaderRejection, SubscribeRequest } from '../hub.ts'
+import type { Observers } from '../observation.ts'
+import type { HubPort } from '../port.ts'
+import type { Publishing } from '../publish/publishing.ts'
+import type { PollContext } from '../pull/poll.ts'
+import { anonymous } from '../pull/poll-readers.ts'
+import type { Ends } from '../read/ends.ts'
+import { isFinishedFor, mayBeFinished } from '../read/finished.ts'
+import type { OpeningContext } from '../read/opening.ts'
+import { createSession } from '../read/reader-session.ts'
+import type { SessionContext } from '../read/session-context.ts'
+import type { Admission } from './admission.ts'
+import type { Heartbeat } from './heartbeat.ts'
+import { createQueued } from './queued.ts'
+import type { RapidReturns } from './rapid-returns.ts'
+import type { RetryPolicy } from './retry.ts'
+import type { Sessions } from './sessions.ts'
+
+/** How readers come in: judged by the limits of the hub, counted, and given a session. */
+export interface Subscribing
+  extends Pick<HubPort, 'admit' | 'subscribe'>,
+    Pick<PollContext, 'rejectionOf' | 'rejectAnswer' | 'attach'> {
+  nameConnection(): string
+}
+
+export interface SubscribingContext {
+  readonly environment: Environment
+  readonly observers: Observers
+  readonly admission: Admission
+  readonly returns: RapidReturns
+  readonly sessions: Sessions
+  readonly heartbeat: Heartbeat
+  readonly retry: RetryPolicy
+  readonly contact: Contact
+  readonly publishing: Pick<Publishing, 'isLocal'>
+  readonly opening: OpeningContext & { readonly ends: Ends }
+  readonly session: Omit<SessionContext, 'onEnd'>
+  /** Whether the hub drains or is closed, and takes nobody in. */
+  isLeaving(): boolean
+}
+
+export function createSubscribing(context: SubscribingContext): Subscribing {
+  const { environment, observers, admission, returns, sessions, heartbeat, retry, contact, publishing, opening } =
+    context
+  const streams: SessionContext = {
+    ...context.session,
+    onEnd(session, reason) {
+      returns.left(session, reason)
+      sessions.remove(session)
+      heartbeat.remove(session)
+      admission.leave(session.reader)
+    },
+  }
+  // Answers of polls have a bound of their own, and their readers are counted by their polls.
+  const unbounded = createQueued({ maxBytes: Number.POSITIVE_INFINITY, environment })
+  const polls: SessionContext = { ...streams, queued: unbounded, onEnd: sessions.remove }
+
+  /** 40 bits, because with 24 two of ten thousand readers would share a name as often as not. */
+  function nameConnection(): string {
+    return `c_${Math.floor(environment.random() * 2 ** 40)
+      .toString(16)
+      .padStart(10, '0')}`
+  }
+
+  /** Tells of a reader that is rejected, and gives the rejection. */
+  function reject<Reason extends string>(
+    { reader = anonymous, subscription: { channels } }: SubscribeRequest,
+    { reason, status, retryMs = retry.forClose(channels) }: { reason: Reason; status: number; retryMs?: number },
+  ): ReaderRejection & { readonly reason: Reason } {
+    observers.tell('reject', { ...reader, channels, reason, status })
+    return { reason, retryMs }
+  }
+
+  /** What a limit has against a reader, undefined when it is welcome. */
+  function overLimit(request: SubscribeRequest, status: number): ReaderRejection | undefined {
+    const reason = admission.reasonToReject(request.reader ?? anonymous, environment.now())
+    return reason && reject(request, { reason, status })
+  }
+
+  function tooRapid(request: SubscribeRequest, status: number): ReaderRejection | undefined {
+    const retryMs = returns.judge(request)
+    return retryMs === undefined ? undefined : reject(request, { reason: 'too-rapid', status, retryMs })
+  }
+
+  /** A reader with a cursor is let in while the log is away: it waits for a while, and is sent on with its cursor. */
+  function rejectionByClose(request: SubscribeRequest): (ReaderRejection & { reason: CloseReason }) | undefined {
+    const { start } = request
+    if (context.isLeaving()) return reject(request, { reason: 'drain', status: 200 })
+    const isServed = start.from === 'cursor' || (publishing.isLocal && start.from === 'now')
+    if (contact.isLost && !isServed) return reject(request, { reason: 'log-unavailable', status: 200 })
+    const rejection = overLimit(request, 200) ?? tooRapid(request, 200)
+    return rejection && { ...rejection, reason: 'overloaded' }
+  }
+
+  /** A reader that comes back after a status need not wait here for the log. */
+  function rejectionByStatus(request: SubscribeRequest): ReaderRejection | undefined {
+    if (contact.isLost && !publishing.isLocal) return reject(request, { reason: 'log-unavailable', status: 503 })
+    return overLimit(request, 503) ?? tooRapid(request, 503)
+  }
+
+  return {
+    nameConnection,
+    async admit(request, { readsStatus, polls = false }) {
+      const { reader = anonymous, subscription, start } = request
+      opening.slices.makeWay()
+      const rejection = readsStatus ? rejectionByStatus(request) : undefined
+      if (rejection !== undefined) {
+        admission.countAttempt(reader, environment.now())
+        return { kind: 'rejected', rejection }
+      }
+      const { channels } = subscription
+      if (readsStatus || polls) {
+        if (!opening.ends.knows(channels)) await opening.ends.learn(channels)
+        if (opening.ends.areDeleted(channels)) return { kind: 'deleted' }
+      }
+      if (!mayBeFinished(opening, subscription, start)) return undefined
+      return (await isFinishedFor(opening, subscription, start)) ? { kind: 'finished' } : undefined
+    },
+    subscribe(request, sink) {
+      const { subscription, start, reader = anonymous } = request
+      const session = createSession(streams, { connection: nameConnection(), subscription, start, reader }, sink)
+      // Judged and counted in one step, so that readers who come together cannot all take the last room.
+      admission.countAttempt(reader, environment.now())
+      const rejection = rejectionByClose(request)
+      admission.enter(reader)
+      if (rejection) {
+        session.end(rejection.reason, rejection)
+        return session
+      }
+      returns.entered(session, request)
+      heartbeat.add(session, request.heartbeat === 'event')
+      sessions.begin(session, request)
+      return session
+    },
+    rejectionOf(request) {
+      admission.countAttempt(request.reader ?? anonymous, environment.now())
+      return context.isLeaving() ? reject(request, { reason: 'drain', status: 503 }) : overLimit(request, 503)
+    },
+    rejectAnswer(request) {
+      const { retryMs } = reject(request, { reason: 'memory', status: 503 })
+      return { reason: 'overloaded', retryMs }
+    },
+    attach({ reader = anonymous, ...request }, sink, connection, told) {
+      const { subscription, start } = request
+      const session = createSession({ ...polls, observers: told }, { connection, reader, subscription, start }, sink)
+      if (context.isLeaving()) sessions.close(session, 'drain')
+      else sessions.begin(session, request)
+      return session
+    },
+  }
+}

@@ -1,0 +1,77 @@
+import {
+  createIdFormats,
+  type IdFormat,
+  type IdFormats,
+  isSame,
+  latest,
+  origin,
+  type Position,
+  RejoinError,
+} from '@rejoin/protocol'
+import type { IdSwitch, NewIdFormat } from './contract.ts'
+import { idsOf, isKnownCodec } from './stored-formats.ts'
+
+/** A switch of a log's ids that can be made. */
+export interface PlannedSwitch {
+  /** False where the log writes its ids so already. */
+  readonly isNew: boolean
+  /** The log's formats, when the new one holds from a position on. */
+  since(position: Position): IdFormats
+  /** What the caller of `switchIds` is told. */
+  told(formats: IdFormats): IdSwitch
+}
+
+/** Rejects what the log could not keep to, and says why. */
+export function planIdSwitch(
+  formats: IdFormats,
+  { codec, version }: NewIdFormat,
+  { lasting }: { readonly lasting: boolean },
+): PlannedSwitch {
+  const newest = formats.list.at(-1) as IdFormat
+  const { clock } = newest.codec
+  if (codec.clock !== clock) {
+    refuse(
+      clock === 'counter'
+        ? `This log counts its events, and ${codec.name} ids tell the time. Positions that were given out cannot get another clock: begin another log.`
+        : `This log dates its events, and ${codec.name} ids count them. Positions that were given out cannot get another clock: begin another log.`,
+    )
+  }
+  if (codec.lasting && !lasting) refuse(`${codec.name} ids need a log that survives restarts. Choose another format.`)
+  if (!isKnownCodec(codec)) {
+    refuse(
+      `${codec.name} is a codec of your own. Other hubs, and the next start, would not know it: switch to one of Rejoin's.`,
+    )
+  }
+  // The codec that wrote the same ids before, if there was one, so that the list has one object for one codec.
+  const format = {
+    codec: formats.list.find((other) => idsOf(other.codec) === idsOf(codec))?.codec ?? codec,
+    version,
+  }
+  const isNew = format.codec !== newest.codec || version !== newest.version
+  const since = (position: Position) => {
+    const first = latest(position, newest.since ?? origin)
+    // No event has got an id of a format that ends where it begins.
+    const kept = formats.list.filter(({ since = origin }, index) => index === 0 || !isSame(since, first))
+    return createIdFormats([...kept, { ...format, since: first }])
+  }
+  // Whether the list can be, told before anything is written.
+  if (isNew) since({ ms: Number.MAX_SAFE_INTEGER, seq: 0 })
+  return {
+    isNew,
+    since,
+    told: (after) => ({ isNew, before: newest, after: isNew ? { ...format, since: sinceOf(after) } : newest }),
+  }
+
+  function sinceOf(after: IdFormats): Position | undefined {
+    return after === formats ? undefined : after.list.at(-1)?.since
+  }
+}
+
+/** The first position that can follow another one: no event up to that has it, and every later one stands at it or behind. */
+export function positionBehind({ ms, seq }: Position): Position {
+  return { ms, seq: seq + 1 }
+}
+
+function refuse(message: string): never {
+  throw new RejoinError(message, { code: 'invalid-option' })
+}

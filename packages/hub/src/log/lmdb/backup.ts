@@ -1,0 +1,158 @@
+import { copyFile, open, rename, rm, stat } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { RejoinError } from '@rejoin/protocol'
+import type { Backup, BackupOptions } from '../contract.ts'
+import { ByteWriter } from './bytes.ts'
+import { checkFile } from './check.ts'
+import { readRoot } from './file.ts'
+import { makeFolder, refuseFileAsFolder } from './folder.ts'
+import { copyMarkKey, formatKey, stateKey } from './keys.ts'
+import { openLogState } from './state.ts'
+import { dataName, openStore, openStoreToRead, type Store, syncFolder } from './store.ts'
+
+/**
+ * Copies the log of a folder into another folder, while the process that writes to the log goes on. The copy is the log of
+ * one moment: everything that was acknowledged before the call is in it.
+ *
+ * @param directory - the folder of the log
+ * @param folder - made if it is not there; must not hold a log
+ */
+export async function backupLmdb(directory: string, folder: string, options: BackupOptions = {}): Promise<Backup> {
+  await refuseMissing(resolve(directory))
+  const store = await openStoreToRead(directory)
+  try {
+    return await backupStore(store, folder, options)
+  } finally {
+    await store.close()
+  }
+}
+
+/** The same for a store that is open already. */
+export function backupStore(
+  store: Pick<Store, 'copyTo' | 'usedBytes'>,
+  folder: string,
+  options: BackupOptions = {},
+): Promise<Backup> {
+  return intoFolder(folder, { ...options, totalBytes: store.usedBytes() }, (path) => store.copyTo(path))
+}
+
+/**
+ * Puts a backup where a hub is to find it. The first hub on it tells every reader that returns with an id from before: nobody
+ * knows what was published after the backup was made.
+ *
+ * @param backup - the folder of the backup, which stays as it is
+ * @param directory - made if it is not there; must not hold a log
+ */
+export async function restoreLmdb(backup: string, directory: string, options: BackupOptions = {}): Promise<Backup> {
+  const source = join(resolve(backup), dataName)
+  await refuseMissing(resolve(backup))
+  const { size } = await stat(source)
+  return intoFolder(directory, { ...options, totalBytes: size }, (path) => copyFile(source, path))
+}
+
+/** Has a copy made beside the name it is to have, so that a copy that was cut short is never taken for a log. */
+async function intoFolder(
+  directory: string,
+  { onProgress, totalBytes }: BackupOptions & { readonly totalBytes: number },
+  copyTo: (path: string) => Promise<void>,
+): Promise<Backup> {
+  const folder = resolve(directory)
+  const path = join(folder, dataName)
+  await refuseTaken(folder)
+  const partial = join(folder, partialName)
+  try {
+    await rm(partial, { recursive: true, force: true })
+    await makeFolder(partial)
+    const stopTelling = onProgress ? tellProgress(join(partial, dataName), totalBytes, onProgress) : undefined
+    try {
+      await copyTo(join(partial, dataName))
+    } finally {
+      stopTelling?.()
+    }
+    const through = await markAsCopy(partial)
+    await rename(join(partial, dataName), path)
+    await syncFolder(folder)
+    const { size } = await stat(path)
+    onProgress?.({ copiedBytes: size, totalBytes: size })
+    return { folder, bytes: size, through }
+  } catch (cause) {
+    if (cause instanceof RejoinError) throw cause
+    throw new RejoinError(`The copy into ${folder} failed: ${(cause as Error).message}. Nothing was left there.`, {
+      code: 'log-unavailable',
+      cause,
+    })
+  } finally {
+    await rm(partial, { recursive: true, force: true })
+  }
+}
+
+const partialName = 'copy-under-way'
+
+/** Looks at the file every so often: LMDB copies without a word. */
+function tellProgress(
+  path: string,
+  totalBytes: number,
+  onProgress: NonNullable<BackupOptions['onProgress']>,
+): () => void {
+  const timer = setInterval(async () => {
+    const copied = await stat(path).catch(() => undefined)
+    // Between the first byte and the last: whoever draws a bar needs no case of its own.
+    if (copied) onProgress({ copiedBytes: Math.min(copied.size, totalBytes), totalBytes })
+  }, progressEveryMs)
+  return () => clearInterval(timer)
+}
+
+const progressEveryMs = 100
+
+/** Checks the copy and notes in it that it is one. Gives the newest position it holds. */
+async function markAsCopy(directory: string) {
+  const store = await openStore(directory, 'disk')
+  try {
+    await checkFile(store)
+    const stored = store.get(stateKey)
+    const state = store.get(formatKey) && stored && openLogState(stateKey, stored)
+    if (!state) {
+      throw new RejoinError('The file that was copied is not a whole log of Rejoin. Choose another folder.', {
+        code: 'invalid-option',
+      })
+    }
+    writer.number(Date.now())
+    await store.write({ puts: [{ key: copyMarkKey, value: writer.seal(copyMarkKey) }], removals: [] })
+    return state.last
+  } finally {
+    await store.close()
+  }
+}
+
+const writer = new ByteWriter()
+
+async function refuseMissing(folder: string): Promise<void> {
+  await refuseFileAsFolder(folder)
+  if (await readRoot(join(folder, dataName)).catch((error) => refuseUnreadable(folder, error))) return
+  throw new RejoinError(`There is no log in ${folder}: it has no file ${dataName}. Name the folder of a log.`, {
+    code: 'invalid-option',
+  })
+}
+
+/** Also where another process is making a log right now: it has a file of that name, be it empty. */
+async function refuseTaken(folder: string): Promise<void> {
+  await refuseFileAsFolder(folder)
+  const file = await open(join(folder, dataName)).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    return refuseUnreadable(folder, error)
+  })
+  if (!file) return
+  await file.close()
+  throw new RejoinError(
+    `There is a log in ${folder} already. Move its folder away, or name another: nothing is overwritten.`,
+    { code: 'invalid-option' },
+  )
+}
+
+function refuseUnreadable(folder: string, cause: Error): never {
+  if (cause instanceof RejoinError) throw cause
+  throw new RejoinError(`The folder ${folder} cannot be read: ${cause.message}. Check its path and its permissions.`, {
+    code: 'invalid-option',
+    cause,
+  })
+}

@@ -1,0 +1,191 @@
+import { isAfter, latest, origin, type Position } from '@rejoin/protocol'
+import type { SliceQueue } from '../../slice-queue.ts'
+import type { ChannelRing } from '../channel-ring.ts'
+import type { BackPage, LogEvent, PageLimit, TypedPosition } from '../contract.ts'
+import { eventBytes } from '../event-bytes.ts'
+import type { Stretch } from '../in-order.ts'
+import type { PartRead } from '../merged-page.ts'
+import { addLoss, type Lost, lossAfter, type NameRead, type PageRange } from '../name-read.ts'
+import { createWidePage } from '../wide-page.ts'
+import type { MemoryFeed } from './feed.ts'
+
+/** The ways to read a log in memory: by the ring of a channel, by the feed, or by a look at every channel. */
+export interface MemoryReads {
+  channel(name: string, range: PageRange): NameRead
+  /** What follows a position in the channels that start with a prefix; undefined when the feed does not reach back to it. */
+  byFeed(prefix: string, range: PageRange): NameRead | undefined
+  /** What the channels below a prefix have lost after a position, as far as the feed leads to them within a page's time. */
+  lossByFeed(prefix: string, range: Pick<PageRange, 'after' | 'through'>): Lost | undefined
+  /** Like `byFeed`, without the feed: by a look at every channel. */
+  every(prefix: string, range: PageRange): Promise<NameRead>
+  channelBack(name: string, after: Position, through: Position, most: number): BackPage
+  /** Undefined when the feed does not reach back to `through`. */
+  feedBack(prefixes: readonly string[], after: Position, through: Position, most: number): BackPage | undefined
+}
+
+export interface MemoryReadsOptions {
+  readonly channels: ReadonlyMap<string, ChannelRing>
+  readonly feed: MemoryFeed
+  /** Stands for every channel that is not in the map. */
+  forgottenThrough(): Position
+  now(): number
+  readonly slices: SliceQueue
+  /** Throws once the log is closed. */
+  assertOpen(): void
+}
+
+// Entries of the feed in one page: a page must not take longer than a millisecond or two, also when all the news is of others.
+const lookedAtATime = 4096
+// Events in one step of a page that is made by a look at every channel.
+const eventsAtATime = 4096
+
+export function createMemoryReads({
+  channels,
+  feed,
+  forgottenThrough,
+  now,
+  slices,
+  assertOpen,
+}: MemoryReadsOptions): MemoryReads {
+  return { channel, byFeed, lossByFeed, every, channelBack, feedBack }
+
+  function channel(name: string, { after, through, limit }: PageRange): NameRead {
+    const ring = channels.get(name)
+    if (!ring) return lossAfter(forgotten(), after) ?? { events: [], through }
+    ring.trim(now())
+    return lossAfter(ring, after) ?? takePart(ring.between(after, through), through, limit)
+  }
+
+  /** What follows a position in the channels that start with a prefix; undefined when the feed does not reach back to it. */
+  function byFeed(prefix: string, { after, through, limit }: PageRange): NameRead | undefined {
+    if (isAfter(feed.droppedThrough, after)) return undefined
+    const at = now()
+    const events: LogEvent[] = []
+    const checked = new Set<ChannelRing>()
+    if (isAfter(forgottenThrough(), after)) return lossByFeed(prefix, { after, through })
+    let bytes = 0
+    let looked = 0
+    for (const { position, channel, ring } of feed.after(after)) {
+      if (isAfter(position, through)) break
+      if (channel.startsWith(prefix)) {
+        if (!checked.has(ring)) {
+          checked.add(ring)
+          ring.trim(at)
+          const lost = lossAfter(ring, after)
+          if (lost) return addLoss(lost, lossByFeed(prefix, { after, through }))
+        }
+        const event = ring.at(position)
+        if (event) {
+          events.push(event)
+          bytes += eventBytes(event)
+          if (events.length >= limit.events || bytes >= limit.bytes) return { events, through: position }
+        }
+      }
+      looked += 1
+      if (looked === lookedAtATime) return { events, through: position }
+    }
+    return { events, through }
+  }
+
+  /** What the channels below a prefix have lost after a position, as far as the feed leads to them within a page's time. */
+  function lossByFeed(prefix: string, { after, through }: Pick<PageRange, 'after' | 'through'>): Lost | undefined {
+    const at = now()
+    // A channel that was forgotten may have been any of them.
+    let lost = lossAfter(forgotten(), after)
+    let looked = 0
+    for (const { position, channel, ring } of feed.after(after)) {
+      if (isAfter(position, through) || looked === lookedAtATime) return lost
+      looked += 1
+      if (!channel.startsWith(prefix)) continue
+      ring.trim(at)
+      lost = addLoss(lost, lossAfter(ring, after))
+    }
+    return lost
+  }
+
+  /** The same without the feed: by a look at every channel. One without news has lost nothing either. */
+  async function every(prefix: string, range: PageRange): Promise<NameRead> {
+    const { after, limit } = range
+    const page = createWidePage(range)
+    const walk = channels[Symbol.iterator]()
+    const lookAtSome = () => {
+      assertOpen()
+      const at = now()
+      let left = eventsAtATime
+      for (let looked = 0; looked < lookedAtATime / 8 && left > 0; looked += 1) {
+        const { done, value } = walk.next()
+        if (done) return true
+        const [name, ring] = value
+        const hasNews = isAfter(ring.newest, after) || isAfter(ring.trimmedThrough, after)
+        if (!hasNews || !name.startsWith(prefix)) continue
+        ring.trim(at)
+        const read = lossAfter(ring, after) ?? takePart(ring.between(after, page.through), page.through, limit)
+        page.add([read])
+        if ('events' in read) left -= read.events.length
+      }
+      return false
+    }
+    for (let isDone = false; !isDone; ) isDone = await slices.take(lookAtSome)
+    // After the look: a channel that was forgotten meanwhile is not in it.
+    const lost = lossAfter(forgotten(), after)
+    if (lost) page.add([lost])
+    return page.result()
+  }
+
+  function channelBack(name: string, after: Position, through: Position, most: number): BackPage {
+    const ring = channels.get(name)
+    ring?.trim(now())
+    const wholeAfter = latest(after, ring?.trimmedThrough ?? forgottenThrough())
+    const positions: TypedPosition[] = []
+    if (!ring) return { positions, completeAfter: wholeAfter, wholeAfter }
+    const { items, from, to } = ring.between(wholeAfter, through)
+    for (let index = to - 1; index >= from; index -= 1) {
+      const event = items[index] as LogEvent
+      if (positions.length === most) return { positions, completeAfter: event.position, wholeAfter }
+      positions.push(event)
+    }
+    return { positions, completeAfter: wholeAfter, wholeAfter }
+  }
+
+  function feedBack(
+    prefixes: readonly string[],
+    after: Position,
+    through: Position,
+    most: number,
+  ): BackPage | undefined {
+    const { droppedThrough } = feed
+    if (!isAfter(through, droppedThrough)) return undefined
+    const at = now()
+    const positions: TypedPosition[] = []
+    let wholeAfter = latest(after, forgottenThrough())
+    // Each is compared with every prefix.
+    let left = Math.ceil(lookedAtATime / prefixes.length)
+    for (const { position, channel, ring } of feed.upTo(through)) {
+      if (!isAfter(position, wholeAfter)) return { positions, completeAfter: wholeAfter, wholeAfter }
+      if (positions.length === most || left === 0) return { positions, completeAfter: position, wholeAfter }
+      left -= 1
+      if (!prefixes.some((prefix) => channel.startsWith(prefix))) continue
+      ring.trim(at)
+      // What it lost is behind its newest entry, and that is the first of its entries that is met here.
+      wholeAfter = latest(wholeAfter, ring.trimmedThrough)
+      const event = ring.at(position)
+      if (event) positions.push(event)
+    }
+    return { positions, completeAfter: latest(droppedThrough, wholeAfter), wholeAfter }
+  }
+
+  function forgotten() {
+    return { trimmedThrough: forgottenThrough(), invalidatedThrough: origin }
+  }
+}
+
+function takePart({ items, from, to }: Stretch<LogEvent>, through: Position, limit: PageLimit): PartRead {
+  let bytes = 0
+  for (let index = from; index < to; index += 1) {
+    const event = items[index] as LogEvent
+    bytes += eventBytes(event)
+    const isFull = index - from + 1 >= limit.events || bytes >= limit.bytes
+    if (isFull) return { events: items.slice(from, index + 1), through: event.position }
+  }
+  return { events: items.slice(from, to), through }
+}

@@ -1,0 +1,34 @@
+import { RejoinError } from '@rejoin/protocol'
+import type { IoRedisClient, NodeRedisClient, RedisClient } from './client.ts'
+
+/**
+ * A client for the address of a Redis, of whichever package the application has installed. It shows how to connect, and never
+ * does.
+ */
+export async function clientAt(address: string): Promise<RedisClient> {
+  const ioredis = await installed<{ Redis: new (url: string, options: object) => IoRedisClient }>('ioredis')
+  if (ioredis) return new ioredis.Redis(address, { lazyConnect: true })
+  const redis = await installed<{ createClient(options: object): NodeRedisClient }>('redis')
+  if (redis) return redis.createClient({ url: address })
+  throw new RejoinError('redisLog was given an address, and no client is installed. Run `npm install ioredis`.', {
+    code: 'invalid-option',
+  })
+}
+
+/** Without the address, in which a password may stand. */
+export function checkAddress(address: string): void {
+  if (/^rediss?:\/\/./.test(address)) return
+  throw new RejoinError('The address of a Redis begins with redis:// or rediss://. Give one, or a client.', {
+    code: 'invalid-option',
+  })
+}
+
+/** Undefined for a package that is not there. One that is there and fails has a reason that must be seen. */
+async function installed<Package>(name: string): Promise<Package | undefined> {
+  try {
+    return (await import(name)) as Package
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND') return undefined
+    throw error
+  }
+}

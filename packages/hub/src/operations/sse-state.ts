@@ -1,0 +1,88 @@
+import { covers, isPattern, RejoinError } from '@rejoin/protocol'
+import { jsonAnswer } from '../http/answer.ts'
+import { targetOf } from '../http/target.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { ChannelWindow } from '../hub/read/channel-window.ts'
+import type { ChannelEntry } from '../hub/read/entries.ts'
+import { type OperationHandler, operationHandler } from './handler.ts'
+
+/** What a channel or a pattern holds, and how many readers it has here. */
+export interface WindowState extends ChannelWindow {
+  readonly channel: string
+  readonly readers: number
+  readonly entries: readonly ChannelEntry[]
+}
+
+/** The same, also in the words of a stream of entries. */
+export interface SseState extends WindowState {
+  readonly length: number
+  readonly firstEntry: string | null
+  readonly lastEntry: string | null
+  readonly oldestIdInWindow: string | null
+  readonly activeConnections: number
+}
+
+/**
+ * Answers `?channel=orders/42&limit=100` with the state of the channel, as JSON: `app.get('/debug/sse-state', sseStateHandler(hub))`.
+ * Mount it behind a guard of your own: it shows ids, types, times and sizes to whoever may ask.
+ */
+export function sseStateHandler(hub: Hub): OperationHandler {
+  return operationHandler(hub, ['GET', 'HEAD'], async (request) => {
+    const { query } = targetOf(request)
+    return jsonAnswer(200, await sseState(hub, selectorOf(query), { limit: limitOf(query) }))
+  })
+}
+
+/**
+ * The state of a channel, or of all channels of a pattern, for a debug endpoint of your own.
+ *
+ * @param options - `limit`: how many of the newest events are listed, 100 if left out, at most 1,000
+ */
+export async function sseState(hub: Hub, selector: string, { limit = 100 } = {}): Promise<SseState> {
+  const state = await windowState(hub, selector, limit)
+  return {
+    ...state,
+    length: state.events,
+    firstEntry: state.oldest,
+    lastEntry: state.newest,
+    oldestIdInWindow: state.oldest,
+    activeConnections: state.readers,
+  }
+}
+
+export async function windowState(hub: Hub, selector: string, limit: number): Promise<WindowState> {
+  const [window, entries] = await Promise.all([hub.window(selector), hub.entries(selector, { limit })])
+  return { channel: selector, ...window, readers: readersOf(hub, selector), entries }
+}
+
+/** Readers that get any event of the selector. */
+function readersOf(hub: Hub, selector: string): number {
+  if (!isPattern(selector)) return hub.readers(selector)
+  let readers = 0
+  for (const { channels } of hub.connections()) {
+    if (channels.some((other) => covers(selector, other) || covers(other, selector))) readers += 1
+  }
+  return readers
+}
+
+export function selectorOf(query: URLSearchParams): string {
+  const channel = query.get('channel')
+  if (channel === null) throw invalid('Say which channel: ?channel=orders/42.')
+  return channel
+}
+
+/** How many entries of a list are asked for. */
+export function limitOf(query: URLSearchParams): number {
+  const given = query.get('limit') ?? String(defaultLimit)
+  if (!/^\d{1,15}$/.test(given)) throw invalid('"limit" has to be a whole number.')
+  const limit = Number(given)
+  if (limit < 1 || limit > maxLimit) throw invalid(`"limit" is ${limit}. Give 1 to ${maxLimit}.`)
+  return limit
+}
+
+const defaultLimit = 100
+const maxLimit = 1000
+
+function invalid(message: string): RejoinError {
+  return new RejoinError(message, { code: 'invalid-data' })
+}

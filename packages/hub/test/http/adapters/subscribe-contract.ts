@@ -1,0 +1,75 @@
+import type { RequestListener } from 'node:http'
+import { createHub, type Hub } from '@rejoin/hub'
+import { memoryLog } from '@rejoin/hub/memory'
+import { describe, expect, test } from 'vitest'
+import { serveListener, type TestServer } from '../../support/http-server.ts'
+import { publish } from '../../support/publishing.ts'
+
+/** Two streams at paths of the program's own. */
+export interface Routes {
+  /** Below this path, the rest of the path is the channel. */
+  readonly wildcardAt: string
+  /** The same, and a request may name more channels. */
+  readonly moreAt: string
+  /** At this path, `channels` are read. */
+  readonly fixedAt: string
+  readonly channels: () => Promise<string[]>
+}
+
+/** What every adapter's `subscribe` has to do. */
+export function subscribeContract(
+  serve: (hub: Hub, routes: Routes) => RequestListener | Promise<RequestListener>,
+): void {
+  async function start(): Promise<TestServer> {
+    const hub = await createHub({ log: memoryLog() })
+    const channels = async () => ['users/ada', 'news']
+    return serveListener(
+      hub,
+      await serve(hub, { wildcardAt: '/live', moreAt: '/more', fixedAt: '/me/events', channels }),
+    )
+  }
+
+  describe('a stream at a path of the program', () => {
+    test('reads the channel that its path names, percent-decoded, and no other', async () => {
+      const { hub, open } = await start()
+      const stream = await open('/live/orders%2F42/r%C3%A4ume?channel=secret&added=secret&replay=9')
+      await publish(hub, 'secret', 1)
+      await publish(hub, 'orders/42/räume', 2)
+      await stream.waitFor((events) => events.length === 2)
+      expect(stream.events.slice(1).map(({ data }) => data)).toEqual(['2'])
+      expect([...hub.connections()].map(({ channels }) => channels)).toEqual([['orders/42/räume']])
+    })
+
+    test('reads those of the query, too, when the program lets it', async () => {
+      const { hub, open } = await start()
+      const stream = await open('/more/orders%2F42/r%C3%A4ume?channel=b&replay=9')
+      await publish(hub, 'orders/42/räume', 1)
+      await publish(hub, 'b', 2)
+      await stream.waitFor((events) => events.length === 3)
+      expect(stream.events.slice(1).map(({ data }) => data)).toEqual(['1', '2'])
+    })
+
+    test('resumes like any other', async () => {
+      const { hub, open } = await start()
+      const [first] = await publish(hub, 'a', 1, 2)
+      const stream = await open('/live/a', { 'Last-Event-ID': first as string })
+      await stream.waitFor((events) => events.length === 2)
+      expect(stream.events.map(({ data }) => data)).toEqual([expect.stringContaining('"resumed":true'), '2'])
+    })
+
+    test('refuses a name that is none (§5.2)', async () => {
+      const { open } = await start()
+      expect((await open('/live/a//b')).status).toBe(400)
+    })
+
+    test('reads the channels that the program says, and the request has no say in it', async () => {
+      const { hub, open } = await start()
+      const stream = await open('/me/events?channel=secret&replay=9')
+      await publish(hub, 'secret', 1)
+      await publish(hub, 'users/ada', 2)
+      await publish(hub, 'news', 3)
+      await stream.waitFor((events) => events.length === 3)
+      expect(stream.events.slice(1).map(({ data }) => data)).toEqual(['2', '3'])
+    })
+  })
+}

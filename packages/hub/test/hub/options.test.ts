@@ -1,0 +1,48 @@
+import { createHub, type HubOptions, RejoinError } from '@rejoin/hub'
+import { memoryLog } from '@rejoin/hub/memory'
+import { redisLog } from '@rejoin/hub/redis'
+import { describe, expect, onTestFinished, test } from 'vitest'
+
+describe('a hub that was given something it cannot use says what to give', () => {
+  const log = memoryLog()
+  test.each<[string, unknown, RegExp]>([
+    ['nothing', undefined, /needs a log.*memoryLog\(\)/],
+    ['no log', {}, /needs a log/],
+    ['a log that was not called', { log: memoryLog }, /needs a log/],
+    ['a name that does not exist', { log, heartBeatMs: 1000 }, /^heartBeatMs is no option.*heartbeatMs/],
+    ['a limit that does not exist', { log, limits: { maxClients: 5 } }, /^limits.maxClients is no.*maxConnections/],
+    ['one pattern where a list belongs', { log, retain: 'prices/*' }, /^retain is "prices\/\*".*\['prices/],
+    ['another one', { log, fromStart: 'chats/*' }, /^fromStart is .*list/],
+    ['a word that means nothing', { log, whenDown: 'wait' }, /^whenDown is "wait".*'refuse' or 'local'/],
+    ['a number that is none', { log, heartbeatMs: Number.NaN }, /^heartbeatMs is NaN/],
+  ])('%s', async (_, options, message) => {
+    const error = await createHub(options as HubOptions).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(RejoinError)
+    expect(error).toMatchObject({ code: 'invalid-option', retryable: false, message: expect.stringMatching(message) })
+  })
+
+  test.each([undefined, null, 5, {}, '127.0.0.1:6379', 'http://127.0.0.1', ''])('%j as a Redis', (client) => {
+    expect(() => redisLog(client as never)).toThrow(
+      expect.objectContaining({
+        name: 'RejoinError',
+        code: 'invalid-option',
+        message: expect.stringContaining('redis://'),
+      }),
+    )
+  })
+})
+
+test('data that JSON does not have is refused with what to publish instead', async () => {
+  const hub = await createHub({ log: memoryLog() })
+  onTestFinished(() => hub.close())
+  const circular: { self?: unknown } = {}
+  circular.self = circular
+  for (const data of [12n, { sum: 12n }, circular]) {
+    await expect(hub.publish('a', { data })).rejects.toMatchObject({
+      name: 'RejoinError',
+      code: 'invalid-data',
+      message: expect.stringMatching(/BigInt as a string/),
+    })
+  }
+  await expect(hub.publish('a', {} as never)).rejects.toMatchObject({ code: 'invalid-data' })
+})

@@ -1,0 +1,369 @@
+import type { Cancel } from '@rejoin/hub'
+import { type DnsRecord, type KnownAnswer, type Query, type Question, sameName } from './network.ts'
+import { createQuestions } from './questions.ts'
+import { createHosts, type Held, type HostKey, hold, type InstanceRecords, markAsked, takeBack } from './records.ts'
+import { type Fact, type Service, sortAddresses } from './service.ts'
+import { allTypes, type ServiceType, serviceType } from './service-type.ts'
+import type { Timing } from './timing.ts'
+import { readTxt } from './txt.ts'
+
+/**
+ * Follows the services of one type: records in, facts out. It remembers what it has said of each service, so a record that is
+ * announced again says nothing, and a changed port, address or TXT does. It asks until it knows, asks again before a record
+ * expires, and takes a service as gone when nobody answers.
+ */
+export interface Browse {
+  /** Asks for the first time, and from then on whenever it is due. */
+  start(): void
+  /** The records of one packet. */
+  receive(records: readonly DnsRecord[]): void
+  /** The facts that hold now, one for each service. */
+  current(): Fact[]
+  /** Whether services were passed over because there were too many. */
+  readonly overflowed: boolean
+  stop(): void
+}
+
+export interface BrowseOptions {
+  readonly type: ServiceType
+  readonly timing: Timing
+  /** Services that are followed at once; a network can name any number of them. */
+  readonly maxServices: number
+  ask(query: Query): void
+  tell(facts: readonly Fact[]): void
+}
+
+interface Instance extends InstanceRecords {
+  readonly name: string
+  /** As it stands in records. */
+  readonly fullName: string
+  /** The last fact that was told of it, and still holds. */
+  stated: Fact | undefined
+  /** It was told as removed although it is still named: it counts again when it is whole. */
+  lost: boolean
+  /** Since when part of it is missing, and when it is judged without that part; never, once it has been. */
+  incompleteSince: number | undefined
+  settleAt: number
+  /** When to ask for that part, and how often it was asked for. */
+  askAt: number
+  asked: number
+}
+
+const never = Number.POSITIVE_INFINITY
+// The records of a service may come in several packets. Until then nothing is told of it, or only the half of it would be.
+const settleMs = 200
+// Other packets of the same answer come sooner.
+const askMissingMs = 30
+const maxMissingAsks = 5
+// A tick looks at every service. What is due shortly after one another is asked for together, also for the network's sake.
+const tickPauseMs = 20
+// RFC 6762, section 5.2.
+const longestPauseMs = 3_600_000
+
+export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOptions): Browse {
+  const typeName = sameName(type)
+  const instances = new Map<string, Instance>()
+  const hosts = createHosts()
+  let queryAt = never
+  let pauseMs = 1000
+  let wakeAt = never
+  let tickedAt = Number.NEGATIVE_INFINITY
+  let cancel: Cancel = () => undefined
+  let overflowed = false
+
+  function receive(records: readonly DnsRecord[]): void {
+    const now = timing.now()
+    const touched = new Set<Instance>()
+    // What a later kind of record is about, an earlier one names.
+    for (const record of records) if (record.type === 'PTR') take(takePointer(record, now))
+    for (const record of records) if (record.type === 'SRV' || record.type === 'TXT') take(takeDetail(record, now))
+    const changedHosts = new Set<HostKey>()
+    let dueAt = never
+    for (const record of records) {
+      const taken = record.type === 'A' || record.type === 'AAAA' ? hosts.take(record, now) : undefined
+      if (taken?.isChanged) changedHosts.add(taken.host)
+      dueAt = Math.min(dueAt, taken?.dueAt ?? never)
+    }
+    // Only the services of these hosts: with 2,000 services, judging all of them at each record takes every second there is.
+    if (changedHosts.size > 0)
+      for (const instance of instances.values()) if (isOn(instance, changedHosts)) take(instance)
+    judgeAll(touched, now)
+    wakeBy(Math.min(dueAt, nextWake(touched)))
+
+    function take(instance: Instance | undefined): void {
+      if (instance) touched.add(instance)
+    }
+  }
+
+  function takePointer(record: DnsRecord & { type: 'PTR' }, now: number): Instance | undefined {
+    if (sameName(record.name) !== typeName) return undefined
+    const instance = instanceOf(record.data, record.ttl > 0)
+    if (!instance) return undefined
+    if (record.ttl === 0) takeBack(instance.ptr, now)
+    else instance.ptr = hold(record, record.data, now)
+    return instance
+  }
+
+  function takeDetail(record: DnsRecord & { type: 'SRV' | 'TXT' }, now: number): Instance | undefined {
+    if (type === allTypes) return undefined
+    const instance = instanceOf(record.name, record.ttl > 0)
+    if (!instance) return undefined
+    if (record.type === 'TXT') {
+      if (record.ttl === 0) takeBack(instance.txt, now)
+      else instance.txt = hold(record, record.data, now)
+    } else if (record.ttl === 0) takeBack(instance.srv, now)
+    else {
+      const host = sameName(record.data.target)
+      instance.srv = hold(record, { ...record.data, host }, now)
+      hosts.want(host)
+    }
+    return instance
+  }
+
+  /** The instance of that name, a new one where that is allowed and there is room. */
+  function instanceOf(fullName: string, mayBeNew: boolean): Instance | undefined {
+    const key = sameName(fullName)
+    const known = instances.get(key)
+    if (known || !mayBeNew) return known
+    const name = instanceName(key, fullName)
+    if (name === undefined) return undefined
+    if (instances.size >= maxServices) {
+      overflowed = true
+      return undefined
+    }
+    const instance: Instance = {
+      name,
+      fullName: fullName.replace(/\.$/, ''),
+      stated: undefined,
+      lost: false,
+      incompleteSince: undefined,
+      settleAt: never,
+      askAt: never,
+      asked: 0,
+    }
+    instances.set(key, instance)
+    return instance
+  }
+
+  /** The part of a full name that is not the type; undefined when it is of another type. */
+  function instanceName(key: string, fullName: string): string | undefined {
+    if (type === allTypes) return typeOrNothing(key)
+    if (!key.endsWith(`.${typeName}`)) return undefined
+    const name = fullName
+      .replace(/\.$/, '')
+      .slice(0, -typeName.length - 1)
+      .toWellFormed()
+    return name === '' ? undefined : name
+  }
+
+  function judgeAll(touched: Iterable<Instance>, now: number): void {
+    const facts = [...touched].flatMap((instance) => judge(instance, now) ?? [])
+    if (facts.length > 0) tell(facts)
+  }
+
+  /** What is new of an instance, if anything is. */
+  function judge(instance: Instance, now: number): Fact | undefined {
+    if (!instance.ptr) return undefined
+    const named = { type, name: instance.name }
+    if (type === allTypes) return state(instance, { event: 'found', service: named })
+    const service = serviceOf(instance)
+    const isSettled = settle(instance, service !== undefined && instance.txt !== undefined, now)
+    if (!isSettled) return undefined
+    if (service) {
+      instance.lost = false
+      return state(instance, { event: 'resolved', service })
+    }
+    if (instance.lost) return undefined
+    if (instance.stated?.event === 'resolved') return loseSight(instance)
+    return state(instance, { event: 'found', service: named })
+  }
+
+  /** Whether an instance can be judged: it is whole, or the rest of it has been waited for. */
+  function settle(instance: Instance, isWhole: boolean, now: number): boolean {
+    if (isWhole) {
+      instance.incompleteSince = undefined
+      instance.settleAt = never
+      instance.askAt = never
+      return true
+    }
+    if (instance.incompleteSince === undefined) {
+      instance.incompleteSince = now
+      instance.settleAt = now + settleMs
+      instance.askAt = now + askMissingMs
+      instance.asked = 0
+    }
+    if (now < instance.incompleteSince + settleMs) return false
+    instance.settleAt = never
+    return true
+  }
+
+  /** The fact, unless it is what was told last. */
+  function state(instance: Instance, fact: Fact): Fact | undefined {
+    if (JSON.stringify(fact) === JSON.stringify(instance.stated)) return undefined
+    instance.stated = fact
+    return fact
+  }
+
+  function loseSight(instance: Instance): Fact {
+    instance.stated = undefined
+    instance.lost = true
+    return { event: 'removed', service: { type, name: instance.name } }
+  }
+
+  function serviceOf({ name, srv, txt }: Instance): Service | undefined {
+    const addresses = sortAddresses(srv ? (hosts.get(srv.data.host)?.keys() ?? []) : [])
+    const [ip] = addresses
+    if (!srv || ip === undefined) return undefined
+    const host = `${srv.data.host.toWellFormed()}.`
+    return { type, name, host, port: srv.data.port, ip, addresses, txt: readTxt(txt?.data ?? []) }
+  }
+
+  function tick(): void {
+    const now = timing.now()
+    wakeAt = never
+    tickedAt = now
+    const { changed, gone } = expire(now)
+    judgeAll(changed, now)
+    if (gone.length > 0) tell(gone)
+    askDue(now)
+    wakeBy(Math.min(queryAt, nextWake(instances.values())))
+  }
+
+  /** Lets go of what nobody has said again. Gives the services that went with it, and the instances to judge. */
+  function expire(now: number): { changed: Instance[]; gone: Fact[] } {
+    const changed: Instance[] = []
+    const gone: Fact[] = []
+    const changedHosts = hosts.expire(now)
+    const wanted = new Set<HostKey>()
+    for (const [key, instance] of instances) {
+      const wasNamed = instance.ptr !== undefined
+      let isChanged = instance.settleAt <= now || isOn(instance, changedHosts)
+      for (const kind of ['ptr', 'srv', 'txt'] as const) {
+        if ((instance[kind]?.expiresAt ?? never) > now) continue
+        instance[kind] = undefined
+        isChanged = true
+      }
+      const { ptr, srv, txt, stated, name } = instance
+      if (srv) wanted.add(srv.data.host)
+      if (ptr || (!wasNamed && (srv || txt))) {
+        if (isChanged) changed.push(instance)
+        continue
+      }
+      // With all that is known of it: when it is back, it may be another.
+      instances.delete(key)
+      if (stated) gone.push({ event: 'removed', service: { type, name } })
+    }
+    hosts.keep(wanted)
+    return { changed, gone }
+  }
+
+  function askDue(now: number): void {
+    const questions = createQuestions(typeName)
+    const isQueryDue = queryAt <= now
+    if (isQueryDue) {
+      queryAt = now + pauseMs
+      pauseMs = Math.min(2 * pauseMs, longestPauseMs)
+    }
+    const again = new Set<Instance>()
+    for (const instance of instances.values()) {
+      for (const question of dueOf(instance, now)) {
+        if (!questions.add(question)) again.add(instance)
+      }
+    }
+    if (isQueryDue || again.size > 0) questions.add({ name: typeName, type: 'PTR' })
+    for (const query of questions.queries(() => knownWithout(again, now))) ask(query)
+  }
+
+  /** The names that nobody has to send again: known for less than half of their lives. */
+  function* knownWithout(again: ReadonlySet<Instance>, now: number): Generator<KnownAnswer> {
+    for (const instance of instances.values()) {
+      const { ptr, fullName } = instance
+      const leftMs = (ptr?.expiresAt ?? now) - now
+      if (!ptr || leftMs <= ptr.ttlMs / 2 || again.has(instance)) continue
+      yield { name: typeName, data: fullName, ttl: Math.round(leftMs / 1000) }
+    }
+  }
+
+  /** The questions about an instance that are due, each marked as asked. */
+  function dueOf(instance: Instance, now: number): Question[] {
+    const due: Question[] = []
+    const refresh = (held: Held<unknown> | undefined, question: Question) => {
+      if (!held || held.askAt > now) return
+      markAsked(held)
+      due.push(question)
+    }
+    const { ptr, srv, txt, fullName } = instance
+    refresh(ptr, { name: typeName, type: 'PTR' })
+    refresh(srv, { name: fullName, type: 'SRV' })
+    refresh(txt, { name: fullName, type: 'TXT' })
+    const addresses = srv ? hosts.get(srv.data.host) : undefined
+    for (const held of addresses?.values() ?? []) refresh(held, { name: srv?.data.target ?? '', type: held.type })
+    if (ptr && instance.askAt <= now) {
+      instance.asked += 1
+      instance.askAt = instance.asked < maxMissingAsks ? now + 1000 * 2 ** (instance.asked - 1) : never
+      if (!srv) due.push({ name: fullName, type: 'SRV' })
+      if (!txt) due.push({ name: fullName, type: 'TXT' })
+      if (srv && !addresses?.size) due.push(...addressQuestions(srv.data.target))
+    }
+    return due
+  }
+
+  /** When something of these instances is due. */
+  function nextWake(some: Iterable<Instance>): number {
+    let at = never
+    for (const { ptr, srv, txt, settleAt, askAt } of some) {
+      const addresses = srv ? (hosts.get(srv.data.host)?.values() ?? []) : []
+      for (const held of [ptr, srv, txt, ...addresses]) if (held) at = Math.min(at, held.expiresAt, held.askAt)
+      if (ptr) at = Math.min(at, askAt, settleAt)
+    }
+    return at
+  }
+
+  function wakeBy(dueAt: number): void {
+    const at = Math.max(dueAt, tickedAt + tickPauseMs)
+    if (at >= wakeAt) return
+    wakeAt = at
+    cancel()
+    // Timers of Node are at most 24.8 days, and nothing here is that far away; an hour is soon enough to look again.
+    cancel = timing.after(Math.min(Math.max(at - timing.now(), 0), longestPauseMs), tick)
+  }
+
+  return {
+    start() {
+      // RFC 6762, section 5.2: so that machines which start together do not ask together.
+      queryAt = timing.now() + 20 + 100 * timing.random()
+      wakeBy(queryAt)
+    },
+    receive,
+    current: () => [...instances.values()].flatMap(({ stated }) => stated ?? []),
+    get overflowed() {
+      return overflowed
+    },
+    stop() {
+      cancel()
+      instances.clear()
+    },
+  }
+}
+
+function isOn({ srv }: Instance, hosts: ReadonlySet<HostKey>): boolean {
+  return srv !== undefined && hosts.has(srv.data.host)
+}
+
+function addressQuestions(name: string): Question[] {
+  return [
+    { name, type: 'A' },
+    { name, type: 'AAAA' },
+  ]
+}
+
+/** A type that a network names may be anything. */
+function typeOrNothing(name: string): string | undefined {
+  try {
+    const type = serviceType(name)
+    return sameName(type) === name ? type : undefined
+  } catch {
+    // No type that anybody could ask for.
+    return undefined
+  }
+}

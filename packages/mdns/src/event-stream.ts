@@ -1,0 +1,173 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Cancel, Hub, StreamFrame, SubscribeRequest } from '@rejoin/hub'
+import { connectionOf, cut, onceClosing, onceGone } from '@rejoin/hub/internal'
+import {
+  type CloseReason,
+  encodeCheckpoint,
+  encodeClose,
+  encodeEvent,
+  encodeHeartbeat,
+  encodeRetry,
+  isReservedType,
+} from '@rejoin/protocol'
+import type { TakenBrowse } from './browses.ts'
+import type { KnownFact } from './feed.ts'
+import type { Timing } from './timing.ts'
+
+export interface EventStream {
+  readonly hub: Hub
+  readonly timing: Timing
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly headers: Readonly<Record<string, string>>
+  readonly subscribe: SubscribeRequest
+  /** The browse to read. It is released when the stream is over. */
+  readonly taken: TakenBrowse
+  /** After how long without an event the stream ends; Infinity for never. */
+  readonly idleMs: number
+}
+
+/**
+ * Serves one reader: `hello`, for a reader without a cursor the services that are there, and then what happens to them.
+ *
+ * The services come with the ids that their events had, oldest first, and are followed by a `checkpoint` that leads the cursor
+ * to the position of the stream; `hello` then has no id. A reader that is cut among them resumes behind the last that it got,
+ * and gets the others.
+ */
+export function streamEvents({ hub, timing, request, response, headers, subscribe, taken, idleMs }: EventStream): void {
+  const over = new AbortController()
+  let heartbeatMs = 25_000
+  let cancelIdle: Cancel = () => undefined
+  let cancelHeartbeat: Cancel = () => undefined
+  const stopWatching = onceClosing(request.socket, () => close('drain'))
+  onceGone(request, response, leave)
+  response.writeHead(200, headers)
+  response.flushHeaders()
+  idle()
+  beat()
+  void serve().catch((cause) => {
+    if (over.signal.aborted) return
+    hub.port.failed(cause)
+    response.destroy()
+  })
+
+  async function serve(): Promise<void> {
+    const { frames, known } = await taken.feed.join(subscribe, { signal: over.signal })
+    for (let next = await frames.next(); !next.done; next = await frames.next()) {
+      const frame = next.value
+      if (frame.type === 'hello') heartbeatMs = longestSilence(frame) ?? heartbeatMs
+      const isGreeting = frame.type === 'hello' && known.length > 0
+      if (isGreeting) await greet(frame, known)
+      else await send(textOf(frame))
+      if (isGreeting || !isReservedType(frame.type)) idle()
+    }
+    if (!over.signal.aborted) end()
+    leave()
+  }
+
+  /** `hello`, the services that are there, and the cursor behind which the stream goes on. */
+  async function greet(hello: StreamFrame, known: readonly KnownFact[]): Promise<void> {
+    // Without its id: a reader that is cut behind `hello` would resume at the head, and never get these services.
+    let text = textOf({ ...hello, id: null })
+    for (const { id, fact } of known) {
+      text += encodeEvent({ id, type: fact.event, data: withId(id, JSON.stringify(fact.service)) })
+      if (text.length < pieceLength) continue
+      await send(text)
+      text = ''
+    }
+    await send(text + (hello.id === null ? '' : encodeCheckpoint({ id: hello.id })))
+  }
+
+  /** Resolves when there is room for more, or the stream is over. */
+  async function send(text: string): Promise<void> {
+    if (over.signal.aborted) return
+    const hasRoom = response.write(text)
+    beat()
+    if (!hasRoom) await drained()
+  }
+
+  /** A frame as it is sent. The id of an event stands in its data too, for readers that see nothing else. */
+  function textOf({ id, type, data }: StreamFrame): string {
+    if (type === 'hello') return encodeRetry(retryMs()) + encodeEvent({ type, data, ...(id === null ? {} : { id }) })
+    if (type === 'close') return encodeRetry(retryMs()) + encodeEvent({ type, data })
+    if (id === null) return encodeEvent({ type, data })
+    return encodeEvent({ id, type, data: isReservedType(type) ? data : withId(id, data) })
+  }
+
+  /** A fifth more at most, by chance: readers that were cut together do not come back together. */
+  function retryMs(): number {
+    return Math.round(hub.retryMs * (1 + 0.2 * timing.random()))
+  }
+
+  /** Resolves when the reader has taken what waits for it, or has gone. */
+  function drained(): Promise<void> {
+    const stopWatching = watchReader()
+    return new Promise((resolve) => {
+      const goOn = () => {
+        response.off('drain', goOn).off('close', goOn)
+        stopWatching()
+        resolve()
+      }
+      response.on('drain', goOn).on('close', goOn)
+    })
+  }
+
+  /** Cuts a reader that takes nothing for as long as the hub allows its own readers. */
+  function watchReader(): () => void {
+    return hub.port.unread.watch({
+      connection: connectionOf(response),
+      get pending() {
+        return response.writableLength
+      },
+      giveUp: () => cut(response),
+    })
+  }
+
+  /** Counts anew until the stream has been idle for too long. */
+  function idle(): void {
+    cancelIdle()
+    if (Number.isFinite(idleMs) && !over.signal.aborted) cancelIdle = timing.after(idleMs, () => close('finished'))
+  }
+
+  function beat(): void {
+    cancelHeartbeat()
+    if (over.signal.aborted) return
+    cancelHeartbeat = timing.after(heartbeatMs, () => {
+      if (!response.writableNeedDrain) response.write(encodeHeartbeat())
+      beat()
+    })
+  }
+
+  function close(reason: CloseReason): void {
+    if (over.signal.aborted) return
+    end(encodeClose({ reason }, { retryMs: retryMs() }))
+    leave()
+  }
+
+  function end(text = ''): void {
+    response.once('close', watchReader())
+    response.end(text)
+  }
+
+  function leave(): void {
+    if (over.signal.aborted) return
+    over.abort()
+    stopWatching()
+    cancelIdle()
+    cancelHeartbeat()
+    taken.release()
+  }
+}
+
+// A network names up to 2,000 services, and each says what it likes of itself: a greeting can be long, and a reader slow.
+const pieceLength = 64 * 1024
+
+/** @param data - the text of a JSON object that is not empty */
+function withId(id: string, data: string): string {
+  return `{"id":${JSON.stringify(id)},${data.slice(1)}`
+}
+
+/** What `hello` says of the longest silence on the stream. */
+function longestSilence({ data }: StreamFrame): number | undefined {
+  return (JSON.parse(data) as { heartbeatMs?: number }).heartbeatMs
+}

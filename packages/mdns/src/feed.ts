@@ -1,0 +1,147 @@
+import type { Hub, PullOptions, StreamFrame, SubscribeRequest } from '@rejoin/hub'
+import { RejoinError } from '@rejoin/protocol'
+import type { Fact } from './service.ts'
+import type { Timing } from './timing.ts'
+
+/** A fact that was published, under the id that it got then and for every reader. */
+export interface KnownFact {
+  readonly id: string
+  readonly fact: Fact
+}
+
+/**
+ * Publishes facts to one channel of a hub, in order and each once, and keeps the last fact of each service for readers that
+ * come late.
+ */
+export interface Feed {
+  /**
+   * Begins anew. What the channel held came from an earlier browse: nobody knows what happened between that one and this one,
+   * so readers of that time are told `sync-required`.
+   */
+  open(): Promise<void>
+  say(facts: readonly Fact[]): void
+  /** The services that are there, each by its last fact, in the order of their ids. */
+  known(): Promise<readonly KnownFact[]>
+  /**
+   * Opens a stream of the channel. One that starts at the head comes with the services that are there at that position:
+   * every fact is either among them or comes on the stream.
+   */
+  join(request: SubscribeRequest, options: PullOptions): Promise<Joined>
+  /** Calls `listener` after each publish, until the returned function is called. */
+  onChange(listener: () => void): () => void
+  close(): void
+}
+
+export interface Joined {
+  readonly known: readonly KnownFact[]
+  readonly frames: AsyncIterator<StreamFrame>
+}
+
+export interface FeedOptions {
+  readonly hub: Hub
+  readonly channel: string
+  readonly timing: Timing
+  /** The facts that hold now, for a feed that has lost count. */
+  current(): readonly Fact[]
+}
+
+// As many as a hub takes at once.
+const maxBatch = 1000
+// While the log is slow or away.
+const maxWaiting = 10_000
+const retryMs = 1000
+
+export function createFeed({ hub, channel, timing, current }: FeedOptions): Feed {
+  const last = new Map<string, KnownFact>()
+  const listeners = new Set<() => void>()
+  let waiting: Fact[] = []
+  let publishing = false
+  const quietWork: (() => void)[] = []
+  let closed = false
+
+  function say(facts: readonly Fact[]): void {
+    if (closed) return
+    // One too many is enough to start over, which lets go of all of them.
+    for (const fact of facts) if (waiting.length <= maxWaiting) waiting.push(fact)
+    if (!publishing) void publishAll()
+  }
+
+  /** Never rejects: what cannot be published is tried again for as long as the feed is open. */
+  async function publishAll(): Promise<void> {
+    publishing = true
+    let failures = 0
+    while (waiting.length > 0 && !closed) {
+      const isPublished = waiting.length <= maxWaiting && (await publishSome(waiting.splice(0, maxBatch)))
+      failures = isPublished ? 0 : failures + 1
+      // A hub that takes no fact at all, because of a schema of its channel for example, is not asked without a pause.
+      if (failures > 1) await pause()
+      if (!isPublished) await startOver()
+      for (const work of quietWork.splice(0)) work()
+      for (const listener of listeners) listener()
+    }
+    publishing = false
+    for (const work of quietWork.splice(0)) work()
+  }
+
+  async function publishSome(facts: readonly Fact[]): Promise<boolean> {
+    const messages = facts.map(({ event, service }) => ({ channel, type: event, data: service }))
+    const events = await hub.publishBatch(messages).catch(failed)
+    facts.forEach((fact, index) => {
+      const { id } = events?.[index] ?? {}
+      // Behind all others: the map is in the order of the ids.
+      last.delete(fact.service.name)
+      if (id !== undefined && fact.event !== 'removed') last.set(fact.service.name, { id, fact })
+    })
+    return events !== undefined
+  }
+
+  /**
+   * Nobody knows whether a publish that failed is in the log, and facts that waited for too long are let go. Either way readers
+   * are told that something is gone, and all that holds is said again.
+   */
+  async function startOver(): Promise<void> {
+    while (!closed) {
+      const isDone = await hub.invalidate(channel).then(() => true, failed)
+      if (isDone) break
+      await pause()
+    }
+    last.clear()
+    waiting = [...current()]
+  }
+
+  function pause(): Promise<void> {
+    return new Promise((resolve) => timing.after(retryMs, resolve))
+  }
+
+  function failed(cause: unknown): undefined {
+    if (cause instanceof RejoinError && cause.code === 'closed') closed = true
+    else hub.port.failed(cause)
+  }
+
+  /** Does it at a moment at which `last` says what the log says, and no publish is under way. */
+  function whenQuiet<Result>(work: () => Result): Promise<Result> {
+    return new Promise((resolve) => {
+      if (publishing) quietWork.push(() => resolve(work()))
+      else resolve(work())
+    })
+  }
+
+  return {
+    open: () => hub.invalidate(channel),
+    say,
+    known: () => whenQuiet(() => [...last.values()]),
+    join: (request, options) =>
+      // In one turn: nothing can be published between the position of the stream and the copy.
+      whenQuiet(() => ({
+        frames: hub.port.stream(request, options)[Symbol.asyncIterator](),
+        known: request.start.from === 'now' ? [...last.values()] : [],
+      })),
+    onChange(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    close() {
+      closed = true
+    },
+  }
+}

@@ -1,0 +1,123 @@
+import { type DnsRecord, sameName } from './network.ts'
+
+/** A record that is believed until it expires, unless it is said again. */
+export interface Held<Data> {
+  readonly data: Data
+  readonly receivedAt: number
+  readonly ttlMs: number
+  expiresAt: number
+  /** When to ask for it again, and how often that was done. */
+  askAt: number
+  asked: number
+}
+
+/** The name of a host, as `sameName` gives it. */
+export type HostKey = string
+
+/** The records of one instance, of any of which there may be none. */
+export interface InstanceRecords {
+  ptr?: Held<string> | undefined
+  srv?: Held<{ readonly target: string; readonly host: HostKey; readonly port: number }> | undefined
+  txt?: Held<readonly Uint8Array[]> | undefined
+}
+
+export function hold<Data>({ ttl }: Pick<DnsRecord, 'ttl'>, data: Data, now: number): Held<Data> {
+  const ttlMs = Math.min(ttl * 1000, longestMs)
+  const held = { data, receivedAt: now, ttlMs, expiresAt: now + ttlMs, askAt: 0, asked: 0 }
+  held.askAt = nextAsk(held)
+  return held
+}
+
+/**
+ * A record that is taken back is dropped after a moment, in which it is asked for: when another responder has it too, that one
+ * answers within 120 ms. RFC 6762, section 10.1, lets a querier that only listens wait for a second.
+ */
+export function takeBack(held: Held<unknown> | undefined, now: number): void {
+  if (!held) return
+  held.expiresAt = Math.min(held.expiresAt, now + graceMs)
+  held.askAt = now
+  held.asked = refreshAt.length
+}
+
+const graceMs = 300
+const longestMs = 24 * 3_600_000
+// RFC 6762, section 5.2: parts of its life after which a record is asked for again.
+const refreshAt = [0.8, 0.85, 0.9, 0.95]
+
+/** Marks a record as asked for. */
+export function markAsked(held: Held<unknown>): void {
+  held.asked += 1
+  held.askAt = nextAsk(held)
+}
+
+function nextAsk({ receivedAt, ttlMs, asked }: Held<unknown>): number {
+  const part = refreshAt[asked]
+  return part === undefined ? Number.POSITIVE_INFINITY : receivedAt + part * ttlMs
+}
+
+/** The addresses of hosts. */
+export function createHosts() {
+  const hosts = new Map<string, Map<string, Held<string> & { readonly type: 'A' | 'AAAA' }>>()
+
+  return {
+    get: (host: HostKey) => hosts.get(host),
+    /** Starts to take addresses of a host. Addresses of any other are passed over. */
+    want(host: HostKey) {
+      if (!hosts.has(host)) hosts.set(host, new Map())
+    },
+    /** Lets go of every host that is not in the set. */
+    keep(wanted: ReadonlySet<HostKey>) {
+      for (const host of hosts.keys()) if (!wanted.has(host)) hosts.delete(host)
+    },
+    /** What a record has done to a host; undefined when nobody wants that host. */
+    take(record: DnsRecord & { type: 'A' | 'AAAA' }, now: number): TakenAddress | undefined {
+      const host = sameName(record.name)
+      const addresses = hosts.get(host)
+      if (!addresses) return undefined
+      const address = record.data.toLowerCase()
+      const held = addresses.get(address)
+      if (record.ttl === 0) {
+        takeBack(held, now)
+        return { host, isChanged: false, dueAt: held ? now : Number.POSITIVE_INFINITY }
+      }
+      let isChanged = false
+      // RFC 6762, section 10.2: what was said in the last second is part of the same answer.
+      if (record.flush) {
+        for (const [other, { type, receivedAt }] of addresses) {
+          if (other === address || type !== record.type || now - receivedAt <= 1000) continue
+          addresses.delete(other)
+          isChanged = true
+        }
+      }
+      if (!held && addresses.size >= maxAddresses) return { host, isChanged, dueAt: Number.POSITIVE_INFINITY }
+      const taken = { ...hold(record, address, now), type: record.type }
+      addresses.set(address, taken)
+      return { host, isChanged: isChanged || !held, dueAt: Math.min(taken.askAt, taken.expiresAt) }
+    },
+    /** Lets go of addresses that nobody has said again. Gives the hosts that had them. */
+    expire(now: number): ReadonlySet<HostKey> {
+      const changed = new Set<HostKey>()
+      for (const [host, addresses] of hosts) {
+        for (const [address, { expiresAt }] of addresses) {
+          if (expiresAt > now) continue
+          addresses.delete(address)
+          changed.add(host)
+        }
+      }
+      return changed
+    },
+  }
+}
+
+export interface TakenAddress {
+  readonly host: HostKey
+  /** Whether the host has other addresses now. */
+  readonly isChanged: boolean
+  /** When something is due of the record. */
+  readonly dueAt: number
+}
+
+export type Hosts = ReturnType<typeof createHosts>
+
+// A host with more is no host that anybody can use.
+const maxAddresses = 32

@@ -1,0 +1,83 @@
+import { useState } from 'react'
+import { durationWords } from '../../src/logging/duration.ts'
+import type { Admin } from './admin.ts'
+import type { Question } from './confirm.tsx'
+import { bytes, count } from './format.ts'
+import { Listing } from './listing.tsx'
+import { actions } from './rows.tsx'
+import { useListing } from './use-listing.ts'
+
+interface Channel {
+  readonly channel: string
+  readonly events: number
+  readonly bytes: number
+  readonly oldestAt: number | null
+  readonly newestAt: number | null
+  readonly ended: boolean
+  readonly limits: { readonly maxEvents: number; readonly maxAgeMs: number; readonly maxBytes: number }
+}
+
+export function Channels({ admin, ask }: { admin: Admin; ask(question: Question): void }) {
+  const [prefix, setPrefix] = useState('')
+  const path = `/admin/channels?limit=20&prefix=${encodeURIComponent(prefix)}`
+  const { answer } = useListing<Page>(admin, path)
+
+  function invalidate(channel: string): void {
+    ask({
+      title: `Declare ${channel} void?`,
+      consequence:
+        'Its readers, those that are away included, are told sync-required and have to load their state again.',
+      answer: 'Invalidate',
+      act: () => admin.post('/admin/invalidate', { channel }),
+    })
+  }
+
+  return (
+    <Listing
+      id="channels"
+      title="Channels"
+      filter={{ label: 'Channels that begin with', placeholder: 'begin with…', value: prefix, change: setPrefix }}
+      label="Channels and what they hold"
+      headings={['channel', 'events', 'size', 'a client may be away', actions]}
+      more={moreOf(answer)}
+    >
+      {answer?.channels.map((channel) => (
+        <tr key={channel.channel}>
+          <td className="name">
+            {channel.channel}
+            {channel.ended && <small> ended</small>}
+          </td>
+          <td>{count(channel.events)}</td>
+          <td>{bytes(channel.bytes)}</td>
+          <td>{channel.ended ? '–' : durationWords(bridged(channel))}</td>
+          <td>
+            <button type="button" onClick={() => invalidate(channel.channel)}>
+              Invalidate<span className="unseen"> {channel.channel}</span>
+            </button>
+          </td>
+        </tr>
+      ))}
+    </Listing>
+  )
+}
+
+interface Page {
+  readonly channels: readonly Channel[]
+  readonly next: string | null
+}
+
+function moreOf(page: Page | null): string {
+  if (!page) return 'Loading…'
+  if (page.channels.length === 0) return 'No channel begins like that.'
+  return page.next === null ? '' : 'There are more: say how they begin.'
+}
+
+/**
+ * How long a client may be away and still get everything: the age of the oldest event where the window is full; else the
+ * time after which it will be, at the pace of what it holds.
+ */
+function bridged({ events, bytes: size, oldestAt, newestAt, limits }: Channel): number {
+  if (oldestAt === null || newestAt === null || events < 2) return limits.maxAgeMs
+  const fullness = Math.max(events / limits.maxEvents, size / limits.maxBytes)
+  return Math.min(limits.maxAgeMs, (newestAt - oldestAt) / Math.min(1, fullness))
+}

@@ -1,0 +1,49 @@
+import type { Figures } from '../../src/dashboard/figures.ts'
+
+/** What a count rose by, per second, at each of the seconds; null where there is nothing to compare with. */
+export function ratesOf(history: readonly Figures[], count: (figures: Figures) => number): (number | null)[] {
+  return history.map((figures, index) => {
+    const before = history[index - 1]
+    if (!before || before.startedAt !== figures.startedAt) return null
+    const seconds = (figures.at - before.at) / 1000
+    return seconds > 0 ? (count(figures) - count(before)) / seconds : null
+  })
+}
+
+/** The figures of five minutes before, or the oldest there are of the same start. */
+export function earlier(history: readonly Figures[], index = history.length - 1): Figures | undefined {
+  const last = history[index]
+  if (!last) return undefined
+  for (let at = Math.max(0, index - fiveMinutes); at < index; at++) {
+    const figures = history[at]
+    if (figures?.startedAt === last.startedAt) return figures
+  }
+  return last
+}
+
+const fiveMinutes = 300
+
+/** Returns by what became of them since then, the most frequent first. */
+export function outcomesSince(now: Figures, then: Figures): [outcome: string, count: number][] {
+  const outcomes = Object.keys(now.resumes)
+  const counts = outcomes.map((name): [string, number] => [name, (now.resumes[name] ?? 0) - (then.resumes[name] ?? 0)])
+  return counts.sort(([, one], [, other]) => other - one)
+}
+
+/** How many came back, and how many of them had to load again, by the rule of the alert. */
+export function returnsSince(now: Figures, then: Figures): { all: number; lost: number } {
+  const counts = outcomesSince(now, then).filter(([outcome]) => outcome !== 'left')
+  const lost = counts.filter(([outcome]) => outcome !== 'replayed' && outcome !== 'forced')
+  const sum = (some: readonly [string, number][]) => some.reduce((total, [, count]) => total + count, 0)
+  return { all: sum(counts), lost: sum(lost) }
+}
+
+/** Of those who came back, the part that had to load again; null when nobody came. */
+export function gapRate({ all, lost }: { all: number; lost: number }): number | null {
+  return all > 0 ? lost / all : null
+}
+
+/** From here on the alert is raised. */
+export const gapAlert = 0.02
+
+export const sizeLabels = ['0', '1', '2–10', '11–100', '101–1,000', '1,001–10,000', 'more']

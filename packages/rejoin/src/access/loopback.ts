@@ -1,0 +1,67 @@
+import type { Middleware } from '../http/middleware.ts'
+import { reject } from '../http/rejection.ts'
+import { answerPreflight } from './preflight.ts'
+
+/**
+ * Lets in this machine only (§8). Binding to a loopback address is not enough: the browser of this machine would carry
+ * the requests of any page its user visits. `Origin` gives such a page away; `Host` gives away the page whose own name
+ * was pointed at 127.0.0.1 after it had been loaded.
+ *
+ * A page of another server on this machine is welcome, so its origin is answered as CORS asks.
+ */
+export function loopbackOnly(): Middleware {
+  return (request, response) => {
+    const { host, origin } = request.headers
+    const forbid = (message: string, reason: 'host' | 'origin') => reject(response, 'forbidden', message, reason)
+    // Also on answers to requests without an origin: a cache must not give those to a page that needs the header. No cache
+    // keeps the answer to a POST, which is what there are most of.
+    if (request.method !== 'POST' || origin !== undefined) response.setHeader('Vary', 'Origin')
+    if (!request.url?.startsWith('/')) {
+      // A target with a host of its own: what it names and what `Host` names could differ, and no browser sends one.
+      forbid('Send the path alone as the target of the request.', 'host')
+    } else if (!isLoopbackHost(host)) {
+      forbid(`This hub is open to its own machine only. ${addressAdvice(host)}`, 'host')
+    } else if (origin === undefined) {
+      return false
+    } else if (!isLoopbackOrigin(origin)) {
+      forbid(`Pages of ${quoted(origin)} may not use this hub, only those of localhost. ${noRules}`, 'origin')
+    } else {
+      response.setHeader('Access-Control-Allow-Origin', origin)
+      return answerPreflight(request, response)
+    }
+    return true
+  }
+}
+
+// By these words `rejoin doctor` tells a hub without access rules from a hub that does not list an origin.
+const noRules = 'It has no access rules; with rules, its operator can list other origins.'
+
+/** Whether a `Host` header, with or without a port, names this machine, whatever a DNS says. */
+export function isLoopbackHost(host: string | undefined): boolean {
+  const name = /^(.+?)(?::\d{1,5})?$/.exec(host ?? '')?.[1]?.toLowerCase()
+  return (
+    name !== undefined && (/^(?:[a-z0-9-]+\.)*localhost$/.test(name) || name === '[::1]' || ipv4Loopback.test(name))
+  )
+}
+
+/** Whether an `Origin` header is that of a page of this machine. `null`, which a sandboxed page sends, is nobody's. */
+export function isLoopbackOrigin(origin: string): boolean {
+  return isLoopbackHost(/^https?:\/\/([^/?#@\\\s]+)$/.exec(origin)?.[1])
+}
+
+/** Whether an address, as a resolver gives it, can be reached from this machine only. */
+export function isLoopbackAddress(address: string): boolean {
+  return address === '::1' || ipv4Loopback.test(address)
+}
+
+const ipv4Loopback = /^127(?:\.(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])){3}$/
+
+function addressAdvice(host: string | undefined): string {
+  return host === undefined
+    ? 'The request names no host; address it as localhost or 127.0.0.1.'
+    : `Address it as localhost or 127.0.0.1, not as ${quoted(host)}.`
+}
+
+function quoted(value: string): string {
+  return JSON.stringify(value.slice(0, 100))
+}

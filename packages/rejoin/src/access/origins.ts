@@ -1,0 +1,88 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { TLSSocket } from 'node:tls'
+import type { Middleware } from '../http/middleware.ts'
+import { reject } from '../http/rejection.ts'
+import { type Credential, credentialOf } from './credential.ts'
+import { badRule } from './identity.ts'
+import { answerPreflight } from './preflight.ts'
+import type { AccessRules } from './rules.ts'
+
+/**
+ * Lets pages of the hub's own origin and of the listed ones use it (CORS), and keeps others from acting by the cookie of
+ * whoever looks at them (CSRF). A request that brings a token of its own proves by that who sent it, whatever page it is from.
+ */
+export function guardOrigins({ cors = [], cookie }: Pick<AccessRules, 'cors' | 'cookie'>): Middleware {
+  for (const origin of cors) checkOrigin(origin)
+  const listed = new Set(cors)
+  const anyPage = listed.delete('*')
+
+  function allowReading(origin: string, response: ServerResponse): void {
+    const isListed = listed.has(origin)
+    if (!isListed && !anyPage) return
+    response.setHeader('Access-Control-Allow-Origin', isListed ? origin : '*')
+    response.setHeader('Access-Control-Expose-Headers', 'Retry-After, WWW-Authenticate')
+    // Never beside `*`: whoever listed nobody has not thought of these pages.
+    if (isListed && cookie !== undefined) response.setHeader('Access-Control-Allow-Credentials', 'true')
+  }
+
+  /** Why a request is rejected, undefined when it is not. */
+  function rejectionOf(request: IncomingMessage): string | undefined {
+    const { origin, referer, authorization } = request.headers
+    if (authorization !== undefined) return undefined
+    const source = origin ?? (isSafe(request) ? undefined : originOf(referer))
+    if (source !== undefined && (listed.has(source) || isOwn(source, request))) return undefined
+    const carrier = carrierOf(request, cookie)
+    if (origin === undefined && (carrier !== 'cookie' || isSafe(request))) return undefined
+    if (source === undefined) return unknownPage
+    if (carrier === 'ticket' || (anyPage && carrier === undefined)) return undefined
+    return `Pages of ${JSON.stringify(source.slice(0, 100))} may not use this hub. Its operator can list their origin, or ${hostAdvice}`
+  }
+
+  return (request, response) => {
+    const { origin } = request.headers
+    // Also on answers to requests without an origin: a cache must not give those to a page that needs the header. No cache
+    // keeps the answer to a POST, which is what there are most of.
+    if (request.method !== 'POST' || origin !== undefined) response.setHeader('Vary', 'Origin')
+    if (origin !== undefined) allowReading(origin, response)
+    const rejection = rejectionOf(request)
+    if (rejection === undefined) return origin !== undefined && answerPreflight(request, response)
+    reject(response, 'forbidden', rejection, 'origin')
+    return true
+  }
+}
+
+const hostAdvice = 'let the proxy in front pass on the Host header.'
+const unknownPage =
+  'A request by cookie has to say what page it is from, and this one has neither Origin nor Referer. Send the token as "Authorization: Bearer" instead.'
+
+function checkOrigin(origin: string): void {
+  if (origin === '*' || /^[a-z][a-z0-9+.-]*:\/\/[^/?#@\\\s,*A-Z]+$/.test(origin)) return
+  throw badRule(
+    `${JSON.stringify(origin)} is no origin of pages. Write it as browsers do, without a path: https://app.example.com`,
+  )
+}
+
+function isSafe({ method }: IncomingMessage): boolean {
+  return method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
+}
+
+function originOf(referer: string | undefined): string | undefined {
+  return referer !== undefined && URL.canParse(referer) ? new URL(referer).origin : undefined
+}
+
+/** Whether a page was loaded from where the request goes. Behind a proxy that does TLS, ours is only known by its host. */
+function isOwn(origin: string, request: IncomingMessage): boolean {
+  const { host = request.headers[':authority'] ?? '' } = request.headers
+  const isEncrypted = (request.socket as Partial<TLSSocket>).encrypted === true
+  const [, scheme, name] = /^(https?):\/\/([^/?#@\\\s]+)$/.exec(origin) ?? []
+  return name !== undefined && name === String(host).toLowerCase() && (scheme === 'https' || !isEncrypted)
+}
+
+function carrierOf(request: IncomingMessage, cookie: string | undefined): Credential['from'] | undefined {
+  try {
+    return credentialOf(request, cookie)?.from
+  } catch {
+    // It is rejected later, with advice. Until then, the one that may do least.
+    return 'cookie'
+  }
+}

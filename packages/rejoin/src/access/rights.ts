@@ -1,0 +1,11 @@
+import { checkSelector, RejoinError } from '@rejoin/protocol'
+
+/**
+ * The patterns, when each is a channel, a prefix such as `orders/*`, or `*`. Throws on anything else: a right that is spelt
+ * wrong matches nothing, and whoever relies on it would look for the mistake everywhere but here.
+ */
+export function checkPatterns(patterns: unknown): readonly string[] {
+  if (patterns === undefined) return []
+  if (Array.isArray(patterns)) return patterns.map(checkSelector)
+  throw new RejoinError('Rights are a list of channels, such as ["orders/*", "news"].', { code: 'invalid-option' })
+}

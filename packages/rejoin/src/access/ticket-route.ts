@@ -1,0 +1,32 @@
+import type { IncomingMessage } from 'node:http'
+import { json, type OperationDoc, rejectionDoc } from '../http/openapi.ts'
+import type { Route } from '../http/routes.ts'
+import type { Ticket } from './tickets.ts'
+
+/** `POST /ticket`. It needs no body, and throws away the one it gets. */
+export function ticketRoute(issue: (request: IncomingMessage) => Promise<Ticket>): Route {
+  return {
+    method: 'POST',
+    path: '/ticket',
+    open: 'to-all',
+    doc,
+    async handle({ request }) {
+      request.resume()
+      return { status: 201, body: await issue(request) }
+    },
+  }
+}
+
+const doc: OperationDoc = {
+  summary: 'Get a short-lived ticket for one stream, in exchange for the token that this request carries',
+  description: 'For a native EventSource, which cannot send a header: `/events/<channel>?ticket=…`.',
+  answers: {
+    201: json('The ticket, good for one use.', {
+      type: 'object',
+      required: ['ticket', 'expiresAt'],
+      properties: { ticket: { type: 'string' }, expiresAt: { type: 'number', description: 'ms since 1970' } },
+    }),
+    401: rejectionDoc,
+    503: rejectionDoc,
+  },
+}

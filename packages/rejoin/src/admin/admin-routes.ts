@@ -1,0 +1,149 @@
+import type { Hub } from '@rejoin/hub'
+import { limitOf, selectorOf, windowState } from '@rejoin/hub/internal'
+import { type Maintenance, sseState } from '@rejoin/hub/operations'
+import { RejoinError } from '@rejoin/protocol'
+import type * as v from 'valibot'
+import type { Readiness } from '../health/readiness.ts'
+import { checkedBody } from '../http/json-body.ts'
+import { jsonSchemaOf } from '../http/json-schema.ts'
+import type { OperationDoc } from '../http/openapi.ts'
+import type { Result, Route } from '../http/routes.ts'
+import type { AdminAction } from '../logging/logging.ts'
+import { disconnectBody, drainBody, idsBody, invalidateBody, maintenanceBody, revokeBody } from './admin-bodies.ts'
+import * as docs from './admin-docs.ts'
+import { listConnections } from './connections.ts'
+import { idFormatsOf, switchIds } from './id-switch.ts'
+
+export interface AdminOptions {
+  readonly hub: Hub
+  readonly maintenance: Maintenance
+  readonly readiness: Pick<Readiness, 'stopping'>
+  /** Told of every change that an operator makes. */
+  administered(action: AdminAction): void
+}
+
+/** What an operator can look at and do. */
+export function adminRoutes(options: AdminOptions): Route[] {
+  const { hub, maintenance, readiness, administered } = options
+
+  const view = (path: string, doc: Route['doc'], handle: Route['handle']): Route => ({
+    method: 'GET',
+    path,
+    open: 'to-admins',
+    ...(doc && { doc }),
+    handle,
+  })
+
+  /** A change. The program is told what was done, and to what, before the request is answered. */
+  function act<S extends v.GenericSchema>(
+    action: string,
+    schema: S,
+    doc: OperationDoc,
+    change: (body: v.InferOutput<S>) => Change | Promise<Change>,
+  ): Route {
+    return {
+      method: 'POST',
+      path: `/admin/${action}`,
+      open: 'to-admins',
+      doc: { ...doc, body: jsonSchemaOf(schema) },
+      async handle({ ip, body }) {
+        const { target, isDry, ...result } = await change(checkedBody(schema, objectOf(await body())))
+        if (!isDry) administered({ action, ip, ...(target === undefined ? {} : { target }) })
+        return result
+      },
+    }
+  }
+
+  return [
+    view('/admin/channels', docs.channels, async ({ query }) => {
+      const limit = limitOf(query)
+      const [prefix, after] = [query.get('prefix') ?? '', query.get('after') ?? '']
+      const channels = await hub.channels({ prefix, after, limit })
+      return ok({ channels, next: channels.length === limit ? (channels.at(-1)?.channel ?? null) : null })
+    }),
+
+    view('/admin/window', docs.window, async (call) => {
+      return ok(await windowState(hub, selectorOf(call.query), limitOf(call.query)))
+    }),
+
+    view('/admin/connections', docs.connections, ({ query }) => {
+      const limit = limitOf(query)
+      const [subject, channel] = [query.get('subject'), query.get('channel')]
+      const page = listConnections(hub, {
+        after: query.get('after') ?? '',
+        limit,
+        ...(subject === null ? {} : { subject }),
+        ...(channel === null ? {} : { channel }),
+      })
+      return ok(page)
+    }),
+
+    view('/debug/sse-state', docs.sseState, async (call) => {
+      return ok(await sseState(hub, selectorOf(call.query), { limit: limitOf(call.query) }))
+    }),
+
+    act('disconnect', disconnectBody, docs.disconnect, async ({ connection, subject }) => {
+      const who = connection === undefined ? { subject: subject as string } : { connection }
+      const outcome = await hub.disconnectAll(who)
+      return { ...ok(outcome), target: (connection ?? subject) as string }
+    }),
+
+    act('invalidate', invalidateBody, docs.invalidate, async ({ channel }) => {
+      await hub.invalidate(channel)
+      return { ...ok({ invalidated: channel }), target: channel }
+    }),
+
+    act('revoke', revokeBody, docs.revoke, async ({ subject, jti, until }) => {
+      const reach = await hub.revoke(subject, {
+        ...(jti === undefined ? {} : { jti }),
+        ...(until === undefined ? {} : { until }),
+      })
+      return { ...ok({ revoked: subject, ...reach }), target: subject }
+    }),
+
+    act('drain', drainBody, docs.drain, ({ withinMs, announceMs }) => {
+      readiness.stopping()
+      hub.drain({ withinMs, announceMs }).catch((cause) => hub.port.failed(cause))
+      return { status: 202, body: { draining: true, withinMs, announceMs } }
+    }),
+
+    view('/admin/ids', docs.idFormats, () => ok({ formats: idFormatsOf(hub) })),
+
+    act('ids', idsBody, docs.switchIds, async (body) => {
+      const switched = await switchIds(hub, body)
+      const { format, version } = switched.after
+      const target = version === null ? format : `v${version}_ ${format}`
+      return { ...ok(switched), target, isDry: !switched.isNew || switched.dryRun }
+    }),
+
+    view('/admin/maintenance', docs.maintenanceState, () => ok(maintenanceState())),
+
+    act('maintenance', maintenanceBody, docs.maintenance, ({ on, retryAfterMs, withinMs }) => {
+      if (on) maintenance.begin({ retryAfterMs, withinMs })
+      else maintenance.end()
+      return { ...ok(maintenanceState()), target: on ? 'on' : 'off' }
+    }),
+  ]
+
+  function maintenanceState() {
+    return maintenance.isOn ? { on: true, retryAfterMs: maintenance.retryAfterMs } : { on: false }
+  }
+}
+
+/** `isDry`: nothing was done. */
+type Change = Result & { target?: string; isDry?: boolean }
+
+function ok(body: unknown): Result {
+  return { status: 200, body }
+}
+
+/** The object of a body; an empty one when nothing was sent. */
+function objectOf(value: unknown): object {
+  if (value === null) return {}
+  if (typeof value === 'object' && !Array.isArray(value)) return value
+  throw invalid('The body has to be a JSON object. GET /openapi.json says what belongs there.')
+}
+
+function invalid(message: string): RejoinError {
+  return new RejoinError(message, { code: 'invalid-data' })
+}

@@ -1,0 +1,67 @@
+import { once } from 'node:events'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { Grant, Hub } from '@rejoin/hub'
+import { fetchHandler } from '@rejoin/hub/fetch'
+import { type FaultyNetwork, isReaderEndpoint, type RevocableRights, targetOf } from '@rejoin/hub/internal'
+import { resetRequest } from '../http/reset-request.ts'
+
+export interface FaultyStreamsOptions {
+  authorize?: ((request: IncomingMessage) => Grant | null | Promise<Grant | null>) | undefined
+  readonly trustProxy: boolean
+  readonly sinkBudgetBytes: number
+}
+
+/** Serves readers across the network that can be cut and slowed down. Other requests go to `others`, and always arrive. */
+export function faultyStreams(
+  hub: Hub,
+  { network, rights }: { network: FaultyNetwork; rights: RevocableRights },
+  { authorize = everything, trustProxy, sinkBudgetBytes }: FaultyStreamsOptions,
+  others: RequestListener,
+): RequestListener {
+  const handler = fetchHandler<[IncomingMessage]>(hub, {
+    trustProxy,
+    sinkBudgetBytes,
+    ip: (_, { socket }) => socket.remoteAddress,
+    authorize: (_, incoming) => rights.of(credentialsOf(incoming), () => authorize(incoming)),
+  })
+
+  return (request, response) => {
+    if (request.method !== 'GET' || !isReaderEndpoint(targetOf(request).endpoint)) return others(request, response)
+    const gone = new AbortController()
+    response.once('close', () => gone.abort())
+    // A connection that breaks while it is written to is what this is for; 'close' follows.
+    response.on('error', () => response.destroy())
+    const asked = new Request(`http://hub${request.url}`, { headers: headersOf(request), signal: gone.signal })
+    network
+      .carry(asked, (carried) => handler(carried, request))
+      .then((answer) => send(answer, response))
+      // Cut, or gone already.
+      .catch(() => resetRequest(request))
+  }
+}
+
+async function send({ status, headers, body }: Response, response: ServerResponse): Promise<void> {
+  response.writeHead(status, Object.fromEntries(headers))
+  response.flushHeaders()
+  for await (const bytes of body ?? []) if (!response.write(bytes)) await once(response, 'drain')
+  response.end()
+}
+
+function headersOf({ headers }: IncomingMessage): Headers {
+  const copied = new Headers()
+  for (const [name, value] of Object.entries(headers)) {
+    // Those of HTTP/2 that begin with a colon are no headers of HTTP.
+    if (value !== undefined && !name.startsWith(':')) copied.set(name, [value].flat().join(', '))
+  }
+  return copied
+}
+
+function credentialsOf({ headers, url = '' }: IncomingMessage): string {
+  const { authorization = '', cookie = '' } = headers
+  const ticket = new URLSearchParams(url.slice(url.indexOf('?'))).get('ticket') ?? ''
+  return [authorization, cookie, ticket].join('\n')
+}
+
+function everything(): Grant {
+  return { subject: null, subscribe: ['*'], publish: ['*'] }
+}

@@ -1,0 +1,49 @@
+import { type ErrorCode, errorCodes, RejoinError } from '@rejoin/protocol'
+import type { ProgramHost } from '../program-host.ts'
+import type { HubAddress } from './hub-address.ts'
+import { whyUnreachable } from './unreachable.ts'
+
+/** Asks the admin API. With a body it is a POST. */
+export async function adminCall(
+  { url, token }: HubAddress,
+  host: ProgramHost,
+  path: string,
+  body?: object,
+): Promise<unknown> {
+  const headers = { ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }) }
+  const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
+  let response: Response
+  try {
+    response = await fetch(`${url}${path}`, { headers, redirect: 'error', ...sent })
+  } catch (cause) {
+    const broken = { code: 'unreachable', retryable: true, cause } as const
+    throw (await whyUnreachable(cause, url, host)) ?? new RejoinError(`${url} did not answer. Try again.`, broken)
+  }
+  if (response.ok) {
+    return response.json().catch((cause) => {
+      throw noHub(url, cause)
+    })
+  }
+  throw await rejectionOf(response, { url, ...(token === undefined ? {} : { token }) })
+}
+
+function noHub(url: string, cause?: unknown): RejoinError {
+  return new RejoinError(`What answers at ${url} is no hub. Check the address.`, { code: 'not-found', cause })
+}
+
+async function rejectionOf(response: Response, { url, token }: HubAddress): Promise<RejoinError> {
+  const { status } = response
+  const { error }: { error?: { code: ErrorCode; message: string } } = Object(await response.json().catch(() => null))
+  // A hub says why in JSON, whatever it is asked for.
+  if (status === 404 && error === undefined) return noHub(url)
+  // To those who may not use it the admin API does not exist.
+  if (status === 401 || status === 403 || status === 404) {
+    const advice =
+      token === undefined
+        ? 'Give its token in REJOIN_ADMIN_TOKEN, or start the hub with --admin-port and say --url.'
+        : 'It may have another token, or none.'
+    return new RejoinError(`There is no admin API for you at ${url}. ${advice}`, { code: 'unauthorized' })
+  }
+  const code = error && errorCodes.includes(error.code) ? error.code : 'unreachable'
+  return new RejoinError(error?.message ?? `${url} answers with status ${status}.`, { code, retryable: status >= 500 })
+}

@@ -1,0 +1,59 @@
+import type { ChannelWindow } from '@rejoin/hub'
+import { plainText } from '@rejoin/hub/internal'
+import type { Command } from 'commander'
+import { durationWords } from '../../logging/duration.ts'
+import { jsonLine } from '../output/json-line.ts'
+import { createOutput } from '../output/output.ts'
+import { table } from '../output/table.ts'
+import type { ProgramHost } from '../program-host.ts'
+import { adminCall } from './admin-call.ts'
+import { type AddressFlags, addAddressFlags, adminAddress } from './hub-address.ts'
+
+export function addChannels(program: Command, host: ProgramHost): void {
+  const command = program
+    .command('channels')
+    .description('list the channels of a running hub, and what each holds')
+    .argument('[prefix]', 'how their names begin')
+    .option('--json', 'print a JSON object for each')
+  addAddressFlags(command, 'REJOIN_ADMIN_TOKEN').action(async (prefix: string | undefined) => {
+    await runChannels(prefix ?? '', command.opts(), host)
+  })
+}
+
+async function runChannels(prefix: string, flags: AddressFlags & { json?: true }, host: ProgramHost): Promise<void> {
+  const address = await adminAddress(flags, host)
+  const output = createOutput(host)
+  const rows: string[][] = []
+  let after: string | null = ''
+  while (after !== null && !output.closed.aborted) {
+    const query: string = new URLSearchParams({ prefix, after, limit: String(pageSize) }).toString()
+    const page = (await adminCall(address, host, `/admin/channels?${query}`)) as Page
+    for (const channel of page.channels) {
+      if (flags.json) await output.line(jsonLine(JSON.stringify(channel)))
+      else rows.push(rowOf(channel))
+    }
+    after = page.next
+  }
+  if (flags.json) return
+  if (rows.length === 0) return void host.stderr.write(`${nothingFound(prefix)}\n`)
+  const headings = ['channel', 'events', 'bytes', 'oldest', 'newest id']
+  for (const line of table([headings, ...rows], [1, 2, 3])) await output.line(line)
+}
+
+const pageSize = 1000
+
+function nothingFound(prefix: string): string {
+  return prefix === '' ? 'No channel holds anything.' : `No channel begins with ${plainText(JSON.stringify(prefix))}.`
+}
+
+interface Page {
+  readonly channels: readonly (ChannelWindow & { readonly channel: string })[]
+  readonly next: string | null
+}
+
+function rowOf({ channel, events, bytes, oldestAt, newest, ended }: Page['channels'][number]): string[] {
+  const age = oldestAt === null ? '-' : durationWords(Math.max(Date.now() - oldestAt, 0))
+  const name = plainText(channel, 60)
+  const cells = [ended ? `${name} (ended)` : name, String(events), String(bytes), age, newest ?? '-']
+  return cells.map((cell) => plainText(cell))
+}

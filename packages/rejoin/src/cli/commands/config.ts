@@ -1,0 +1,41 @@
+import { checkSettings } from '../../config/checks.ts'
+import type { LoadedConfig, SettingValue } from '../../config/load.ts'
+import { createOutput } from '../output/output.ts'
+import { table } from '../output/table.ts'
+import type { ProgramHost } from '../program-host.ts'
+
+/**
+ * Prints every setting, its value and who said so. Secrets are not shown, only that they are set. Then it refuses what `serve` would
+ * refuse.
+ */
+export async function runConfig(loaded: LoadedConfig, host: ProgramHost, asJson = false): Promise<void> {
+  const { values, unread } = loaded
+  const output = createOutput(host)
+  for (const line of asJson ? values.map(jsonOf) : linesOf(values)) await output.line(line)
+  const unknown = unread.map((variable) => `${variable} is set, and is no setting: it is not read.`)
+  for (const line of unknown) {
+    if (asJson) host.stderr.write(`${line}\n`)
+    else await output.line(`\n${line}`)
+  }
+  await checkSettings(loaded)
+}
+
+function jsonOf({ setting, value = null, origin }: SettingValue): string {
+  const known = setting.secret && value !== null ? { set: true } : { value: withoutSecrets(setting, value) }
+  return JSON.stringify({ key: setting.key, ...known, origin })
+}
+
+function linesOf(values: readonly SettingValue[]): string[] {
+  return table(values.map((each) => [each.setting.key, shown(each), each.origin]))
+}
+
+function shown({ setting, value }: SettingValue): string {
+  if (value === undefined) return `(${setting.otherwise})`
+  if (setting.secret) return 'set'
+  const plain = withoutSecrets(setting, value)
+  return typeof plain === 'string' ? plain : JSON.stringify(plain)
+}
+
+function withoutSecrets({ shown }: SettingValue['setting'], value: unknown): unknown {
+  return shown && typeof value === 'string' ? shown(value) : value
+}

@@ -1,0 +1,112 @@
+import { RejoinError } from '@rejoin/protocol'
+import { type Command, Option } from 'commander'
+import { isLoopbackHost } from '../../access/loopback.ts'
+import { type ProxyName, proxyNames } from '../../doctor/proxy-name.ts'
+import type { CheckName, Report } from '../../doctor/report.ts'
+import { exitCodes } from '../exit-code.ts'
+import { hasColour } from '../output/colour.ts'
+import { readDuration } from '../output/duration.ts'
+import { jsonLine } from '../output/json-line.ts'
+import { createOutput } from '../output/output.ts'
+import { createProgress } from '../output/progress.ts'
+import type { ProgramHost } from '../program-host.ts'
+import { reportLines, titleOf } from './doctor-lines.ts'
+import { withAdvice } from './hub-address.ts'
+import { whyUnreachable } from './unreachable.ts'
+
+export function addDoctor(program: Command, host: ProgramHost): void {
+  const command = program
+    .command('doctor')
+    .description('find out what the way to a hub does to streams, and what to change')
+    .argument('<address>', 'of a hub, or of a stream of any server, as its readers use it')
+    .option('--origin <origin>', 'also look whether pages of this origin may read: https://app.example')
+    .option('--idle <time>', 'also keep a quiet stream open for so long, such as 70s; at most 110s')
+    .addOption(new Option('--proxy <name>', 'the program in front, if it does not show itself').choices(proxyNames))
+    .option('--token <token>', 'token or key to show to hubs without probes (default: REJOIN_TOKEN)')
+    .option('--json', 'print a JSON object')
+  command.action((address: string) => runDoctor(address, command.opts(), host))
+}
+
+interface DoctorFlags {
+  readonly origin?: string
+  readonly idle?: string
+  readonly proxy?: ProxyName
+  readonly token?: string
+  readonly json?: true
+}
+
+async function runDoctor(address: string, flags: DoctorFlags, host: ProgramHost): Promise<void> {
+  const url = checkAddress(address)
+  const idleMs = flags.idle === undefined ? 0 : readDuration(flags.idle, '--idle')
+  const origin = flags.origin === undefined ? undefined : checkOrigin(flags.origin)
+  const token = flags.token ?? host.env.REJOIN_TOKEN
+  const output = createOutput(host)
+  const report = await examined(url, host, token, {
+    idleMs,
+    ...(origin === undefined ? {} : { origin }),
+    ...(flags.proxy === undefined ? {} : { proxy: flags.proxy }),
+  })
+  const lines = flags.json ? [jsonLine(JSON.stringify(report))] : reportLines(report, { colour: hasColour(host) })
+  for (const line of lines) await output.line(line)
+  host.exitCode = report.checks.some(({ state }) => state === 'fault') ? exitCodes.failed : exitCodes.done
+}
+
+async function examined(url: string, host: ProgramHost, token: string | undefined, given: object): Promise<Report> {
+  const options = { ...given, ...(token ? { token } : {}) }
+  const { examine } = await import('../../doctor/doctor.ts')
+  const progress = createProgress(host)
+  const startedAt = Date.now()
+  let waiting: readonly CheckName[] = []
+  const show = () => progress.show(() => progressText(url, waiting, Date.now() - startedAt))
+  const timer = setInterval(show, 250)
+  show()
+  try {
+    return await examine(url, { ...options, onProgress: (names: readonly CheckName[]) => (waiting = names) })
+  } catch (error) {
+    if (error instanceof RejoinError) throw withAdvice(error, token)
+    // As `fetch` reports it, which keeps the reason in the cause.
+    throw (await whyUnreachable({ cause: error }, url, host)) ?? brokenOff(url, error)
+  } finally {
+    clearInterval(timer)
+    progress.clear()
+  }
+}
+
+function progressText(url: string, waiting: readonly CheckName[], ms: number): string {
+  const what = waiting.length === 0 ? `asking ${new URL(url).host}` : `waiting for ${waiting.map(titleOf).join(', ')}`
+  return `${(ms / 1000).toFixed(1)} s  ${what}`.slice(0, 100)
+}
+
+function brokenOff(url: string, cause: unknown): RejoinError {
+  const { message } = cause as Error
+  return new RejoinError(
+    `${new URL(url).origin} broke off the connection (${message}). Try again, or look at its log.`,
+    {
+      code: 'unreachable',
+      retryable: true,
+      cause,
+    },
+  )
+}
+
+function checkAddress(text: string): string {
+  // Who names a port of this machine means a hub without a certificate, as `rejoin serve` starts one.
+  const scheme = isLoopbackHost(/^[^/]*/.exec(text)?.[0]) ? 'http' : 'https'
+  const full = text.includes('://') ? text : `${scheme}://${text}`
+  const url = URL.canParse(full) ? new URL(full) : undefined
+  if (url && /^https?:$/.test(url.protocol) && !url.username) return url.href
+  throw new RejoinError(`${JSON.stringify(text)} is no address. Give one such as https://hub.example`, {
+    code: 'invalid-option',
+  })
+}
+
+function checkOrigin(text: string): string {
+  const origin = URL.canParse(text) ? new URL(text).origin : 'null'
+  if (origin !== 'null' && origin === text.replace(/\/$/, '')) return origin
+  throw new RejoinError(
+    `--origin is ${JSON.stringify(text)}. Give it as browsers do, without a path: https://app.example`,
+    {
+      code: 'invalid-option',
+    },
+  )
+}

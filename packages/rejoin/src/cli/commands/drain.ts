@@ -1,0 +1,74 @@
+import { setTimeout } from 'node:timers/promises'
+import type { Command } from 'commander'
+import { durationWords } from '../../logging/duration.ts'
+import { readDuration } from '../output/duration.ts'
+import { createOutput } from '../output/output.ts'
+import { createProgress } from '../output/progress.ts'
+import type { ProgramHost } from '../program-host.ts'
+import { adminCall } from './admin-call.ts'
+import { type AddressFlags, addAddressFlags, adminAddress, type HubAddress } from './hub-address.ts'
+
+export function addDrain(program: Command, host: ProgramHost): void {
+  const command = program
+    .command('drain')
+    .description('let all readers of a running hub go, who come back to another; it takes no new ones')
+    .option('--within <time>', 'over how long they are let go', '5s')
+    .option('--announce <time>', 'for how long before that they are told to stay away for longer')
+    .option('--no-wait', 'do not wait until they are gone')
+    .option('--json', 'print a JSON object')
+  addAddressFlags(command, 'REJOIN_ADMIN_TOKEN').action(() => runDrain(command.opts(), host))
+}
+
+interface DrainFlags extends AddressFlags {
+  readonly within: string
+  readonly announce?: string
+  readonly wait: boolean
+  readonly json?: true
+}
+
+async function runDrain(flags: DrainFlags, host: ProgramHost): Promise<void> {
+  const withinMs = readDuration(flags.within, '--within')
+  const announceMs = flags.announce === undefined ? 0 : readDuration(flags.announce, '--announce')
+  const address = await adminAddress(flags, host)
+  const output = createOutput(host)
+  const readers = await countReaders(address, host)
+  await adminCall(address, host, '/admin/drain', { withinMs, announceMs })
+  const left = flags.wait ? await waitForReaders(address, host, announceMs + withinMs) : undefined
+  if (flags.json)
+    return output.line(JSON.stringify({ draining: true, withinMs, readers, ...(left === undefined ? {} : { left }) }))
+  if (left === undefined) return output.line(`Letting ${counted(readers)} go within ${durationWords(withinMs)}.`)
+  return output.line(left === 0 ? goneWords(readers) : `${left} of ${counted(readers)} still there.`)
+}
+
+function counted(readers: number): string {
+  return readers === 1 ? '1 reader' : `${readers} readers`
+}
+
+function goneWords(readers: number): string {
+  if (readers === 0) return 'There was no reader.'
+  return readers === 1 ? 'The one reader is gone.' : `All ${readers} readers are gone.`
+}
+
+/** Until none is left, or until they ought to be gone. */
+async function waitForReaders(address: HubAddress, host: ProgramHost, withinMs: number): Promise<number> {
+  const progress = createProgress(host)
+  const until = Date.now() + withinMs + graceMs
+  let left = await countReaders(address, host)
+  while (left > 0 && Date.now() < until) {
+    progress.show(() => `${counted(left)} left`)
+    await setTimeout(everyMs)
+    left = await countReaders(address, host)
+  }
+  progress.clear()
+  return left
+}
+
+const everyMs = 200
+// The last of them is told at the end of the time, and its connection ends a little later.
+const graceMs = 2000
+
+async function countReaders(address: HubAddress, host: ProgramHost): Promise<number> {
+  const { total } = (await adminCall(address, host, '/admin/connections?limit=1')) as { total: number }
+  // As a number, whatever it is: what others say may be what a terminal obeys.
+  return Number(total)
+}

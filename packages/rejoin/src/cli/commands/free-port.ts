@@ -1,0 +1,21 @@
+import { createServer } from 'node:net'
+
+/** The first port after this one that can be listened on now. `avoided` are free and wanted for something else. */
+export async function freePortAfter(
+  port: number,
+  host: string,
+  avoided: readonly (number | undefined)[],
+): Promise<number> {
+  for (let next = port + 1; next <= 65_535; next += 1) {
+    if (!avoided.includes(next) && (await isFree(next, host))) return next
+  }
+  return 0
+}
+
+function isFree(port: number, host: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', () => resolve(false))
+    server.listen({ port, host }, () => server.close(() => resolve(true)))
+  })
+}

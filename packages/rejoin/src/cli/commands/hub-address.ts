@@ -1,0 +1,95 @@
+import { RejoinError } from '@rejoin/protocol'
+import { type Command, Option } from 'commander'
+import type { Config } from '../../config/config.ts'
+import { defaultConfigFile } from '../../config/file.ts'
+import { loadConfig } from '../../config/load.ts'
+import type { ProgramHost } from '../program-host.ts'
+
+/** Which hub a command speaks to, and what it shows there. */
+export interface HubAddress {
+  /** Without a slash at the end. */
+  readonly url: string
+  readonly token?: string
+}
+
+export interface AddressFlags {
+  readonly url?: string
+  readonly token?: string
+  readonly config?: string
+}
+
+/** The flags of every command that speaks to a hub. */
+export function addAddressFlags(command: Command, tokenVariable: 'REJOIN_TOKEN' | 'REJOIN_ADMIN_TOKEN'): Command {
+  const flags: [string, string][] = [
+    ['--url <address>', 'address of the hub (default: REJOIN_URL, or else what the settings of this folder say)'],
+    ['--token <token>', `token or key to show; ${tokenVariable} instead is not seen by others on this machine`],
+    ['--config <file>', `file with the hub's settings (default: ${defaultConfigFile}, if it is there)`],
+  ]
+  for (const [flag, help] of flags) command.addOption(new Option(flag, help).helpGroup('Hub:'))
+  return command
+}
+
+/** Where the hub of this folder would be, unless another was named. */
+export async function hubAddress(flags: AddressFlags, host: ProgramHost): Promise<HubAddress> {
+  const { env } = host
+  const token = flags.token ?? env.REJOIN_TOKEN
+  const named = flags.url ?? env.REJOIN_URL
+  const url = named ? checkUrl(named) : publicUrl((await loadConfig({ flags: {}, env, file: flags.config })).config)
+  return { url, ...(token ? { token } : {}) }
+}
+
+/** The same for the admin API, which may have a port and has a token of its own. */
+export async function adminAddress(flags: AddressFlags, host: ProgramHost): Promise<HubAddress> {
+  const { env } = host
+  const { config } = await loadConfig({ flags: {}, env, file: flags.config })
+  const { admin } = config
+  const token = flags.token ?? admin?.token
+  const named = flags.url ?? env.REJOIN_URL
+  const own = admin?.port ? `http://127.0.0.1:${admin.port}` : publicUrl(config)
+  return { url: named ? checkUrl(named) : own, ...(token ? { token } : {}) }
+}
+
+function publicUrl({ host, port, tls }: Config): string {
+  // What listens on every address is reached on this machine's own.
+  const name = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host
+  return `${tls.cert === undefined ? 'http' : 'https'}://${name.includes(':') ? `[${name}]` : name}:${port}`
+}
+
+/** An address of a hub, without a slash at the end. */
+export function checkUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url && /^https?:$/.test(url.protocol) && !url.username && !url.search) return url.href.replace(/\/+$/, '')
+  throw new RejoinError(
+    `The address of the hub is ${JSON.stringify(text)}. Give one that begins with http:// or https://.`,
+    {
+      code: 'invalid-option',
+    },
+  )
+}
+
+/** Adds what to do to the error of a requester that is not let in, by whether it showed a token. */
+export function withAdvice(error: RejoinError, token: string | undefined): RejoinError {
+  if (error.code !== 'unauthorized') return error
+  return new RejoinError(`${error.message} ${notLetIn(token)}`, { code: 'unauthorized', cause: error })
+}
+
+/** The same for an error in the hub's own words, which have said why already. */
+export function withNextStep(error: RejoinError, token: string | undefined): RejoinError {
+  const { code } = error
+  if (code !== 'unauthorized' && (code !== 'forbidden' || token === undefined)) return error
+  const step = code === 'forbidden' ? 'See what you may do with: rejoin token explain' : nextStep(token)
+  const why = error.message.replace(/ Send a (?:valid )?token\.$/, '')
+  return new RejoinError(`${why} ${step}`, { code, cause: error })
+}
+
+/** Advice for a requester that is rejected, by whether it showed a token. */
+export function notLetIn(token: string | undefined): string {
+  const why = token === undefined ? 'The hub wants to know who you are.' : 'The hub does not take this token.'
+  return `${why} ${nextStep(token)}`
+}
+
+function nextStep(token: string | undefined): string {
+  return token === undefined
+    ? 'Give a token: --token, or REJOIN_TOKEN in the environment.'
+    : 'See why with: rejoin token explain'
+}

@@ -1,0 +1,19 @@
+import type { LogSource } from '@rejoin/hub'
+import type { Config } from '../../config/config.ts'
+import { durabilityOf } from '../../config/durability.ts'
+import { logOptionsOf } from '../../config/hub-options.ts'
+
+/** The log that the settings name. Each is loaded only where it is used: they are libraries, and cost a start some time. */
+export async function logSourceOf(config: Config, onWarning: (message: string) => void): Promise<LogSource> {
+  const { log, data, logPrefix: prefix, replicas } = config
+  const common = logOptionsOf(config)
+  if (log === 'memory') return (await import('@rejoin/hub/memory')).memoryLog(common)
+  if (log === 'lmdb') {
+    const durability = durabilityOf('lmdb', config.durability)
+    return (await import('@rejoin/hub/lmdb')).lmdbLog(data, { ...common, durability })
+  }
+  const durability = durabilityOf('redis', config.durability)
+  const [{ Redis }, { redisLog }] = await Promise.all([import('ioredis'), import('@rejoin/hub/redis')])
+  // It is never connected itself: the log makes connections like it.
+  return redisLog(new Redis(log, { lazyConnect: true }), { ...common, prefix, durability, replicas, onWarning })
+}

@@ -1,0 +1,79 @@
+import { plainText } from '@rejoin/hub/internal'
+import { RejoinError } from '@rejoin/protocol'
+import { Argument, type Command } from 'commander'
+import type { ToldFormat, ToldSwitch } from '../../admin/id-switch.ts'
+import { idFormatNames } from '../../id-formats.ts'
+import { createOutput } from '../output/output.ts'
+import { table } from '../output/table.ts'
+import type { ProgramHost } from '../program-host.ts'
+import { adminCall } from './admin-call.ts'
+import { type AddressFlags, addAddressFlags, adminAddress } from './hub-address.ts'
+
+export function addMigrate(program: Command, host: ProgramHost): void {
+  const migrate = program.command('migrate').description('change how a log is kept, while its hubs run')
+  const ids = migrate
+    .command('ids')
+    .description('show how a log writes its ids, or write those of new events otherwise, on all its hubs')
+    .addArgument(new Argument('[format]', 'how ids are to look').choices(idFormatNames))
+    .option('--id-version <number>', 'version that stands in front of every id: 2 makes v2_…')
+    .option('--dry-run', 'say what would be done, and do nothing')
+    .option('--json', 'print a JSON object')
+  addAddressFlags(ids, 'REJOIN_ADMIN_TOKEN').action((format: string | undefined) => runIds(format, ids.opts(), host))
+}
+
+interface IdsFlags extends AddressFlags {
+  readonly idVersion?: string
+  readonly dryRun?: true
+  readonly json?: true
+}
+
+async function runIds(format: string | undefined, flags: IdsFlags, host: ProgramHost): Promise<void> {
+  const version = flags.idVersion === undefined ? undefined : readVersion(flags.idVersion)
+  const address = await adminAddress(flags, host)
+  const output = createOutput(host)
+  if (format === undefined && version === undefined) {
+    const found = (await adminCall(address, host, '/admin/ids')) as { formats: readonly ToldFormat[] }
+    if (flags.json) return output.line(JSON.stringify(found))
+    for (const line of table([['ids', 'since'], ...found.formats.map(rowOf)])) await output.line(line)
+    return
+  }
+  const asked = { format, version, dryRun: flags.dryRun === true }
+  const told = (await adminCall(address, host, '/admin/ids', asked)) as ToldSwitch
+  if (flags.json) return output.line(JSON.stringify(told))
+  for (const line of linesOf(told)) await output.line(line)
+}
+
+function readVersion(text: string): number {
+  if (/^[1-9]\d{0,2}$/.test(text)) return Number(text)
+  throw new RejoinError(`--id-version is ${JSON.stringify(text)}. Give a whole number from 1 to 999.`, {
+    code: 'invalid-option',
+  })
+}
+
+function linesOf({ isNew, dryRun, before, after }: ToldSwitch): string[] {
+  if (!isNew) return [`The log writes ${nameOf(after)} ids already. Nothing was to be done.`]
+  if (dryRun) {
+    return [
+      `New events would get ${nameOf(after)} ids instead of ${nameOf(before)} ids, on all hubs of this log, from the next event on.`,
+      'Ids that readers hold would stay good. Run it without --dry-run to switch.',
+    ]
+  }
+  return [
+    `New events get ${nameOf(after)} ids instead of ${nameOf(before)} ids, on all hubs of this log, since ${sinceOf(after)}.`,
+    'Ids that readers hold stay good. The log keeps this over restarts; its hubs need no other settings.',
+  ]
+}
+
+function rowOf(format: ToldFormat): string[] {
+  return [nameOf(format), sinceOf(format)]
+}
+
+function nameOf({ format, version }: ToldFormat): string {
+  return plainText(version === null ? format : `v${version}_ ${format}`)
+}
+
+/** Of a log that counts, the number of the event; of every other, the time. */
+function sinceOf({ since }: ToldFormat): string {
+  if (since === null) return 'the beginning'
+  return Number(since.ms) === 0 ? `event ${Number(since.seq)}` : new Date(Number(since.ms)).toISOString()
+}

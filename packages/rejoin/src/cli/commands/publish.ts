@@ -1,0 +1,225 @@
+import type { PublishMessage } from '@rejoin/client/publisher'
+import { plainLines } from '@rejoin/hub/internal'
+import { RejoinError } from '@rejoin/protocol'
+import type { Command } from 'commander'
+import { durationWords } from '../../logging/duration.ts'
+import { jsonLine } from '../output/json-line.ts'
+import { createOutput } from '../output/output.ts'
+import { createProgress } from '../output/progress.ts'
+import type { ProgramHost } from '../program-host.ts'
+import { type AddressFlags, addAddressFlags, hubAddress } from './hub-address.ts'
+import { type HubPublisher, openPublisher } from './hub-publisher.ts'
+import { type InputLine, inputLines, wholeInput } from './input-lines.ts'
+import { saidBy } from './said.ts'
+
+export function addPublish(program: Command, host: ProgramHost): void {
+  const command = program
+    .command('publish')
+    .description('publish to a running hub: one event, or one for each line of the input')
+    .argument('[channel]', 'where to; with --ndjson, for lines that name none')
+    .argument('[data]', 'what it says; left out, or "-", it is read from the input')
+    .option('--type <type>', 'type of the event (default: message)')
+    .option('--key <key>', 'the value that it is the newest of, in a channel that retains')
+    .option('--live', 'for those who are there now; it is not kept')
+    .option('--lines', 'publish each line of the input as an event')
+    .option('--ndjson', 'each line of the input is a JSON object with channel, type, data or text, key, live')
+    .option('--idempotency-key <key>', 'publish at most once under this key; of several lines, each at most once')
+    .option('--json', 'print a JSON object for each event')
+  addAddressFlags(command, 'REJOIN_TOKEN').action(async (channel: string | undefined, data: string | undefined) => {
+    await runPublish(channel, data, command.opts(), host)
+  })
+}
+
+interface PublishFlags extends AddressFlags {
+  readonly type?: string
+  readonly key?: string
+  readonly live?: true
+  readonly lines?: true
+  readonly ndjson?: true
+  readonly idempotencyKey?: string
+  readonly json?: true
+}
+
+async function runPublish(
+  channel: string | undefined,
+  data: string | undefined,
+  flags: PublishFlags,
+  host: ProgramHost,
+): Promise<void> {
+  refuseContradictions(channel, data, flags, host)
+  const publisher = await openPublisher(await hubAddress(flags, host), host)
+  if (flags.lines || flags.ndjson) return publishLines(publisher, channel, flags, host)
+  const text = data === undefined || data === '-' ? await wholeInput(host.stdin) : data
+  if (text === '' && data === undefined) {
+    throw wrong(
+      'The input is empty, so there is nothing to publish. For an event without data, say: publish <channel> ""',
+    )
+  }
+  const name = channel as string
+  const { id } = await publisher.publish({ channel: name, ...optionsOf(flags), ...saidBy(text) }, flags.idempotencyKey)
+  await createOutput(host).line(flags.json ? jsonLine(JSON.stringify({ id, channel: name })) : plainLines(id))
+}
+
+function refuseContradictions(
+  channel: string | undefined,
+  data: string | undefined,
+  { lines, ndjson }: PublishFlags,
+  { stdin }: ProgramHost,
+): void {
+  if (lines && ndjson) throw wrong('--lines takes each line as it is, --ndjson as a JSON object. Choose one.')
+  if ((lines || ndjson) && data !== undefined && data !== '-') {
+    throw wrong('The data is on the command line, and --lines and --ndjson read it from the input. Leave one out.')
+  }
+  if (channel === undefined && !ndjson) throw wrong('Say where to publish: rejoin publish <channel> <data>')
+  if (data === undefined && stdin.isTTY) {
+    throw wrong('There is nothing to publish. Say it: rejoin publish <channel> <data>, or send it through a pipe.')
+  }
+}
+
+async function publishLines(
+  publisher: HubPublisher,
+  channel: string | undefined,
+  flags: PublishFlags,
+  host: ProgramHost,
+): Promise<void> {
+  const output = createOutput(host)
+  const progress = createProgress(host)
+  const began = Date.now()
+  let count = 0
+  try {
+    for await (const lines of inputLines(host.stdin)) {
+      for (const batch of batches(eventsOf(lines, channel, flags), flags.idempotencyKey === undefined)) {
+        progress.show(() => `${count.toLocaleString('en')} published`)
+        for await (const { id, line, channel } of publishBatch(publisher, batch, flags.idempotencyKey)) {
+          count += 1
+          if (flags.json) await output.line(jsonLine(JSON.stringify({ id, channel, line })))
+          // Thousands of ids are of use to a program, not to a person.
+          else if (!host.stdout.isTTY) await output.line(plainLines(id))
+        }
+      }
+    }
+  } catch (error) {
+    progress.clear()
+    if (!(error instanceof RejoinError)) throw error
+    const before =
+      count === 0 ? 'Nothing was published.' : `Before it, ${events(count)} ${count === 1 ? 'was' : 'were'} published.`
+    throw new RejoinError(`${error.message} ${before}`, { code: error.code, retryable: error.retryable, cause: error })
+  }
+  progress.clear()
+  host.stderr.write(`${events(count)} published in ${durationWords(Date.now() - began)}.\n`)
+}
+
+function events(count: number): string {
+  return `${count.toLocaleString('en')} ${count === 1 ? 'event' : 'events'}`
+}
+
+interface LineEvent {
+  readonly line: number
+  readonly bytes: number
+  readonly event: PublishMessage & { readonly channel: string }
+}
+
+function eventsOf(lines: readonly InputLine[], channel: string | undefined, flags: PublishFlags): LineEvent[] {
+  return lines
+    .filter(({ text }) => flags.lines || text.trim() !== '')
+    .map(({ number, text }) => {
+      const said = flags.ndjson ? readEvent(text, number) : saidBy(text)
+      const event = {
+        ...(channel === undefined ? {} : { channel }),
+        ...optionsOf(flags),
+        ...said,
+      } as LineEvent['event']
+      if (event.channel === undefined) {
+        throw wrong(`Line ${number} names no channel. Give it one, or say: rejoin publish <channel> --ndjson`)
+      }
+      return { line: number, bytes: text.length, event }
+    })
+}
+
+function readEvent(text: string, number: number): object {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw wrong(`Line ${number} is not JSON. ${linesAdvice}`)
+  }
+  if (typeof value === 'object' && value !== null && ('data' in value || 'text' in value)) return value
+  throw wrong(`Line ${number} is no event such as {"channel": "orders/42", "data": 1}. ${linesAdvice}`)
+}
+
+const linesAdvice = 'To publish lines as they are, say --lines.'
+
+function optionsOf({ type, key, live }: PublishFlags): Pick<PublishMessage, 'type' | 'key' | 'live'> {
+  return {
+    ...(type === undefined ? {} : { type }),
+    ...(key === undefined ? {} : { key }),
+    ...(live ? { live } : {}),
+  }
+}
+
+/** As many as fit in one request. With a key of the user's it is one, so that a longer file can be sent again. */
+function* batches(events: readonly LineEvent[], together: boolean): Generator<LineEvent[]> {
+  let batch: LineEvent[] = []
+  let bytes = 0
+  for (const each of events) {
+    if (batch.length > 0 && (!together || batch.length === maxBatch || bytes + each.bytes > maxBatchBytes)) {
+      yield batch
+      batch = []
+      bytes = 0
+    }
+    batch.push(each)
+    bytes += each.bytes
+  }
+  if (batch.length > 0) yield batch
+}
+
+// A hub takes 1,000 events and 256 KiB (§5.1), and here neither JSON's escapes nor UTF-8 are counted yet.
+const maxBatch = 500
+const maxBatchBytes = 64 * 1024
+
+interface PublishedLine {
+  readonly id: string
+  readonly line: number
+  readonly channel: string
+}
+
+/** A batch that is rejected is tried line by line, to tell which one is wrong. None of it had been published (§5.1). */
+async function* publishBatch(
+  publisher: HubPublisher,
+  batch: readonly LineEvent[],
+  key: string | undefined,
+): AsyncGenerator<PublishedLine> {
+  const [first, second] = batch
+  if (first && second) {
+    const ids = await publisher.publishBatch(batch.map(({ event }) => event)).catch((error: unknown) => {
+      if (error instanceof RejoinError && !error.retryable) return undefined
+      throw error
+    })
+    for (const [index, { line, event }] of batch.entries()) {
+      const id = ids?.[index]?.id
+      if (id === undefined) yield* publishBatch(publisher, [{ line, event, bytes: 0 }], key)
+      else yield { id, line, channel: event.channel }
+    }
+  } else if (first) {
+    yield await publishLine(publisher, first, key)
+  }
+}
+
+async function publishLine(
+  publisher: HubPublisher,
+  { line, event }: LineEvent,
+  key: string | undefined,
+): Promise<PublishedLine> {
+  try {
+    const { id } = await publisher.publish(event, key === undefined ? undefined : `${key}-${line}`)
+    return { id, line, channel: event.channel }
+  } catch (error) {
+    if (!(error instanceof RejoinError)) throw error
+    const { code, retryable } = error
+    throw new RejoinError(`Line ${line}: ${error.message}`, { code, retryable, cause: error })
+  }
+}
+
+function wrong(message: string): RejoinError {
+  return new RejoinError(message, { code: 'invalid-option' })
+}

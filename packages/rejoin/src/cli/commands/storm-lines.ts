@@ -1,0 +1,158 @@
+import { plainText } from '@rejoin/hub/internal'
+import { durationWords } from '../../logging/duration.ts'
+import { styled } from '../../logging/style.ts'
+import type { OwnLoad } from '../../storm/own-load.ts'
+import type { StormReport } from '../../storm/report.ts'
+import type { Example } from '../../storm/tally.ts'
+import { table } from '../output/table.ts'
+import { counted, faultWords, percent, timesWords } from './storm-words.ts'
+
+/** The summary of a storm for a person: figures, what to know about them, and the verdict. */
+export function stormLines(report: StormReport, { colour, kept }: StormLinesOptions): string[] {
+  const hints = hintsOf(report, kept)
+  return [
+    '',
+    ...table(rowsOf(report)).map((line) => `  ${line}`),
+    ...(hints.length === 0 ? [] : ['', ...hints.flatMap((hint) => hintLines(hint, colour))]),
+    ...(report.examples.length === 0 ? [] : ['', ...report.examples.map(exampleWords)]),
+    '',
+    styled(report.verdict === 'held' ? 'green' : 'red', verdictWords(report), colour) +
+      styled('dim', ` (${(report.ms / 1000).toFixed(1)} s)`, colour),
+  ]
+}
+
+function hintLines([what, ...advice]: Hint, colour: boolean): string[] {
+  return [styled('yellow', `! ${what}`, colour), ...advice.map((line) => `  ${line}`)]
+}
+
+export interface StormLinesOptions {
+  readonly colour: boolean
+  /** Channels that could not be deleted. */
+  readonly kept: number
+}
+
+function rowsOf({
+  plan,
+  published,
+  delivered,
+  faults,
+  gaps,
+  delayMs,
+  catchUpMs,
+  connections,
+  own,
+}: StormReport): string[][] {
+  const { patternReaders, slowReaders, prefix } = plan
+  const kinds = [
+    ...(patternReaders > 0 ? [`${counted(patternReaders)} of them ${prefix}/*`] : []),
+    ...(slowReaders > 0 ? [`${counted(slowReaders)} slow`] : []),
+  ]
+  const { cuts, returns, drops } = connections
+  const seconds = plan.forMs / 1000
+  return [
+    ['readers', `${counted(plan.readers)}${kinds.length > 0 ? `, ${kinds.join(', ')}` : ''}`],
+    ['channels', `${counted(plan.channels)}, ${prefix}/0 and on`],
+    [
+      'published',
+      `${counted(published)} events of ${counted(plan.size)} characters, ${rateWords(published / seconds)}`,
+    ],
+    ['delivered', `${counted(delivered)} events, ${rateWords(delivered / seconds)}`],
+    ['delay', timesWords(delayMs)],
+    ['cuts', `${counted(cuts)}${drops > 0 ? `, and ${counted(drops)} streams that ended by themselves` : ''}`],
+    ['returns', catchUpMs ? `${counted(returns)}, up to date after ${timesWords(catchUpMs)}` : counted(returns)],
+    ['faults', faultWords(faults)],
+    ['gaps', gaps.frames === 0 ? 'none' : `${counted(gaps.frames)} announced, with ${counted(gaps.events)} events`],
+    ['own load', `${percent(own.cpu)} of one core, at worst ${durationWords(Math.round(own.worstDelayMs))} late`],
+  ]
+}
+
+function rateWords(perSecond: number): string {
+  return `${counted(Math.round(perSecond))}/s`
+}
+
+/** What a person has to know before believing the figures, each with what to do about it. */
+function hintsOf({ plan, published, connections, own, url }: StormReport, kept: number): Hint[] {
+  const { closes, refusals, failures, unseenCursors } = connections
+  const asked = (plan.forMs / 1000) * plan.rate
+  const rejected = { ...refusals, ...closes }
+  const hints: [applies: boolean, hint: Hint][] = [
+    [own.busySeconds > 0, ownLoadHint(own)],
+    [
+      published < asked * 0.95,
+      [
+        `${counted(published)} of ${counted(asked)} events were published in time.`,
+        'Each batch waits for the answer to the last.',
+      ],
+    ],
+    [
+      unseenCursors > 0,
+      [
+        `The hub did not see the cursor of ${counted(unseenCursors)} returns.`,
+        'Something on the way strips Last-Event-ID. Find it with:',
+        `rejoin doctor ${url}`,
+      ],
+    ],
+    [
+      Object.keys(rejected).length > 0,
+      [
+        `Readers were rejected: ${listed(rejected)}.`,
+        "Look at the hub's settings (limits.*), at its open files (ulimit -n), and at",
+        'the limits of proxies.',
+      ],
+    ],
+    [Object.keys(failures).length > 0, [`Connections failed: ${listed(failures)}.`, failureAdvice(failures)]],
+    [kept > 0, [`${counted(kept)} channels could not be deleted.`, 'They stay until their windows let go of them.']],
+  ]
+  return hints.filter(([applies]) => applies).map(([, hint]) => hint)
+}
+
+/** Lines that fit into 80 columns. */
+type Hint = readonly [what: string, ...advice: string[]]
+
+function ownLoadHint({ seconds, busySeconds, busy, cpu, worstDelayMs }: OwnLoad): Hint {
+  const late = durationWords(Math.round(worstDelayMs))
+  return [
+    `The storm itself was the bottleneck in ${busySeconds} of ${seconds} s.`,
+    `Its event loop was ${percent(busy)} busy and up to ${late} late, with ${percent(cpu)} of one core.`,
+    'The delays above are partly its own. The counts of events are right.',
+    cpu < busy / 2
+      ? 'Other programs take its processor time. Use another machine than the hub has.'
+      : 'Use fewer readers or events, or share them between several storms.',
+  ]
+}
+
+function listed(counts: Readonly<Record<string, number>>): string {
+  return Object.entries(counts)
+    .map(([what, count]) => `${plainText(what, 40)} (${counted(count)})`)
+    .join(', ')
+}
+
+function failureAdvice(failures: Readonly<Record<string, number>>): string {
+  if ('EMFILE' in failures) return 'This process has no open files left: ulimit -n.'
+  if ('EADDRNOTAVAIL' in failures) return 'This machine has no ports left: net.ipv4.ip_local_port_range.'
+  if ('ECONNREFUSED' in failures) return 'Nobody listened there at the time.'
+  if ('no answer' in failures) return 'The server closed them, or took too long: limits.maxSilentPerIp, its load.'
+  return 'The hub, or a proxy, may be out of open files, or its queue too short.'
+}
+
+function exampleWords({ fault, reader, selector, event, id }: Example): string {
+  const which = event === undefined ? 'an event' : `event ${counted(event)}`
+  const what = {
+    lost: `never got ${which}`,
+    doubled: `got ${which} again`,
+    disordered: `got ${which} after later ones`,
+    foreign: 'got an event that was not published for it, or was changed on the way',
+  }[fault]
+  return `  Reader ${reader} of ${selector} ${what}${id === undefined ? '' : ` (id ${plainText(id, 60)})`}.`
+}
+
+function verdictWords({ verdict, faults, gaps, missingReaders, published, plan }: StormReport): string {
+  if (verdict === 'held') {
+    const told = gaps.events > 0 ? ` ${counted(gaps.events)} are gone, and their readers were told.` : ''
+    return `Held: nothing lost, doubled or out of order.${told}`
+  }
+  if (verdict === 'broken') return `Broken: ${faultWords(faults)}.`
+  if (published === 0) return 'Unfinished: no event was published.'
+  const rest = missingReaders < plan.readers ? ' The others missed nothing.' : ''
+  return `Unfinished: ${counted(missingReaders)} of ${counted(plan.readers)} readers were not back at the end.${rest}`
+}

@@ -1,0 +1,76 @@
+import { durationWords } from '../../logging/duration.ts'
+import { type Style, styled } from '../../logging/style.ts'
+import type { StormPlan } from '../../storm/plan.ts'
+import type { StormProgress } from '../../storm/storm.ts'
+import { createLiveView } from '../output/live-view.ts'
+import type { ProgramHost } from '../program-host.ts'
+import { counted, faultWords, percent, timesWords } from './storm-words.ts'
+
+/** Shows how a storm goes: a view that is written over in a terminal, and a line now and then in a pipe. */
+export interface StormView {
+  show(progress: StormProgress): void
+  clear(): void
+}
+
+export function watchStorm(url: string, plan: StormPlan, host: ProgramHost): StormView {
+  const { stderr, env } = host
+  const view = createLiveView(host)
+  const colour = view.isShown && !env.NO_COLOR
+  let saidAt = performance.now()
+  return {
+    show(progress) {
+      if (view.isShown) return view.show(viewLines(url, plan, progress, colour))
+      if (performance.now() - saidAt < lineEveryMs) return
+      saidAt = performance.now()
+      stderr.write(`rejoin: ${progressLine(plan, progress)}\n`)
+    },
+    clear: view.clear,
+  }
+}
+
+// In a log of CI, more would be in the way of the result.
+const lineEveryMs = 5000
+
+export function viewLines(url: string, plan: StormPlan, progress: StormProgress, colour: boolean): string[] {
+  const { connected, published, delivered, cuts, returns, gaps, faults, delayMs, catchUpMs, own } = progress
+  const isBroken = Object.values(faults).some((count) => count > 0)
+  const rows: [name: string, text: string, style?: Style | undefined][] = [
+    ['readers', `${bar(connected / plan.readers)} ${counted(connected)} of ${counted(plan.readers)} connected`],
+    ['events', `${counted(published)} published, ${counted(delivered)} delivered`],
+    ['delay', timesWords(delayMs)],
+    ['cuts', counted(cuts)],
+    ['returns', `${counted(returns)}, up to date after ${timesWords(catchUpMs)}`],
+    ['faults', faultWords(faults), isBroken ? 'red' : 'green'],
+    ['gaps', `${counted(gaps)} announced`],
+    ['own load', `${percent(own.cpu)} of one core`, own.busySeconds > 0 ? 'yellow' : undefined],
+  ]
+  return [
+    `${styled('bold', url, colour)}  ${stageWords(plan, progress)}`,
+    ...rows.map(([name, text, style]) => {
+      const shown = style === undefined ? text : styled(style, text, colour)
+      return `  ${styled('dim', name.padEnd(nameWidth), colour)}  ${shown}`
+    }),
+  ]
+}
+
+export function progressLine(plan: StormPlan, progress: StormProgress): string {
+  const { connected, published, delivered, faults } = progress
+  const readers = `${counted(connected)} of ${counted(plan.readers)} readers connected`
+  const events = `${counted(published)} events published, ${counted(delivered)} delivered`
+  return `${stageWords(plan, progress)}: ${readers}, ${events}; ${faultWords(faults)}`
+}
+
+function stageWords({ forMs }: StormPlan, { stage, stageMs }: StormProgress): string {
+  if (stage === 'connecting') return 'connecting'
+  if (stage === 'settling') return 'waiting for the last events'
+  return `${Math.floor(stageMs / 1000)} s of ${durationWords(forMs)}`
+}
+
+const nameWidth = 'own load'.length
+
+function bar(part: number): string {
+  const full = Math.round(part * barWidth)
+  return '█'.repeat(full) + '░'.repeat(barWidth - full)
+}
+
+const barWidth = 24

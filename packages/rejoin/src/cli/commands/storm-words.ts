@@ -1,0 +1,26 @@
+import { durationWords } from '../../logging/duration.ts'
+import type { Faults } from '../../storm/report.ts'
+import type { TimesSummary } from '../../storm/tally.ts'
+
+/** The words that the view of a storm and its summary share. */
+export function faultWords({ lost, doubled, disordered, foreign }: Faults): string {
+  return `${counted(lost)} lost, ${counted(doubled)} doubled, ${counted(disordered)} out of order, ${counted(foreign)} foreign`
+}
+
+export function timesWords(times: TimesSummary | undefined): string {
+  if (!times) return '-'
+  return `${msWords(times.p50)} (p50), ${msWords(times.p99)} (p99), ${msWords(times.max)} (max)`
+}
+
+export function counted(number: number): string {
+  return number.toLocaleString('en')
+}
+
+export function percent(part: number): string {
+  return `${Math.round(part * 100)} %`
+}
+
+/** With a digit behind the point where it says something. */
+function msWords(ms: number): string {
+  return ms < 10 ? `${ms.toFixed(1)} ms` : durationWords(Math.round(ms))
+}

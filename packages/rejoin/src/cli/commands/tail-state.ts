@@ -1,0 +1,47 @@
+import type { EventStream, StreamState } from '@rejoin/client'
+import { plainLines } from '@rejoin/hub/internal'
+import { durationWords } from '../../logging/duration.ts'
+import { commandWith, type ProgramHost } from '../program-host.ts'
+import type { Rejections } from './rejections.ts'
+
+/** Tells on standard error what becomes of the connection, a line for each change that a person would want to know of. */
+export function tellState(stream: Pick<EventStream, 'onState'>, tailed: Tailed, host: ProgramHost): void {
+  const start = commandWith('', host)
+  let known: Known = { isLive: false, wasLive: false }
+  stream.onState((state) => {
+    const news = newsOf(state, known, tailed, start)
+    // Stale is also what has just connected and is not greeted yet.
+    const isLive = state.state === 'connected' && !state.stale
+    known = { isLive, wasLive: known.wasLive || isLive }
+    if (news !== undefined) host.stderr.write(`rejoin: ${plainLines(news)}\n`)
+  })
+}
+
+interface Tailed {
+  readonly url: string
+  readonly channels: readonly string[]
+  readonly rejections: Pick<Rejections, 'reason' | 'obstacle'>
+}
+
+interface Known {
+  readonly isLive: boolean
+  readonly wasLive: boolean
+}
+
+function newsOf(state: StreamState, { isLive, wasLive }: Known, tailed: Tailed, start: string): string | undefined {
+  const { attempt, nextRetryAt, stale, closeReason } = state
+  const { url, channels, rejections } = tailed
+  if (state.state === 'connected') {
+    if (stale) return isLive ? 'quiet for longer than the hub promised, looking again soon' : undefined
+    if (isLive) return undefined
+    return wasLive ? 'connected again' : `connected to ${url}, ${channels.join(', ')}`
+  }
+  if (state.state !== 'backoff' || nextRetryAt === null) return undefined
+  const when = `trying again in ${durationWords(Math.max(nextRetryAt - Date.now(), 0))}`
+  if (closeReason !== null) return `the hub let go (${rejections.reason ?? closeReason}), ${when}`
+  if (wasLive) return attempt <= 1 ? `cut off, ${when}` : `still cut off, attempt ${attempt}, ${when}`
+  if (rejections.obstacle !== undefined) {
+    return attempt <= 1 ? `${rejections.obstacle} (${when})` : `still no stream from ${url}, ${when}`
+  }
+  return `no hub answers at ${url}, ${when}${attempt <= 1 ? `. Start one with: ${start}` : ''}`
+}

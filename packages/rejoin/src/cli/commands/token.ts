@@ -1,0 +1,77 @@
+import { RejoinError } from '@rejoin/protocol'
+import type { Command } from 'commander'
+import { defaultConfigFile } from '../../config/file.ts'
+import { loadConfig } from '../../config/load.ts'
+import { exitCodes } from '../exit-code.ts'
+import { readDuration } from '../output/duration.ts'
+import { createOutput } from '../output/output.ts'
+import type { ProgramHost } from '../program-host.ts'
+import { collect } from './collect.ts'
+import { wholeInput } from './input-lines.ts'
+import { explainToken } from './token-explain.ts'
+import { explanationLines } from './token-lines.ts'
+import { mintToken } from './token-mint.ts'
+
+export function addToken(program: Command, host: ProgramHost): void {
+  const token = program.command('token').description('make tokens by the settings of a hub, and explain them')
+  const mint = token
+    .command('mint')
+    .description('sign a token with the secret in access.jwt')
+    .requiredOption('--subject <name>', 'whom it is for')
+    .option('--subscribe <pattern>', 'channels that it may read, such as news or orders/*; repeatable', collect)
+    .option('--publish <pattern>', 'channels that it may publish to; repeatable', collect)
+    .option('--expires <time>', 'for how long it is good', '15m')
+    .option('--config <file>', `file with the hub's settings (default: ${defaultConfigFile}, if it is there)`)
+    .option('--json', 'print a JSON object with the token and its claims')
+  mint.action(() => runMint(mint.opts(), host))
+
+  const explain = token
+    .command('explain')
+    .description('say what is in a token, what it may do, and why it is refused')
+    .argument('[token]', 'left out, it is REJOIN_TOKEN, or else read from the input')
+    .option('--config <file>', `file with the hub's settings (default: ${defaultConfigFile}, if it is there)`)
+    .option('--json', 'print a JSON object')
+  explain.action((given: string | undefined) => runExplain(given, explain.opts(), host))
+}
+
+interface MintFlags {
+  readonly subject: string
+  readonly subscribe?: string[]
+  readonly publish?: string[]
+  readonly expires: string
+  readonly config?: string
+  readonly json?: true
+}
+
+async function runMint(flags: MintFlags, host: ProgramHost): Promise<void> {
+  const { subject, subscribe = [], publish = [] } = flags
+  const expiresInMs = readDuration(flags.expires, '--expires')
+  const { config } = await loadConfig({ flags: {}, env: host.env, file: flags.config })
+  const minted = await mintToken(config.access.jwt ?? [], { subject, subscribe, publish, expiresInMs })
+  if (subscribe.length + publish.length === 0) {
+    host.stderr.write(
+      'rejoin: This token may do nothing. Give it rights: --subscribe <pattern>, --publish <pattern>.\n',
+    )
+  }
+  await createOutput(host).line(flags.json ? JSON.stringify(minted) : minted.token)
+}
+
+async function runExplain(
+  given: string | undefined,
+  flags: { config?: string; json?: true },
+  host: ProgramHost,
+): Promise<void> {
+  const { env, stdin } = host
+  const token = (given ?? env.REJOIN_TOKEN ?? (stdin.isTTY ? '' : await wholeInput(stdin))).trim()
+  if (token === '') {
+    throw new RejoinError('There is no token to explain. Set REJOIN_TOKEN, or send it through a pipe.', {
+      code: 'invalid-option',
+    })
+  }
+  const { config } = await loadConfig({ flags: {}, env, file: flags.config })
+  const explanation = await explainToken(token, config.access)
+  const output = createOutput(host)
+  const lines = flags.json ? [JSON.stringify(explanation)] : explanationLines(explanation, Date.now())
+  for (const line of lines) await output.line(line)
+  if (explanation.verdict === 'refused') host.exitCode = exitCodes.notAllowed
+}

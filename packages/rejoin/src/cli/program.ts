@@ -1,0 +1,123 @@
+import { RejoinError } from '@rejoin/protocol'
+import { Command, CommanderError, Option } from 'commander'
+import { defaultConfigFile } from '../config/file.ts'
+import { type LoadedConfig, loadConfig } from '../config/load.ts'
+import { flagOf, hasFlag, type Setting, settings } from '../config/settings.ts'
+import { version } from '../version.ts'
+import { addBackup } from './commands/backup.ts'
+import { addChannels } from './commands/channels.ts'
+import { collect } from './commands/collect.ts'
+import { addCompletion } from './commands/completion.ts'
+import { runConfig } from './commands/config.ts'
+import { addDoctor } from './commands/doctor.ts'
+import { addDrain } from './commands/drain.ts'
+import { givenFlags } from './commands/given-flags.ts'
+import { addMigrate } from './commands/migrate.ts'
+import { addPublish } from './commands/publish.ts'
+import { addRestore } from './commands/restore.ts'
+import { runServe } from './commands/serve.ts'
+import { addStorm } from './commands/storm.ts'
+import { addTail } from './commands/tail.ts'
+import { addToken } from './commands/token.ts'
+import { exitCodeOf } from './exit-code.ts'
+import { fail, type ProgramHost } from './program-host.ts'
+
+/** Does what the command line asks. Resolves when that is done, or, for a server, when it listens. */
+export async function runProgram(args: readonly string[], host: ProgramHost): Promise<void> {
+  try {
+    const program = commandLine(host)
+    refuseUnknown(args[0], program)
+    await program.parseAsync(args, { from: 'user' })
+  } catch (error) {
+    // Commander has said what was wrong with the command line, or shown the help that was asked for.
+    if (error instanceof CommanderError) host.exitCode = error.exitCode
+    else if (error instanceof RejoinError) fail(host, error.message, exitCodeOf(error))
+    else throw error
+  }
+}
+
+/** Because `serve` needs not be said, commander takes a word that it does not know for an argument of that. */
+function refuseUnknown(word: string | undefined, { commands }: Command): void {
+  const names = [...commands.map((command) => command.name()), 'help']
+  if (word === undefined || word.startsWith('-') || names.includes(word)) return
+  throw new RejoinError(`There is no command ${JSON.stringify(word)}. There are ${names.join(', ')}.`, {
+    code: 'invalid-option',
+  })
+}
+
+/** All commands with their flags, which `docs/reference/cli.md` lists. */
+export function commandLine(host: ProgramHost): Command {
+  const program = new Command('rejoin')
+    .description('Resumable event streams over Server-Sent Events.')
+    .version(version)
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => host.stdout.write(text),
+      writeErr: (text) => host.stderr.write(text),
+      // Commander's own prefix; all other errors of the program begin with its name.
+      outputError: (text, write) => write(text.replace(/^error:/, 'rejoin:')),
+    })
+  const serve = program.command('serve', { isDefault: true }).description('run a hub and its playground')
+  const config = program.command('config').description('print the effective settings, and where each comes from')
+  addFlags(serve).action(async () => runServe(await readSettings(serve, host), givenFlags(serve), host))
+  config.option('--json', 'print a JSON object for each')
+  addFlags(config).action(async () => runConfig(await readSettings(config, host), host, config.getOptionValue('json')))
+  addPublish(program, host)
+  addTail(program, host)
+  addChannels(program, host)
+  addToken(program, host)
+  addDrain(program, host)
+  addBackup(program, host)
+  addRestore(program, host)
+  addMigrate(program, host)
+  addDoctor(program, host)
+  addStorm(program, host)
+  addCompletion(program, host)
+  return program
+}
+
+function addFlags(command: Command): Command {
+  command.option('--config <file>', `file with settings (default: ${defaultConfigFile}, if it is there)`)
+  for (const setting of settings.filter(hasFlag)) {
+    for (const [flags, description] of describeFlags(setting)) {
+      const option = new Option(flags, description).helpGroup(`${setting.group}:`)
+      if (setting.kind.repeatable) option.argParser(collect)
+      command.addOption(option)
+    }
+  }
+  return command.addHelpText(
+    'after',
+    `
+Each can also be set in the file, by its name there, and in the environment: REJOIN_PORT=4748.
+
+Examples:
+  rejoin ${command.name()} --port 8080 --admin-port 8081
+  rejoin ${command.name()} --log memory
+  rejoin ${command.name()} --log redis://localhost:6379 --port 8082
+  REJOIN_ACCESS_JWT='[{"secret":"<32 characters or more>"}]' rejoin ${command.name()} --host 0.0.0.0`,
+  )
+}
+
+function describeFlags(setting: Setting): [flags: string, description: string][] {
+  const { kind, help, otherwise } = setting
+  const name = flagOf(setting)
+  const byDefault = setting.defaultByLog?.lmdb ?? setting.default
+  if (kind.argument !== undefined) {
+    const repeat = kind.repeatable ? '; can be given several times' : ''
+    const choices = kind.choices ? `: ${kind.choices.join(', ')}` : ''
+    return [[`--${name} <${kind.argument}>`, `${help}${choices}${repeat} (default: ${otherwise ?? byDefault})`]]
+  }
+  const yes: [string, string] = [`--${name}`, byDefault === undefined ? `${help} (default: ${otherwise})` : help]
+  const no: [string, string] = [`--no-${name}`, `do not ${help}`]
+  // Only what changes something, unless it depends.
+  return byDefault === undefined ? [yes, no] : [byDefault ? no : yes]
+}
+
+function readSettings(command: Command, { env }: ProgramHost): Promise<LoadedConfig> {
+  // By the names they were written with; commander would make camels of them.
+  const flags = command.options
+    .filter((option) => command.getOptionValueSource(option.attributeName()) === 'cli')
+    .map((option) => [option.name().replace(/^no-/, ''), command.getOptionValue(option.attributeName())])
+  const { config: file, json: _json, ...others } = Object.fromEntries(flags)
+  return loadConfig({ flags: others, env, file })
+}

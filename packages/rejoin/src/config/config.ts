@@ -1,0 +1,47 @@
+import type { LimitOptions, ReplayLimits, WindowOptions } from '@rejoin/hub'
+import type { AccessRules } from '../access/rules.ts'
+import type { TlsFiles } from '../http/tls/certificate.ts'
+import type { IdFormatName } from '../id-formats.ts'
+import type { RequestLimits } from '../limits/options.ts'
+import type { MdnsSettings } from '../mdns/mdns.ts'
+import type { SnapshotRule } from '../snapshots/snapshots.ts'
+import type { LogLocation } from './log-location.ts'
+
+/** What the program was told, and for the rest what holds then. `docs/reference/config.md` has a line for each key. */
+export interface Config extends ReplayLimits {
+  port: number
+  host: string
+  insecure: boolean
+  trustProxy: boolean
+  playground?: boolean
+  chaos: boolean
+  logLevel: 'debug' | 'info' | 'warn' | 'error'
+  drainMs: number
+  log: LogLocation
+  data: string
+  logPrefix: string
+  logMaxBytes?: number
+  durability: 'memory' | 'os' | 'disk' | 'replicated' | 'server'
+  replicas: number
+  ids?: IdFormatName
+  window: Required<WindowOptions>
+  windows?: Readonly<Record<string, WindowOptions>>
+  retain?: readonly string[]
+  fromStart?: readonly string[]
+  maxTailSilenceMs: number
+  whenDown: 'refuse' | 'local'
+  heartbeatMs: number
+  defaultChannel?: string
+  retryMs: number | 'adaptive'
+  retries?: Readonly<Record<string, number | 'adaptive'>>
+  snapshots?: Readonly<Record<string, SnapshotRule>>
+  stallTimeoutMs: number
+  hotBytes: number
+  sinkBudgetBytes: number
+  limits: LimitOptions & RequestLimits
+  tls: Partial<TlsFiles> & { http2: boolean }
+  access: AccessRules
+  admin?: { token?: string; port?: number }
+  metrics: boolean
+  mdns: MdnsSettings & { enabled: boolean }
+}

@@ -1,0 +1,54 @@
+import { readFile } from 'node:fs/promises'
+import { RejoinError } from '@rejoin/protocol'
+import type { ParseError } from 'jsonc-parser'
+
+export const defaultConfigFile = 'rejoin.config.json'
+
+/** The configuration file, not yet checked: the one that was named, else the usual one, if it is there. */
+export async function readConfigFile(named: string | undefined): Promise<ConfigFile | undefined> {
+  const name = named ?? defaultConfigFile
+  let text: string
+  try {
+    text = await readFile(name, 'utf8')
+  } catch (cause) {
+    if (named === undefined && (cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw new RejoinError(`Cannot read ${name}: ${reasonOf(cause as NodeJS.ErrnoException)}. Name a JSON file.`, {
+      code: 'invalid-option',
+      cause,
+    })
+  }
+  const content = await parseSettings(name, text)
+  if (typeof content !== 'object' || content === null || Array.isArray(content)) {
+    throw new RejoinError(`${name} holds no object. Write settings as {"port": 4747}.`, { code: 'invalid-option' })
+  }
+  return { name, content }
+}
+
+export interface ConfigFile {
+  readonly name: string
+  readonly content: object
+}
+
+async function parseSettings(name: string, text: string): Promise<unknown> {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The error of `JSON.parse` quotes the file, and there may be secrets in it. So it is neither shown nor passed on.
+    throw new RejoinError(`${name} is not JSON: see ${await pointOfMistake(text)}.`, { code: 'invalid-option' })
+  }
+}
+
+async function pointOfMistake(text: string): Promise<string> {
+  // Loaded here, because almost no start needs it.
+  const { parseTree } = await import('jsonc-parser')
+  const mistakes: ParseError[] = []
+  parseTree(text, mistakes, { disallowComments: true })
+  const lines = text.slice(0, mistakes[0]?.offset).trimEnd().split('\n')
+  return `line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`
+}
+
+function reasonOf({ code, message }: NodeJS.ErrnoException): string {
+  if (code === 'ENOENT') return 'there is no such file'
+  if (code === 'EISDIR') return 'it is a folder'
+  return code === 'EACCES' ? 'this user may not' : message
+}

@@ -1,0 +1,81 @@
+import type { BaseIssue } from 'valibot'
+import { type Setting, settings } from './settings.ts'
+
+/**
+ * What is wrong with a setting: its name, what was found, and what is allowed. `origin` is the flag, the variable or the
+ * file it stood in; the first two hold one setting each, which is then given.
+ */
+export function describeIssue(issue: BaseIssue<unknown>, origin: string, only?: Setting): string {
+  const path = issue.path?.map(({ key }) => String(key)) ?? []
+  const name = path.length === 0 ? origin : `"${path.join('.')}" in ${origin}`
+  if (issue.type === 'strict_object' && issue.expected === 'never') return `${name} is no setting. ${beside(path)}`
+  const setting = only ?? settingAt(path)
+  const isWhole = path.length === (only ? 0 : setting?.key.split('.').length)
+  const allowed = setting && (isWhole || setting.kind.repeatable) ? setting.kind.allowed : wordsFor(issue)
+  if (issue.input === undefined) return `${name} is missing.`
+  const isSecret = setting ? setting.secret : holdsSecrets(path)
+  const found = isSecret ? 'wrong, and not shown because it is secret' : shown(plain(issue.input, setting))
+  return `${name} is ${found}. Give ${allowed}.`
+}
+
+/** The setting that holds what is at a path, if it is one of ours. */
+function settingAt(path: readonly string[]): Setting | undefined {
+  return settings.find(({ key }) => key === path.slice(0, key.split('.').length).join('.'))
+}
+
+/** Whether a secret belongs beneath a path: what stands there instead of the group may be just that. */
+function holdsSecrets(path: readonly string[]): boolean {
+  return settings.some(({ key, secret }) => secret && key.startsWith(`${path.join('.')}.`))
+}
+
+/** The keys that could stand where an unknown one does. */
+function beside(path: readonly string[]): string {
+  const above = path.slice(0, -1)
+  const depth = above.length
+  const known = settings
+    .map(({ key }) => key.split('.'))
+    .filter((keys) => keys.length > depth && above.every((name, index) => keys[index] === name))
+    .map((keys) => keys[depth])
+  const names = [...new Set(known)].sort().join(', ')
+  if (names === '') return 'Leave it out.'
+  return depth === 0 ? `There are ${names}.` : `In "${above.join('.')}" there are ${names}.`
+}
+
+/** What the schema asks for, as it says it: `("adaptive" | number)`, `>=500`. */
+function wordsFor({ expected, type }: BaseIssue<unknown>): string {
+  // The one thing that is checked by a function of ours is that a group of settings is no list.
+  if (type === 'custom') return 'an object'
+  const alternatives = (expected ?? type).replace(/^\((.+)\)$/, '$1').split(' | ')
+  return alternatives
+    .map((each) => words[each] ?? each)
+    .join(' or ')
+    .replace('>=', 'at least ')
+    .replace('<=', 'at most ')
+}
+
+const words: Readonly<Record<string, string>> = {
+  string: 'a text',
+  number: 'a number',
+  integer: 'a whole number',
+  Array: 'a list',
+  Object: 'an object',
+  '/^[0-9a-f]{64}$/i': 'its SHA-256 of 64 hex digits: printf %s "$KEY" | sha256sum',
+}
+
+/** Without what its setting keeps to itself. */
+function plain(value: unknown, setting: Setting | undefined): unknown {
+  if (!setting?.shown) return value
+  return setting.shown(typeof value === 'string' ? value : JSON.stringify(value))
+}
+
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value)
+  return text.length > 80 ? `${text.slice(0, 77)}…` : text
+}
+
+/** Several complaints as one message. */
+export function inOneText(problems: readonly string[]): string {
+  const [only] = problems
+  if (problems.length === 1) return only as string
+  return `${problems.length} settings are wrong.\n${problems.map((problem) => `\n  ${problem}`).join('')}`
+}

@@ -1,0 +1,138 @@
+import { RejoinError } from '@rejoin/protocol'
+import * as v from 'valibot'
+import type { Config } from './config.ts'
+import { readConfigFile } from './file.ts'
+import { describeIssue, inOneText } from './issue.ts'
+import { logKindOf } from './log-location.ts'
+import { flagOf, type Setting, settings, variableOf } from './settings.ts'
+
+/** What was said, by whom: flags over the environment over the file over what holds when nothing is said. */
+export async function loadConfig(given: Given): Promise<LoadedConfig> {
+  const file = await readConfigFile(given.file ?? given.env.REJOIN_CONFIG)
+  const problems: string[] = []
+  const values = settings.map((setting) => {
+    const said = inFlags(setting, given.flags) ?? inEnvironment(setting, given.env)
+    return { setting, ...(said ?? { origin: 'default', value: setting.default }) } as SettingValue
+  })
+
+  for (const { setting, origin, value } of values) {
+    if (origin === 'default') continue
+    const { issues = [] } = v.safeParse(setting.kind.schema, value)
+    for (const issue of issues) problems.push(describeIssue(issue, origin, setting))
+  }
+  if (file) {
+    const { issues = [] } = v.safeParse(fileSchema, file.content)
+    for (const issue of issues) problems.push(describeIssue(issue, file.name))
+  }
+  if (problems.length > 0) throw new RejoinError(inOneText(problems), { code: 'invalid-option' })
+
+  const said = values.map((each) => {
+    const inFile = each.origin === 'default' ? valueAt(file?.content, each.setting.key) : undefined
+    return inFile === undefined ? each : { ...each, origin: file?.name ?? '', value: inFile }
+  })
+  // Troubles that are ordered on purpose must not reach the folder that holds the events of this machine.
+  const logged = asConfig(said).chaos ? said.map(inMemory) : said
+  const kind = logKindOf(asConfig(logged).log)
+  const effective = logged.map((each) => ({ ...each, value: each.value ?? each.setting.defaultByLog?.[kind] }))
+  return { config: asConfig(effective), values: effective, unread: unreadVariables(given.env) }
+}
+
+export interface Given {
+  /** By their names without dashes, as they were written. */
+  readonly flags: Readonly<Record<string, string | readonly string[] | boolean>>
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** What `--config` names. */
+  readonly file?: string | undefined
+}
+
+export interface LoadedConfig {
+  readonly config: Config
+  readonly values: readonly SettingValue[]
+  /** Variables that look as if they were meant for us, and are not read. */
+  readonly unread: readonly string[]
+}
+
+export interface SettingValue {
+  readonly setting: Setting
+  /** A flag, a variable, the name of the file, or `default`. */
+  readonly origin: string
+  /** Undefined when nothing was said and nothing holds by default. */
+  readonly value: unknown
+}
+
+function inMemory(value: SettingValue): SettingValue {
+  return value.setting.key === 'log' && value.origin === 'default' ? { ...value, value: 'memory' } : value
+}
+
+type Said = Pick<SettingValue, 'origin' | 'value'>
+
+function inFlags(setting: Setting, flags: Given['flags']): Said | undefined {
+  const said = flags[flagOf(setting)]
+  if (said === undefined) return undefined
+  const value =
+    typeof said === 'string'
+      ? setting.kind.read(said)
+      : Array.isArray(said)
+        ? said.flatMap((item) => setting.kind.read(item))
+        : said
+  return { origin: `--${said === false ? 'no-' : ''}${flagOf(setting)}`, value }
+}
+
+function inEnvironment(setting: Setting, env: Given['env']): Said | undefined {
+  const text = env[variableOf(setting)]
+  // Set to nothing is how a shell or a compose file leaves a variable out.
+  return text === undefined || text === '' ? undefined : { origin: variableOf(setting), value: setting.kind.read(text) }
+}
+
+const fileSchema = schemaOf(settings.map((setting) => ({ keys: setting.key.split('.'), schema: setting.kind.schema })))
+
+interface Leaf {
+  readonly keys: readonly string[]
+  readonly schema: v.GenericSchema
+}
+
+/** An object of objects, as deep as the keys are. All may be left out, and nothing else may be in it. */
+function schemaOf(leaves: readonly Leaf[]): v.GenericSchema {
+  const entries: Record<string, v.GenericSchema> = {}
+  for (const {
+    keys: [first = ''],
+  } of leaves) {
+    const below = leaves
+      .filter(({ keys }) => keys[0] === first)
+      .map(({ keys, ...leaf }) => ({ ...leaf, keys: keys.slice(1) }))
+    const [only] = below
+    entries[first] = v.optional(only && only.keys.length === 0 ? only.schema : schemaOf(below))
+  }
+  // A list is an object too, and its own `keys` would be taken for a setting.
+  return v.pipe(
+    v.custom((group) => !Array.isArray(group)),
+    v.strictObject(entries),
+  )
+}
+
+function valueAt(content: unknown, key: string): unknown {
+  return key.split('.').reduce((inner, name) => (inner as Record<string, unknown> | undefined)?.[name], content)
+}
+
+function asConfig(values: readonly SettingValue[]): Config {
+  const config: Record<string, unknown> = {}
+  for (const { setting, value } of values) {
+    if (value === undefined) continue
+    const keys = setting.key.split('.')
+    const last = keys.pop() as string
+    const inner = keys.reduce((outer: Record<string, unknown>, name) => {
+      outer[name] ??= {}
+      return outer[name] as Record<string, unknown>
+    }, config)
+    inner[last] = value
+  }
+  // Each value was checked by its own kind, and a test compares the keys.
+  return config as unknown as Config
+}
+
+function unreadVariables(env: Given['env']): string[] {
+  const read = new Set(['REJOIN_CONFIG', 'REJOIN_TOKEN', 'REJOIN_URL', ...settings.map(variableOf)])
+  return Object.keys(env)
+    .filter((name) => name.startsWith('REJOIN_') && !read.has(name))
+    .sort()
+}

@@ -1,0 +1,81 @@
+import { hostname } from 'node:os'
+import type { Hub } from '@rejoin/hub'
+import type { Figures } from './figures.ts'
+
+/** What a hub tells of itself to the others on its log. */
+export interface NodeNote {
+  /** The machine and the process. */
+  readonly name: string
+  readonly version: string
+  readonly startedAt: number
+  readonly connections: number
+  readonly deliveriesPerSecond: number
+  readonly rssBytes: number
+}
+
+export const nodeName = `${hostname()} ${process.pid}`
+
+/** The hubs that share a log, as they told it within the last seconds. */
+export interface Nodes {
+  /** None while the log does not answer; null when only this hub can use it. */
+  readonly known: readonly NodeNote[] | null
+  /** Given the figures of every second, tells the others now and then. */
+  tell(figures: Figures): void
+}
+
+export function createNodes({ log }: Pick<Hub, 'log'>): Nodes {
+  if (!log.meet) return { known: null, tell: () => undefined }
+  let known: readonly NodeNote[] = []
+  let told: Figures | undefined
+  return {
+    get known() {
+      return known
+    },
+    tell(figures) {
+      // Either way, because the clock may have been set back.
+      if (told && Math.abs(figures.at - told.at) < tellEveryMs) return
+      const note = JSON.stringify(noteOf(figures, told))
+      told = figures
+      log.meet?.(note, forMs).then(
+        (notes) => {
+          known = notes.flatMap(readNote).sort((one, other) => (one.name < other.name ? -1 : 1))
+        },
+        () => {
+          // That the log is away is shown by readiness and in the program's own lines.
+          known = []
+        },
+      )
+    },
+  }
+}
+
+const tellEveryMs = 5000
+// A hub that misses two turns is busy; one that misses three is gone.
+const forMs = 3 * tellEveryMs
+
+function noteOf(now: Figures, before: Figures | undefined): NodeNote {
+  const { node: name, version, startedAt, readers, totals, process } = now
+  const seconds = before ? (now.at - before.at) / 1000 : 0
+  const delivered = totals.deliveries - (before?.totals.deliveries ?? 0)
+  return {
+    name,
+    version,
+    startedAt,
+    connections: readers.live + readers.replaying,
+    deliveriesPerSecond: seconds > 0 ? Math.round(delivered / seconds) : 0,
+    rssBytes: process.rssBytes,
+  }
+}
+
+/** Nothing for a note of a version that writes others: it must not keep this hub from showing, or from running. */
+function readNote(text: string): NodeNote[] {
+  let note: Readonly<Record<string, unknown>>
+  try {
+    note = Object(JSON.parse(text))
+  } catch {
+    return []
+  }
+  const numbers = [note.startedAt, note.connections, note.deliveriesPerSecond, note.rssBytes]
+  const isOurs = typeof note.name === 'string' && typeof note.version === 'string' && numbers.every(Number.isFinite)
+  return isOurs ? [note as unknown as NodeNote] : []
+}

@@ -1,0 +1,131 @@
+import { heartbeatAfter, type ProbeHello, type ProbeTick, probeId, spacedEvents } from '../probe/words.ts'
+import type { OpenProbe } from '../probe-client.ts'
+import type { TimedEvent } from '../reading.ts'
+import { remedyFor } from '../remedies.ts'
+import type { Check, Server } from '../report.ts'
+
+/** What one `spaced` probe tells when it has ended. */
+export interface SpacedResult {
+  /** How much later than the fastest of them each event came, in milliseconds, sorted. */
+  readonly delays: readonly number[]
+  /** From the request to the first byte of the body. */
+  readonly firstByteMs: number
+  /** Whether the stream came to its end. */
+  readonly isWhole: boolean
+  /** How long it was open. */
+  readonly openMs: number
+}
+
+export async function spacedResult({ reading }: OpenProbe, askedAt: number): Promise<SpacedResult> {
+  await reading.ended
+  const ticks = reading.events.filter(({ type }) => type === 'tick')
+  // The clocks of the two machines are strangers: an event is late compared with the fastest one.
+  const offsets = ticks.map((event) => event.at - tickOf(event).atMs)
+  const fastest = Math.min(...offsets)
+  return {
+    delays: offsets.map((offset) => offset - fastest).sort((one, other) => one - other),
+    firstByteMs: (reading.firstByteAt ?? reading.endedAt ?? askedAt) - askedAt,
+    isWhole: reading.events.some(({ type }) => type === 'end'),
+    openMs: (reading.endedAt ?? askedAt) - askedAt,
+  }
+}
+
+/** Whether the events came as they were sent. A pause of this machine delays some; a proxy that collects delays most. */
+export function isSteady(result: SpacedResult): boolean {
+  return result.isWhole && medianOf(result) < lumpyMs
+}
+
+export function isBetter(one: SpacedResult, other: SpacedResult): boolean {
+  if (one.isWhole !== other.isWhole) return one.isWhole
+  return medianOf(one) < medianOf(other)
+}
+
+function medianOf({ delays }: SpacedResult): number {
+  return delays[Math.floor(delays.length / 2)] ?? 0
+}
+
+// A proxy that holds back all of it gives a median of a second. One that waits for more before it sends, as HAProxy and TCP do for
+// 200 ms, gives 100.
+const heldBackMs = 250
+const lumpyMs = 60
+
+export function streamCheck(result: SpacedResult, server: Server): Check {
+  const { delays, firstByteMs, isWhole, openMs } = result
+  const lateMs = Math.round(delays[Math.ceil(delays.length * 0.99) - 1] ?? 0)
+  const figures = { firstByteMs: Math.round(firstByteMs), lateMs, events: delays.length }
+  const fault = { name: 'stream', state: 'fault', figures, remedy: remedyFor('stream', server) } as const
+  if (medianOf(result) > heldBackMs) {
+    return { ...fault, summary: `held back: events came up to ${lateMs} ms late, in lumps` }
+  }
+  if (!isWhole) {
+    const summary = `cut after ${(openMs / 1000).toFixed(1)} s, in the middle of events`
+    return { ...fault, summary, remedy: remedyFor('idle', server) }
+  }
+  if (!isSteady(result)) {
+    const remedy = { ...fault.remedy, cost: 'Nothing is lost. A live page feels slower than it needs to.' }
+    return {
+      ...fault,
+      state: 'hint',
+      remedy,
+      summary: `a little late: events wait for one another, ${lateMs} ms at most`,
+    }
+  }
+  const summary = `first byte after ${figures.firstByteMs} ms, ${figures.events} events, ${lateMs} ms late at most`
+  return { name: 'stream', state: 'good', summary, figures }
+}
+
+export function headerCheck(sent: string, { header }: ProbeHello, server: Server): Check {
+  const name = 'header-cursor'
+  if (header === sent) return { name, state: 'good', summary: 'Last-Event-ID reaches the hub' }
+  const summary =
+    header === null ? 'Last-Event-ID does not reach the hub' : `Last-Event-ID reaches the hub as ${quoted(header)}`
+  return { name, state: 'fault', summary, remedy: remedyFor(name, server) }
+}
+
+export function queryCheck(sent: string, { query }: ProbeHello, server: Server): Check {
+  const name = 'query-cursor'
+  if (query === sent) return { name, state: 'good', summary: '?lastEventId= reaches the hub' }
+  const summary =
+    query === null ? '?lastEventId= does not reach the hub' : `?lastEventId= reaches the hub as ${quoted(query)}`
+  return { name, state: 'fault', summary, remedy: remedyFor(name, server) }
+}
+
+export function idsCheck({ token, reading }: OpenProbe, server: Server): Check {
+  const name = 'ids'
+  const changed = reading.events.find((event) => event.type === 'tick' && event.id !== probeId(token, tickOf(event).n))
+  if (!changed) return { name, state: 'good', summary: 'ids arrive byte by byte as the hub wrote them' }
+  const sent = probeId(token, tickOf(changed).n)
+  const summary = `the hub wrote ${quoted(sent)} and ${quoted(changed.id)} arrived`
+  return { name, state: 'fault', summary, remedy: remedyFor(name, server) }
+}
+
+export function heartbeatCheck({ reading }: OpenProbe, { heartbeatMs }: ProbeHello, server: Server): Check {
+  const name = 'heartbeats'
+  const sent = Math.floor(reading.events.filter(({ type }) => type === 'tick').length / heartbeatAfter)
+  const came = reading.comments.length
+  const figures = { sent, came, heartbeatMs }
+  if (came >= sent) {
+    return { name, state: 'good', summary: `comments arrive; the hub sends one every ${heartbeatMs / 1000} s`, figures }
+  }
+  const summary = came === 0 ? 'no comment arrives, and heartbeats are comments' : `${came} of ${sent} comments arrived`
+  return { name, state: 'fault', summary, figures, remedy: remedyFor(name, server) }
+}
+
+/** Whether there is enough of the probe to judge what was in it. */
+export function hasTicks({ reading }: OpenProbe): boolean {
+  return reading.events.filter(({ type }) => type === 'tick').length >= spacedEvents / 2
+}
+
+function tickOf({ data }: TimedEvent): ProbeTick {
+  try {
+    const { n, atMs }: Partial<ProbeTick> = Object(JSON.parse(data))
+    return { n: Number(n), atMs: Number(atMs) }
+  } catch {
+    // A filter that changed the data has changed more than the id. Its events count as late by nothing.
+    return { n: Number.NaN, atMs: Number.NaN }
+  }
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.slice(0, 60))
+}

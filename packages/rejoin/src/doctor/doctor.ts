@@ -1,0 +1,129 @@
+import { cachingCheck } from './checks/caching.ts'
+import { compressionCheck } from './checks/compression.ts'
+import { corsCheck } from './checks/cors.ts'
+import { disconnectCheck } from './checks/disconnect.ts'
+import { httpVersionCheck } from './checks/http-version.ts'
+import { idleCheck, silenceCheck } from './checks/silence.ts'
+import {
+  hasTicks,
+  headerCheck,
+  heartbeatCheck,
+  idsCheck,
+  isBetter,
+  isSteady,
+  queryCheck,
+  spacedResult,
+  streamCheck,
+} from './checks/stream.ts'
+import { type MeetOptions, type MetProgram, meet } from './meet.ts'
+import { examineStream } from './other-stream.ts'
+import { openProbe } from './probe-client.ts'
+import { type Check, type CheckName, checkNames, type Report } from './report.ts'
+
+/**
+ * Finds out what the way between here and a hub does to streams. Takes seven seconds, or as long as `idleMs`. Rejects with a
+ * `RejoinError` when there is nothing to examine.
+ */
+export async function examine(address: string, options: ExamineOptions = {}): Promise<Report> {
+  const startedAt = performance.now()
+  const met = await meet(new URL(address), options)
+  const found = 'probe' in met ? await examineProgram(met, options) : await examineStream(met, options)
+  const checks = [met.redirect, ...found.checks].sort((one, other) => rankOf(one) - rankOf(other))
+  return {
+    url: address,
+    address: 'probe' in met ? met.way.base : met.stream.href,
+    server: found.server,
+    checks: explained(checks),
+    ms: Math.round(performance.now() - startedAt),
+  }
+}
+
+export interface ExamineOptions extends MeetOptions {
+  /**
+   * The origin of pages that are to read the stream, `https://app.example`.
+   * @defaultValue none: CORS is not looked at
+   */
+  readonly origin?: string
+  /**
+   * For how long a stream that carries heartbeats alone has to stay open, in milliseconds. At most 110 000.
+   * @defaultValue 0: only a silence of six seconds is tried
+   */
+  readonly idleMs?: number
+  /** Told which checks are still under way, whenever one is done. */
+  onProgress?(waiting: readonly CheckName[]): void
+}
+
+async function examineProgram(met: MetProgram, options: ExamineOptions) {
+  const { way, server, hello, sent } = met
+  const { origin, idleMs = 0 } = options
+  const waiting = new Set<CheckName>()
+
+  async function run(name: CheckName, check: () => Promise<Check>): Promise<Check> {
+    waiting.add(name)
+    options.onProgress?.([...waiting])
+    try {
+      return await check()
+    } catch (error) {
+      return { name, state: 'unknown', summary: `could not be told: ${(error as Error).message}` }
+    } finally {
+      waiting.delete(name)
+      options.onProgress?.([...waiting])
+    }
+  }
+
+  const checks = await Promise.all([
+    run('stream', () => confirmedStream(met)),
+    run('ids', () => ofWholeProbe(met, 'ids', () => idsCheck(met.probe, server))),
+    run('heartbeats', () => ofWholeProbe(met, 'heartbeats', () => heartbeatCheck(met.probe, hello, server))),
+    run('compression', () => compressionCheck(way, server)),
+    run('caching', () => cachingCheck(way, server)),
+    run('disconnect', () => disconnectCheck(way, server)),
+    run('silence', () => silenceCheck(way, server)),
+    ...(idleMs > 0 ? [run('idle', () => idleCheck(way, server, idleMs))] : []),
+    ...(origin === undefined ? [] : [run('cors', () => corsCheck(way, server, origin))]),
+  ])
+  return {
+    server,
+    checks: [
+      ...checks,
+      headerCheck(sent.header, hello, server),
+      queryCheck(sent.query, hello, server),
+      httpVersionCheck(way, server),
+      ...(origin === undefined ? [notAsked] : []),
+    ],
+  }
+}
+
+/** A machine that was busy for a second looks like a proxy that holds back. So a bad result has to come three times. */
+async function confirmedStream({ probe, askedAt, way, server }: MetProgram): Promise<Check> {
+  let best = await spacedResult(probe, askedAt)
+  for (let again = 0; again < 2 && !isSteady(best); again += 1) {
+    const againAt = performance.now()
+    const result = await spacedResult(await openProbe(way, 'spaced'), againAt)
+    if (isBetter(result, best)) best = result
+  }
+  return streamCheck(best, server)
+}
+
+async function ofWholeProbe({ probe }: MetProgram, name: CheckName, check: () => Check): Promise<Check> {
+  await probe.reading.ended
+  return hasTicks(probe) ? check() : { name, state: 'unknown', summary: 'too little of the stream arrived' }
+}
+
+const notAsked: Check = { name: 'cors', state: 'unknown', summary: 'not asked for; name a page with --origin' }
+
+/** What follows from a fault is not worth a line of its own: who mends the one mends both. */
+function explained(checks: readonly Check[]): Check[] {
+  const cause = checks.find(({ name, state }) => state === 'fault' && (name === 'caching' || name === 'stream'))
+  if (!cause) return [...checks]
+  const why = cause.name === 'caching' ? 'a cache reads on for others' : 'the stream is held back'
+  return checks.map((check) =>
+    check.name === 'disconnect' && check.state === 'hint'
+      ? { name: check.name, state: 'unknown', summary: `cannot be told: ${why}` }
+      : check,
+  )
+}
+
+function rankOf({ name }: Check): number {
+  return checkNames.indexOf(name)
+}

@@ -1,0 +1,76 @@
+import type { Route } from './routes.ts'
+
+/** What `openapi.json` says of one path and method. */
+export interface OperationDoc {
+  readonly summary: string
+  readonly description?: string
+  readonly parameters?: readonly ParameterDoc[]
+  /** A schema of the JSON that is sent. */
+  readonly body?: Schema
+  readonly answers: Readonly<Record<number, AnswerDoc>>
+}
+
+export interface ParameterDoc {
+  readonly name: string
+  readonly in: 'query' | 'header' | 'path'
+  readonly description: string
+  readonly required?: boolean
+  readonly schema: Schema
+}
+
+export type AnswerDoc = Readonly<Record<string, unknown>>
+export type Schema = Readonly<Record<string, unknown>>
+export type PathDocs = Readonly<Record<string, Readonly<Record<string, OperationDoc>>>>
+
+/** An answer in JSON. */
+export function json(description: string, schema: Schema): AnswerDoc {
+  return { description, content: { 'application/json': { schema } } }
+}
+
+/** The rejection that every wrong request gets (§5.7). */
+export const rejectionDoc = json('Why not, and what to do about it.', {
+  type: 'object',
+  required: ['error'],
+  properties: {
+    error: {
+      type: 'object',
+      required: ['code', 'message'],
+      properties: { code: { type: 'string' }, message: { type: 'string' } },
+    },
+  },
+})
+
+/** The document at `/openapi.json`: the routes of the table, and those that others answer. */
+export function openApiDocument(routes: readonly Route[], others: PathDocs, version: string): Schema {
+  const paths: Record<string, Record<string, unknown>> = {}
+  for (const [path, operations] of Object.entries(others)) {
+    for (const [method, doc] of Object.entries(operations)) {
+      paths[path] = { ...paths[path], [method]: operation(doc, 'to-all') }
+    }
+  }
+  for (const { path, method, open, doc } of routes) {
+    if (doc) paths[path] = { ...paths[path], [method.toLowerCase()]: operation(doc, open) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Rejoin',
+      version,
+      description: 'Resumable event streams over Server-Sent Events. PROTOCOL.md says what the streams hold.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    paths,
+    components: { securitySchemes: { admin: { type: 'http', scheme: 'bearer', description: 'The admin token.' } } },
+  }
+}
+
+function operation({ summary, description, parameters, body, answers }: OperationDoc, open: Route['open']): Schema {
+  return {
+    summary,
+    ...(description === undefined ? {} : { description }),
+    ...(open === 'to-admins' ? { tags: ['admin'], security: [{ admin: [] }] } : {}),
+    ...(parameters === undefined ? {} : { parameters }),
+    ...(body === undefined ? {} : { requestBody: { content: { 'application/json': { schema: body } } } }),
+    responses: answers,
+  }
+}

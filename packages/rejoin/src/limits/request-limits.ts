@@ -1,0 +1,58 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { isPublisherEndpoint, isReaderEndpoint, targetOf } from '@rejoin/hub/internal'
+import type { ErrorCode } from '@rejoin/protocol'
+import { reject } from '../http/rejection.ts'
+import type { Rejection, RequestLimits } from './options.ts'
+
+/** Stands right before the hub and rejects what is too much for one request. */
+export function limitRequests(limits: RequestLimits, context: LimitContext, hub: RequestListener): RequestListener {
+  const { maxChannels = mostChannels, maxBodyBytes = mostBodyBytes } = limits
+
+  function rejectAs(response: ServerResponse, kind: keyof typeof codes, message: string): void {
+    context.onReject(kind)
+    reject(response, codes[kind], message)
+  }
+
+  function rejectBody(request: IncomingMessage, response: ServerResponse): void {
+    // The rest is read and thrown away, or it would block the next request on this connection.
+    request.resume()
+    rejectAs(response, 'body', `The body is over ${maxBodyBytes} bytes. Publish a reference to large data instead.`)
+  }
+
+  function limitPublish(request: IncomingMessage, response: ServerResponse): void {
+    const length = request.headers['content-length']
+    if (Number(length) > maxBodyBytes) {
+      rejectBody(request, response)
+      return
+    }
+    // How long it is, only the hub will see, once it knows whose it is.
+    if (length === undefined) response.once('close', () => response.statusCode === 413 && context.onReject('body'))
+    hub(request, response)
+  }
+
+  return (request, response) => {
+    if (request.method === 'POST' && isPublisherEndpoint(targetOf(request).endpoint)) {
+      limitPublish(request, response)
+    } else if (maxChannels < mostChannels && channelsAsked(request) > maxChannels) {
+      rejectAs(response, 'channels', `A stream has at most ${maxChannels} channels here. Open another one.`)
+    } else {
+      hub(request, response)
+    }
+  }
+}
+
+export interface LimitContext {
+  onReject(kind: Rejection): void
+}
+
+// What a hub takes at most (§5.1), and what a subscription of it has.
+const mostBodyBytes = 262_144
+const mostChannels = 100
+
+const codes = { body: 'too-large', channels: 'invalid-channel' } satisfies Partial<Record<Rejection, ErrorCode>>
+
+function channelsAsked(request: IncomingMessage): number {
+  const { endpoint, rest, query } = targetOf(request)
+  if (!isReaderEndpoint(endpoint)) return 0
+  return (rest === '' ? 0 : 1) + query.getAll('channel').length
+}

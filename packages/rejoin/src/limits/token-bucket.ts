@@ -1,0 +1,44 @@
+import { createForgetfulMap } from './forgetful-map.ts'
+
+/**
+ * Rations something by key: each may have `perSecond`, and `burst` at once after a pause. Memory is bounded: whoever has
+ * been quiet for long enough to have a full bucket is forgotten, which changes nothing for them.
+ */
+export function createTokenBuckets({ perSecond, burst, now }: TokenBucketOptions): TokenBuckets {
+  const buckets = createForgetfulMap<Bucket>({ forMs: (burst / perSecond) * 1000 })
+
+  return {
+    take(key) {
+      const at = now()
+      const bucket = buckets.get(key, at) ?? { tokens: burst, at }
+      buckets.set(key, bucket, at)
+      // A clock that was set back gives nothing and takes nothing.
+      bucket.tokens = Math.min(burst, bucket.tokens + (Math.max(0, at - bucket.at) / 1000) * perSecond)
+      bucket.at = at
+      if (bucket.tokens < 1) return ((1 - bucket.tokens) / perSecond) * 1000
+      bucket.tokens -= 1
+      return 0
+    },
+    get size() {
+      return buckets.size
+    },
+  }
+}
+
+export interface TokenBucketOptions {
+  readonly perSecond: number
+  readonly burst: number
+  now(): number
+}
+
+export interface TokenBuckets {
+  /** Takes one if there is one and gives 0; else for how long to wait, in milliseconds. */
+  take(key: string): number
+  /** How many keys are remembered. */
+  readonly size: number
+}
+
+interface Bucket {
+  tokens: number
+  at: number
+}

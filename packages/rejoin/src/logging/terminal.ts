@@ -1,0 +1,157 @@
+import { causeText, createLineRation, plainText } from '@rejoin/hub/internal'
+import type { RejectedRequest } from '@rejoin/hub/operations'
+import type { GapReason } from '@rejoin/protocol'
+import { durationWords } from './duration.ts'
+import { insecureWarning, type Logging } from './logging.ts'
+import { type Style, styled } from './style.ts'
+import { windowWords } from './window-words.ts'
+
+/** Announces to a person: how to begin, then a line for every reader that came back or was rejected. */
+export function terminal({ write, colour, now }: Terminal): Logging {
+  const rejections = createLineRation(({ requests }) => say(`${style('yellow', 'rejected')} ${requests} more requests`))
+
+  function rejected({ channels, reason, status, ip, action, origin }: RejectedRequest): void {
+    const from = [
+      ...(ip === null ? [] : [`from ${plainText(ip)}`]),
+      ...(origin ? [`for a page of ${plainText(origin)}`] : []),
+    ]
+    const what = [...(action ? [action] : []), ...(channels.length > 0 ? [some(channels)] : []), ...from].join(' ')
+    if (rejections.take('requests')) say(`${style('yellow', 'rejected')} ${what}, ${status}: ${reason}`)
+  }
+
+  return {
+    ready({ version, url, adminUrl, log, folder, address, loopbackOnly, access }) {
+      const lines = [
+        '',
+        `  ${style('bold', `Rejoin ${version}`)}  ${style('cyan', url)}`,
+        '',
+        row('log', [`${log.name}${whereWords(folder, address)}`, windowWords(log.window)].join(', ')),
+        row('open to', openTo(loopbackOnly, access)),
+        ...(adminUrl === undefined
+          ? []
+          : [row('admin', `${adminUrl}/openapi.json`), row('dashboard', `${adminUrl}/dashboard`)]),
+        '',
+        row('look', `${url}/`),
+        row('watch', `curl -N ${url}/events/demo`),
+        row('publish', `curl -d hello ${url}/publish/demo`),
+        row('return', `curl -N -H 'Last-Event-ID: <id you saw>' ${url}/events/demo`),
+        '',
+      ]
+      if (!loopbackOnly && !access) lines.push(style('red', `  ${insecureWarning}`), '')
+      write(`${lines.join('\n')}\n`)
+    },
+
+    watch(hub) {
+      hub.on('replay', ({ connection, channels, replayed, elapsedMs }) => {
+        const reader = `${some(channels)} ${connection}`
+        say(`${style('green', 'rejoined')} ${reader}, ${replayed} replayed in ${durationWords(elapsedMs)}`)
+      })
+      hub.on('gap', ({ connection, channels, reason }) => {
+        say(`${style('yellow', 'gap')} ${some(channels)} ${connection}, told to reload: ${gapWords[reason]}`)
+      })
+      hub.on('window', ({ channel, absenceMs, needs }) => {
+        const away = durationWords(absenceMs)
+        const need = `keep ${needs.maxEvents} events and ${durationWords(needs.maxAgeMs)}`
+        say(`${style('yellow', 'window')} ${some([channel])} is small: readers are away for up to ${away}, ${need}`)
+      })
+      hub.on('reject', rejected)
+      hub.on('close', ({ connection, channels, reason, cause, unfinished }) => {
+        if (unfinished) {
+          const what = `${unfinished.replayed} replayed, not caught up: ${reason}`
+          say(`${style('yellow', 'left')} ${some(channels)} ${connection}, ${what}`)
+        }
+        if (cause) say(`${style('red', 'failed')} ${some(channels)} ${connection}, ${reason}: ${causeText(cause)}`)
+      })
+      hub.on('silence', ({ silentMs, cause, local }) => {
+        const what = local ? 'readers are served without it' : 'readers are sent elsewhere'
+        if (cause) say(`${style('red', 'lost')} the log; ${what}. ${causeText(cause)}`)
+        else say(`${style('red', 'silent')} log for ${durationWords(silentMs)}; ${what}`)
+      })
+      hub.on('local', ({ channel, id }) => {
+        say(`${style('yellow', 'local')} ${some([channel])} ${id}, to the readers here alone: the log is away`)
+      })
+      hub.on('healed', ({ channels }) => {
+        const told =
+          channels.length > 0 ? `told to reload: readers of ${some(channels)}` : 'nothing was published meanwhile'
+        say(`${style('green', 'healed')} the log is back; ${told}`)
+      })
+      hub.on('error', ({ cause }) => say(`${style('red', 'failed')} to answer a request: ${causeText(cause)}`))
+    },
+
+    rejected,
+
+    // Worth a line where lines are counted; the person at this terminal has seen the reader come back.
+    reconnected: () => undefined,
+
+    administered({ action, target }) {
+      say(`${style('cyan', 'admin')} ${action}${target === undefined ? '' : ` ${plainText(target)}`}`)
+    },
+
+    certificate({ cause }) {
+      if (cause === undefined) say('the certificate was read again')
+      else say(`${style('yellow', 'kept')} the old certificate: ${causeText(cause)}`)
+    },
+
+    warned: (message) => say(`${style('yellow', 'warning')} ${plainText(message, 1000)}`),
+
+    stopping(signal) {
+      rejections.flush()
+      say(`${signal}, letting readers go. Once more ends at once.`)
+    },
+
+    failed(cause) {
+      say(
+        `${style('red', 'failed')} and ends: ${cause instanceof Error && cause.stack ? cause.stack : causeText(cause)}`,
+      )
+    },
+  }
+
+  function openTo(loopbackOnly: boolean, access: boolean): string {
+    if (access) return loopbackOnly ? 'this machine, by the access rules' : 'those whom the access rules let in'
+    return loopbackOnly ? 'this machine only' : style('red', 'everyone who can reach this address')
+  }
+
+  function say(text: string): void {
+    write(`${style('dim', new Date(now()).toTimeString().slice(0, 8))} ${text}\n`)
+  }
+
+  function row(name: string, text: string): string {
+    return `  ${style('dim', name.padEnd(9))} ${text}`
+  }
+
+  function style(format: Style, text: string): string {
+    return styled(format, text, colour)
+  }
+}
+
+export interface Terminal {
+  write(text: string): unknown
+  /** Whether to use ANSI colours. */
+  colour: boolean
+  now(): number
+}
+
+const gapWords: Record<GapReason, string> = {
+  expired: 'what it missed is out of the window',
+  'unknown-id': 'its last id is not an id',
+  version: 'its last id is of another format',
+  epoch: 'its last id is of an earlier log',
+  ahead: 'its last id is past the end of the log',
+  'replay-limit': 'it missed more than is replayed',
+  forced: 'the events of the channel were invalidated',
+  added: 'the channel is new to its subscription',
+}
+
+function whereWords(folder: string | undefined, address: string | undefined): string {
+  if (folder) return ` in ${folder}`
+  return address ? ` at ${address}` : ''
+}
+
+/** A reader may follow any number of channels, and a line has only so much room. */
+function some(channels: readonly string[]): string {
+  const shown = channels
+    .slice(0, 3)
+    .map((name) => plainText(name))
+    .join(', ')
+  return channels.length > 3 ? `${shown} and ${channels.length - 3} more` : shown
+}

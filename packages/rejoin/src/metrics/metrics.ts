@@ -1,0 +1,309 @@
+import type { Hub } from '@rejoin/hub'
+import { hubEndpoints } from '@rejoin/hub/internal'
+import type { ReconnectReport } from '@rejoin/hub/operations'
+import { closeReasons, errorCodes, gapReasons, RejoinError } from '@rejoin/protocol'
+import type { Registry } from 'prom-client'
+import { tallyConnections } from '../admin/connections.ts'
+import type { Readiness } from '../health/readiness.ts'
+import { createBusiestAddress } from './busiest-address.ts'
+import { watchWindowAge } from './window-age.ts'
+
+/** What the program counts, in the format of Prometheus. docs/reference/metrics.md has a line for each. */
+export interface Metrics {
+  readonly registry: Registry
+  /** A limit has rejected a request. */
+  rejected(kind: string): void
+  /** A client told of a reconnect. */
+  reconnected(report: ReconnectReport): void
+  /** A request at this endpoint was answered. */
+  answered(endpoint: string, status: number): void
+}
+
+export interface MetricsOptions {
+  readonly hub: Hub
+  readonly readiness: Pick<Readiness, 'check'>
+  readonly version: string
+}
+
+/**
+ * Labels take values of closed lists only, and each series is there from the start: a rate needs a zero to begin with, and
+ * no client can make more of them. Above all there is no label with channels, of which there may be any number.
+ */
+export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
+  const { hub, readiness, version } = options
+  // Loaded only where it is used: it costs a start some 30 ms.
+  const { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } = await import('prom-client')
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+
+  function counter(name: string, help: string): () => void {
+    const made = new Counter({ name, help, registers })
+    return () => made.inc()
+  }
+
+  /** One that the hub keeps. */
+  function total(name: string, help: string, read: () => number): void {
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset()
+        this.inc(read())
+      },
+    })
+  }
+
+  /**
+   * One that is told apart by a word; a word that is not in the list counts as the last of it. The counts are our own until
+   * they are asked for: with labels, `inc()` costs 0.4 µs, and there is one in every publish.
+   */
+  function counterBy(name: string, help: string, label: string, words: readonly string[]): (word: string) => void {
+    const counts = new Map(words.map((word) => [word, 0]))
+    const last = words.at(-1) as string
+    new Counter({
+      name,
+      help,
+      registers,
+      labelNames: [label],
+      collect() {
+        this.reset()
+        for (const [word, count] of counts) this.inc({ [label]: word }, count)
+      },
+    })
+    return (word) => {
+      const known = counts.has(word) ? word : last
+      counts.set(known, (counts.get(known) as number) + 1)
+    }
+  }
+
+  function gauge(name: string, help: string, read: () => number | Promise<number>): void {
+    new Gauge({
+      name,
+      help,
+      registers,
+      async collect() {
+        this.set(await read())
+      },
+    })
+  }
+
+  function histogram(name: string, help: string, buckets: number[]): (value: number) => void {
+    const made = new Histogram({ name, help, registers, buckets })
+    return (value) => made.observe(value)
+  }
+
+  new Gauge({
+    name: 'rejoin_info',
+    help: 'Always 1; its labels say what runs.',
+    registers,
+    labelNames: ['version', 'log'],
+  }).set({ version, log: hub.log.name }, 1)
+  gauge('rejoin_ready', '1 while /readyz would answer 200, else 0.', async () =>
+    (await readiness.check()).ready ? 1 : 0,
+  )
+
+  let connections = 0
+  const busiest = createBusiestAddress()
+  gauge('rejoin_connections', 'Readers that are here now, by stream or poll.', () => connections)
+  gauge(
+    'rejoin_busiest_address_connects',
+    'Connects within a minute from the address that connects most.',
+    busiest.connects,
+  )
+  const modes = new Gauge({
+    name: 'rejoin_readers',
+    help: 'Readers that are being served, by how.',
+    registers,
+    labelNames: ['mode'],
+    collect() {
+      const { live, replaying } = tallyConnections(hub)
+      modes.set({ mode: 'live' }, live)
+      modes.set({ mode: 'replaying' }, replaying)
+    },
+  })
+  gauge('rejoin_slow_readers', 'Readers for whom more waits than may wait for one.', () => tallyConnections(hub).slow)
+  gauge('rejoin_backlog_bytes', 'Bytes that wait for readers.', () => tallyConnections(hub).pendingBytes)
+  gauge(
+    'rejoin_unread_answer_bytes',
+    'Bytes of poll answers in memory: being collected, or not yet taken by their readers.',
+    () => hub.port.unread.bytes,
+  )
+  gauge('rejoin_incoming_body_bytes', 'Bytes of publish bodies in memory.', () => hub.port.incoming.bytes)
+  const budget = () => hub.log.budget?.().catch(() => undefined)
+  gauge(
+    'rejoin_log_bytes',
+    'Bytes that all channels hold together; NaN without --log-max-bytes.',
+    async () => (await budget())?.usedBytes ?? Number.NaN,
+  )
+  gauge(
+    'rejoin_log_max_bytes',
+    'Bytes that all channels may hold together, after which the oldest events go; NaN without --log-max-bytes.',
+    async () => (await budget())?.maxBytes ?? Number.NaN,
+  )
+  const windowAge = watchWindowAge(hub)
+  gauge(
+    'rejoin_window_age_seconds',
+    'The shortest absence that is bridged for certain, of 100 channels that readers returned to.',
+    async () => (await windowAge()) / 1000,
+  )
+
+  const connected = counterBy(
+    'rejoin_connects_total',
+    'Readers that came, by whether they brought a cursor.',
+    'resuming',
+    ['true', 'false'],
+  )
+  const resumed = counterBy(
+    'rejoin_resumes_total',
+    'What became of readers that came with a cursor.',
+    'outcome',
+    resumeOutcomes,
+  )
+  const gapAnnounced = counterBy('rejoin_gaps_total', 'Gaps that readers were told of.', 'reason', gapReasons)
+  const ended = counterBy('rejoin_closes_total', 'Readers that went, by why.', 'reason', [
+    ...closeReasons,
+    ...['disconnected', 'stalled', 'failed'],
+  ])
+  const rejected = counterBy('rejoin_rejects_total', 'Requests that were rejected, by why.', 'kind', rejectKinds)
+  const stalled = counter('rejoin_stalls_total', 'Readers that read nothing for so long that they were given up.')
+  const unread = counter('rejoin_unread_answers_total', 'Answers of polls that were given up because nobody took them.')
+  const smallWindow = counter(
+    'rejoin_small_windows_total',
+    'Times that a channel was found to keep too little for those who return to it.',
+  )
+  const requestFailed = counter('rejoin_request_failures_total', 'Requests that failed by a fault of the program.')
+
+  const replayedEvents = histogram('rejoin_replayed_events', 'Events that a returning reader had missed.', [
+    ...[0, 1, 10, 100, 1000, 10_000, 100_000],
+  ])
+  const replaySeconds = histogram('rejoin_replay_seconds', 'Time until a returning reader had caught up.', [
+    ...[0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60],
+  ])
+  const absenceSeconds = histogram('rejoin_absence_seconds', 'How long returning readers had been away.', [
+    ...[1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400],
+  ])
+  const streamSeconds = histogram('rejoin_connection_seconds', 'How long readers stayed.', [
+    ...[1, 10, 60, 300, 1800, 7200, 28_800, 86_400],
+  ])
+
+  total(
+    'rejoin_events_total',
+    'Events that this hub has heard from the log, whoever published them.',
+    () => hub.totals.events,
+  )
+  total(
+    'rejoin_deliveries_total',
+    'Events handed to readers: one that goes to a hundred counts a hundred.',
+    () => hub.totals.deliveries,
+  )
+  total('rejoin_delivered_bytes_total', 'Bytes handed to readers, all frames and heartbeats.', () => hub.totals.bytes)
+  const published = counterBy('rejoin_publishes_total', 'Publishes by result; a batch is one.', 'result', [
+    ...['ok', ...errorCodes, 'failed'],
+  ])
+  const publishSeconds = histogram('rejoin_publish_seconds', 'Time until a publish was durable and dispatched.', [
+    ...[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10],
+  ])
+
+  const reported = counterBy(
+    'rejoin_client_reconnects_total',
+    'Reconnects that clients reported, by which attempt since they were last connected.',
+    'attempt',
+    attempts,
+  )
+  const reportedDelay = histogram(
+    'rejoin_client_reconnect_delay_seconds',
+    'For how long clients waited before they reconnected, as they report it.',
+    [0.1, 0.5, 1, 2.5, 5, 10, 30, 60],
+  )
+  const responses = new Map([...endpoints, 'other'].map((endpoint) => [endpoint, new Map<number, number>()]))
+  new Counter({
+    name: 'rejoin_http_responses_total',
+    help: 'Requests that were answered.',
+    registers,
+    labelNames: ['path', 'status'],
+    collect() {
+      this.reset()
+      for (const [endpoint, counts] of responses) {
+        const path = endpoint === 'other' ? endpoint : `/${endpoint}`
+        for (const [status, count] of counts) this.inc({ path, status }, count)
+      }
+    },
+  })
+
+  // Came with a cursor that has not been judged, or whose reader has not caught up.
+  const returning = new Set<string>()
+  hub.on('connect', ({ connection, resuming, ip }) => {
+    connections += 1
+    busiest.connected(ip)
+    connected(String(resuming))
+    if (resuming) returning.add(connection)
+  })
+  hub.on('replay', ({ connection, replayed, elapsedMs, absenceMs }) => {
+    returning.delete(connection)
+    resumed('replayed')
+    replayedEvents(replayed)
+    replaySeconds(elapsedMs / 1000)
+    if (absenceMs !== null) absenceSeconds(absenceMs / 1000)
+  })
+  hub.on('gap', ({ connection, reason, absenceMs }) => {
+    gapAnnounced(reason)
+    if (returning.delete(connection)) resumed(reason)
+    if (absenceMs !== null) absenceSeconds(absenceMs / 1000)
+  })
+  hub.on('close', ({ connection, reason, durationMs }) => {
+    connections -= 1
+    ended(reason)
+    streamSeconds(durationMs / 1000)
+    if (returning.delete(connection)) resumed('left')
+  })
+  hub.on('published', ({ elapsedMs, error }) => {
+    published(error === undefined ? 'ok' : error instanceof RejoinError ? error.code : 'failed')
+    publishSeconds(elapsedMs / 1000)
+  })
+  hub.on('stall', stalled)
+  hub.on('unread', unread)
+  hub.on('window', smallWindow)
+  hub.on('error', requestFailed)
+  hub.on('reject', ({ reason }) => rejected(reason))
+
+  return {
+    registry,
+    rejected,
+    reconnected({ attempt, delayMs }) {
+      reported(String(attempt))
+      reportedDelay(delayMs / 1000)
+    },
+    answered(endpoint, status) {
+      // What is not one of ours is up to whoever asks.
+      const counts = (responses.get(endpoint) ?? responses.get('other')) as Map<number, number>
+      counts.set(status, (counts.get(status) ?? 0) + 1)
+    },
+  }
+}
+
+// A gap that a reader asked for by naming new channels is no outcome of a return.
+const resumeOutcomes = ['replayed', ...gapReasons.filter((reason) => reason !== 'added'), 'left']
+
+const rejectKinds = [
+  ...['connections', 'per-ip', 'per-subject', 'too-rapid', 'memory', 'maintenance'],
+  ...['unauthorized', 'forbidden', 'origin', 'host', 'ticket', 'preflight', 'drain', 'log-unavailable'],
+  ...[
+    'publish-rate',
+    'body',
+    'channels',
+    'headers',
+    'deadline',
+    'malformed',
+    'sockets',
+    'silent',
+    'pipelined',
+    'probes',
+    'other',
+  ],
+]
+
+const attempts = ['1', '2', '3', '4', '5', 'more']
+
+const endpoints = [...hubEndpoints, 'log', 'ticket', 'admin', 'metrics', 'healthz', 'readyz']

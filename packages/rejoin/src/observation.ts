@@ -1,0 +1,143 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { Hub } from '@rejoin/hub'
+import { hubEndpoints, targetOf } from '@rejoin/hub/internal'
+import type { RejectedRequest } from '@rejoin/hub/operations'
+import { createMaintenance } from '@rejoin/hub/operations'
+import { adminGuard } from './admin/admin-guard.ts'
+import { adminRoutes } from './admin/admin-routes.ts'
+import { adminTokenCheck } from './admin/admin-token.ts'
+import { createLiveFigures, type LiveFigures } from './dashboard/live-figures.ts'
+import { healthRoutes } from './health/health-routes.ts'
+import { createReadiness } from './health/readiness.ts'
+import { inTurn } from './http/chain.ts'
+import { hubPaths } from './http/hub-paths.ts'
+import type { Middleware } from './http/middleware.ts'
+import { json, type OperationDoc, openApiDocument, type PathDocs } from './http/openapi.ts'
+import { pageRoutes } from './http/page-routes.ts'
+import { isRefusal, rejectionKind } from './http/rejected-requests.ts'
+import { reject } from './http/rejection.ts'
+import { type Route, serveRoutes } from './http/routes.ts'
+import type { Logging } from './logging/logging.ts'
+import { createMetrics, type Metrics } from './metrics/metrics.ts'
+import { metricsRoute } from './metrics/metrics-route.ts'
+import { reconnectReportRoute } from './metrics/reconnect-reports.ts'
+
+export interface ObservationOptions {
+  readonly hub: Hub
+  readonly version: string
+  readonly logging?: Logging | undefined
+  /**
+   * Left out, there is neither an admin API nor metrics. With a token, whoever has it may use them, on every port; without
+   * one, whoever reaches the admin port may.
+   */
+  readonly admin?: { readonly token?: string | undefined } | undefined
+  /** @defaultValue true, where there is an admin API */
+  readonly metrics?: boolean | undefined
+  /** Whether `X-Forwarded-For` may be believed. */
+  readonly trustProxy?: boolean | undefined
+  /** Further routes, on the public port alone. */
+  readonly routes?: readonly Route[] | undefined
+}
+
+/** What shows the hub to those who run it. */
+export interface Observation {
+  /** Answers what everybody may ask, and what admins may who show their token; rejects readers during maintenance. */
+  readonly middleware: Middleware
+  /** Answers everything, on a port that only this machine reaches. */
+  readonly adminHandler: RequestListener
+  /** A limit has rejected a request. */
+  rejected(kind: string): void
+  /** The program has rejected a request before the hub saw it. */
+  refused(request: RejectedRequest): void
+  /** The hub is about to be drained: from now on it is not ready. */
+  stopping(): void
+  /** Ends the streams of those who look on. */
+  close(): Promise<void>
+}
+
+export async function createObservation(options: ObservationOptions): Promise<Observation> {
+  const { hub, version, logging, admin, trustProxy = false } = options
+  let metrics: Metrics | undefined
+  let figures: LiveFigures | undefined
+  const rejected = (kind: string) => {
+    metrics?.rejected(kind)
+    figures?.rejected(kind)
+  }
+
+  const maintenance = createMaintenance(hub, { trustProxy })
+  const readiness = createReadiness({ hub, maintenance })
+
+  const routes: Route[] = [
+    ...healthRoutes(readiness, version),
+    reconnectReportRoute((report) => {
+      logging?.reconnected(report)
+      metrics?.reconnected(report)
+    }),
+  ]
+  if (admin) {
+    if (options.metrics !== false) {
+      metrics = await createMetrics({ hub, readiness, version })
+      routes.push(metricsRoute(metrics))
+    }
+    const administered: Logging['administered'] = (action) => logging?.administered(action)
+    routes.push(...adminRoutes({ hub, maintenance, readiness, administered }))
+    const state = () => ({ draining: readiness.isStopping, maintenance: maintenance.isOn })
+    figures = createLiveFigures(hub, version, state)
+    routes.push(figures.route)
+  }
+  const publicRoutes = options.routes ?? []
+  routes.push(openApiRoute([...routes, ...publicRoutes], hubPaths(), version))
+
+  const hasToken = admin?.token === undefined ? undefined : adminTokenCheck(admin.token)
+  const serving = { trustProxy, failed: hub.port.failed }
+  const adminPages = pageRoutes({ '/': 'dashboard.html', '/dashboard': 'dashboard.html' })
+  const onPublicPort = serveRoutes([...routes, ...publicRoutes], { ...serving, isAdmin: hasToken ?? (() => false) })
+  const onAdminPort = serveRoutes([...routes, ...adminPages], { ...serving, isAdmin: hasToken ?? (() => true) })
+
+  /** The answer is over, whoever has given it. One function for all: a new one for each request would cost 1 µs. */
+  function count(this: ServerResponse): void {
+    metrics?.answered(targetOf(this.req).endpoint, this.statusCode)
+  }
+
+  return {
+    middleware(request, response) {
+      if (metrics) response.on('close', count)
+      // Almost all requests are the hub's, and no route of ours is under its paths.
+      return endpointsOfHub.has(targetOf(request).endpoint)
+        ? maintenance.rejects(request, response)
+        : onPublicPort(request, response)
+    },
+    adminHandler: inTurn([adminGuard, onAdminPort], nothingHere, hub.port.failed),
+    rejected,
+    refused(request) {
+      logging?.rejected(request)
+      figures?.refused(request)
+      if (isRefusal(request.reason)) rejected(rejectionKind(request))
+    },
+    stopping: readiness.stopping,
+    close: async () => figures?.close(),
+  }
+}
+
+function openApiRoute(routes: readonly Route[], others: PathDocs, version: string): Route {
+  const route: Route = {
+    method: 'GET',
+    path: '/openapi.json',
+    open: 'to-all',
+    doc: openApiDoc,
+    handle: () => ({ status: 200, body: document }),
+  }
+  const document = openApiDocument([...routes, route], others, version)
+  return route
+}
+
+const endpointsOfHub: ReadonlySet<string> = new Set(hubEndpoints)
+
+const openApiDoc: OperationDoc = {
+  summary: 'This document',
+  answers: { 200: json('Every path and method of this program.', { type: 'object' }) },
+}
+
+function nothingHere(_request: IncomingMessage, response: ServerResponse): void {
+  reject(response, 'not-found', 'Nothing is here. GET /openapi.json lists what is.')
+}

@@ -1,0 +1,310 @@
+import { createHub, type Hub, type HubOptions, type LimitOptions, type LogSource } from '@rejoin/hub'
+import { coldBytes } from '@rejoin/hub/internal'
+import { memoryLog } from '@rejoin/hub/memory'
+import { nodeHandler } from '@rejoin/hub/node'
+import { allowedHosts, oneHost } from './access/hosts.ts'
+import { isLoopbackAddress, loopbackOnly } from './access/loopback.ts'
+import { rulesOf } from './access/needed-rules.ts'
+import type { AccessRules } from './access/rules.ts'
+import { hintAtAdmin } from './admin/admin-hint.ts'
+import type { Chaos } from './chaos/chaos.ts'
+import { probeEndpoint } from './doctor/probe/endpoint.ts'
+import { inTurn } from './http/chain.ts'
+import { createServer } from './http/http-server.ts'
+import { listen, resolveHost } from './http/listen.ts'
+import type { Middleware } from './http/middleware.ts'
+import { pageRoutes } from './http/page-routes.ts'
+import { watchRejections } from './http/rejected-requests.ts'
+import type { Route } from './http/routes.ts'
+import { type Pem, type TlsFiles, watchCertificate } from './http/tls/certificate.ts'
+import { connectionRoom, readerRoom } from './limits/descriptors.ts'
+import type { RequestLimits } from './limits/options.ts'
+import { createPublishRate } from './limits/publish-rate.ts'
+import { keepRoom } from './limits/reader-room.ts'
+import { limitRequests } from './limits/request-limits.ts'
+import type { Logging } from './logging/logging.ts'
+import type { MdnsSettings, MdnsSource } from './mdns/mdns.ts'
+import { createObservation } from './observation.ts'
+import { createLatestNumbers } from './playground/latest-numbers.ts'
+import { createPlayground } from './playground/routes.ts'
+import { version } from './version.ts'
+
+/** Runs a hub, its HTTP interface, what shows it to its operator, and the playground. */
+export function serve(options: ServeOptions = {}): Promise<Serving> {
+  return serveWith(options)
+}
+
+/** The same, with troubles that tests order. */
+export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<Serving> {
+  const { port = 4747, host = '127.0.0.1', log = chaos?.log ?? memoryLog(), logging, admin, limits = {} } = options
+  const { trustProxy = false, drainMs = 5000 } = options
+  const address = await resolveHost(host)
+  const isLoopback = isLoopbackAddress(address)
+  const rules = rulesOf(options, isLoopback)
+  let hubWithRights: Pick<Hub, 'renewRights'> | undefined
+  let mdns: MdnsSource | undefined
+  const onKeysChanged = () => {
+    hubWithRights?.renewRights()
+    mdns?.hub.renewRights()
+  }
+  const access = rules && (await import('./access/access.ts')).createAccess(rules, { onKeysChanged })
+  const certificate = options.tls && watchCertificate(options.tls, { onReload: renewCertificate })
+
+  const latest = (options.playground ?? !access) ? createLatestNumbers() : undefined
+  const snapshot = latest ? { snapshot: latest.snapshot(options.hub?.snapshot) } : {}
+  const onRevoke: HubOptions['onRevoke'] = (revocation) => {
+    const { subject, ...which } = revocation
+    access?.revoke(subject, which)
+    void mdns?.hub.revoke(subject, which).catch(mdns.hub.port.failed)
+    options.hub?.onRevoke?.(revocation)
+  }
+  const hot = chaos && { hotBytes: coldBytes }
+  const hub = await createHub({ ...options.hub, ...hot, ...snapshot, onRevoke, log, limits: hubLimits(limits) })
+  hubWithRights = hub
+  logging?.watch(hub)
+  if (options.mdns) mdns = await openMdns(options.mdns)
+  const readers = watchReaders(hub)
+  const playground = latest && createPlayground(hub, latest)
+  const observation = await createObservation({
+    hub,
+    version,
+    logging,
+    admin,
+    trustProxy,
+    metrics: options.metrics,
+    routes: publicRoutes(),
+  })
+  const onReject = observation.rejected
+  const chain: Middleware[] = [watchRejections({ trustProxy, tell: observation.refused }), oneHost(onReject)]
+  if (isLoopback && (!access || chaos)) chain.push(loopbackOnly())
+  if (rules?.hosts?.length) chain.push(allowedHosts(rules.hosts))
+  if (access) chain.push(access.middleware)
+  chain.push(observation.middleware)
+  if (playground) chain.push(playground.middleware)
+  chain.push(hintAtAdmin(admin))
+  const maxSockets = connectionRoom()
+  if (maxSockets) chain.push(keepRoom({ room: readerRoom(maxSockets), retryMs: () => hub.retryMs, onReject }))
+  const { heartbeatMs = 25_000 } = options.hub ?? {}
+  const probes = probeEndpoint({ version, heartbeatMs, trustProxy, onReject })
+  chain.push(probes.middleware)
+  const { sinkBudgetBytes = 65_536 } = options
+  const rateLimit = createPublishRate(limits, { trustProxy, onReject, now: Date.now })
+  const overSockets = nodeHandler(hub, {
+    trustProxy,
+    sinkBudgetBytes,
+    ...(limits.maxBodyBytes !== undefined && { maxBodyBytes: limits.maxBodyBytes }),
+    ...(access && { authorize: access.authorize }),
+    ...(rateLimit && { rateLimit }),
+  })
+  const faulty = { trustProxy, sinkBudgetBytes, authorize: access?.authorize }
+  const toHub = chaos?.streams(hub, faulty, overSockets) ?? overSockets
+  const limited = limitRequests(limits, { onReject }, toHub)
+  const tls = certificate && { ...certificate, http2: options.tls?.http2 ?? true }
+  // Behind a proxy all connections have its address, and the proxy closes those that say nothing.
+  const { maxSilentPerIp = Number.POSITIVE_INFINITY } = limits
+  const http = createServer(
+    { ...limits, ...(trustProxy && { maxSilentPerIp }), ...(tls && { tls }), maxSockets, onReject },
+    inTurn(chain, limited, hub.port.failed),
+  )
+  const adminHttp =
+    admin?.port === undefined ? undefined : createServer({ ...limits, onReject }, observation.adminHandler)
+
+  function publicRoutes(): Route[] {
+    const pages: Record<string, string> = {}
+    if (playground) pages['/'] = 'playground.html'
+    // Without a token the dashboard is on the admin port alone.
+    if (admin?.token !== undefined) pages['/dashboard'] = 'dashboard.html'
+    const sources = mdns?.routes ?? []
+    const routes = [...(playground?.routes ?? []), ...(chaos?.routes ?? []), ...sources, ...pageRoutes(pages)]
+    return access ? [access.ticketRoute, ...routes] : routes
+  }
+
+  async function openMdns(settings: MdnsSettings): Promise<MdnsSource> {
+    const { heartbeatMs, retryMs, stallTimeoutMs } = options.hub ?? {}
+    const given = {
+      ...(heartbeatMs && { heartbeatMs }),
+      ...(retryMs && { retryMs }),
+      ...(stallTimeoutMs && { stallTimeoutMs }),
+    }
+    try {
+      const source = await (await import('./mdns/mdns.ts')).openMdns(settings, {
+        hub: { ...given, limits: hubLimits(limits) },
+        authorize: access?.authorize,
+        trustProxy,
+        warned: (message) => logging?.warned(message),
+      })
+      logging?.watch(source.hub)
+      return source
+    } catch (error) {
+      await hub.close()
+      throw error
+    }
+  }
+
+  function renewCertificate(outcome: { pem: Pem } | { cause: unknown }): void {
+    if ('pem' in outcome) http.renew(outcome.pem)
+    logging?.certificate('pem' in outcome ? {} : outcome)
+  }
+
+  async function close(withinMs: number): Promise<void> {
+    observation.stopping()
+    // It goes on answering meanwhile: whoever publishes is served to the end, and whoever asks is told that it stops.
+    const drain = { withinMs: Math.min(withinMs, readers.size * letGoEveryMs) }
+    await Promise.all([hub.drain(drain), mdns?.hub.drain(drain)])
+    await Promise.all([hub.close(), mdns?.close()])
+    await observation.close()
+    playground?.close()
+    probes.close()
+    access?.close()
+    certificate?.close()
+    await Promise.all([http.close(), adminHttp?.close()])
+  }
+
+  try {
+    const openPort = await listen(http.server, { address, port })
+    const url = `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${openPort}`
+    const adminPort = adminHttp && (await listen(adminHttp.server, { address: '127.0.0.1', port: admin?.port ?? 0 }))
+    const admins = adminPort ? { adminUrl: `http://127.0.0.1:${adminPort}` } : {}
+    const open = { loopbackOnly: isLoopback, access: access !== undefined }
+    chaos?.started(hub)
+    logging?.ready({ version, url, ...admins, log: hub.log, ...open })
+    return {
+      url,
+      hub,
+      ...admins,
+      ...(certificate && { reloadCertificate: certificate.reload }),
+      close: ({ withinMs = drainMs } = {}) => close(withinMs),
+    }
+  } catch (error) {
+    await close(0)
+    throw error
+  }
+}
+
+export interface ServeOptions {
+  /**
+   * Where to listen; 0 lets the system choose.
+   * @defaultValue 4747
+   */
+  port?: number
+  /**
+   * The name or address to listen on. Beyond loopback it needs `access`, or `insecure`.
+   * @defaultValue '127.0.0.1'
+   */
+  host?: string
+  /**
+   * Where events are kept. In memory a restart is an announced gap; `lmdbLog('./data')` of `@rejoin/hub/lmdb` survives it.
+   * @defaultValue memoryLog(), which leaves nothing behind
+   */
+  log?: LogSource
+  /** The rest of what a hub can be told. */
+  hub?: Omit<HubOptions, 'log' | 'limits'>
+  /**
+   * How many readers there may be, and what one request may cost.
+   * @defaultValue {}, only what a request may cost
+   */
+  limits?: LimitOptions & RequestLimits
+  /**
+   * Bytes that may wait for one reader before it is considered slow, and is served from the log when it reads again.
+   * @defaultValue 65536
+   */
+  sinkBudgetBytes?: number
+  /**
+   * Serves TLS, with files that are read again when they change.
+   * @defaultValue none: plain HTTP
+   */
+  tls?: TlsFiles & {
+    /**
+     * Speaks HTTP/2 with clients that can. All streams of a page then share one connection, where HTTP/1 has six.
+     * @defaultValue true
+     */
+    http2?: boolean
+  }
+  /**
+   * Who may do what. There are rules when tokens or keys are believed, or anonymous requests have rights; then the hub may
+   * listen beyond loopback, and is no longer closed to what comes from elsewhere.
+   * @defaultValue none: everybody on this machine may do everything
+   */
+  access?: AccessRules
+  /**
+   * Opens the admin API and `/metrics`: on the same port to whoever shows the token, and on a port of their own, which only
+   * this machine reaches.
+   * @defaultValue none: there is neither
+   */
+  admin?: { token?: string; port?: number }
+  /**
+   * Whether to count what `/metrics` shows, where there is an admin API.
+   * @defaultValue true
+   */
+  metrics?: boolean
+  /**
+   * Listen beyond loopback although there are no access rules: whoever reaches the address can read and publish
+   * everything, and so can every web page those people visit. On loopback it changes nothing, but that `access.cors` may
+   * stand alone: the hub is then open to whatever is sent to this machine, as it is beyond it.
+   * @defaultValue false
+   */
+  insecure?: boolean
+  /**
+   * Whether requests come through a proxy of yours, so that `X-Forwarded-For` can be believed. Set without such a proxy,
+   * any client can pretend to be another address, and limits by address are none.
+   * @defaultValue false
+   */
+  trustProxy?: boolean
+  /**
+   * Whether there is a playground at `/`.
+   * @defaultValue true, unless there are access rules
+   */
+  playground?: boolean
+  /**
+   * Follows the services of the local network, and serves them below `/v1/mdns/`.
+   * @defaultValue none: `@rejoin/mdns` is not even loaded
+   */
+  mdns?: MdnsSettings
+  /**
+   * Over how long readers are let go when it closes, at most, in milliseconds. Few readers are let go sooner. Longer spreads
+   * their return further, and makes a restart wait.
+   * @defaultValue 5000
+   */
+  drainMs?: number
+  /** Told when the server is ready and what becomes of its readers. Left out, the program is silent. */
+  logging?: Logging
+}
+
+export interface Serving {
+  /** Without a slash at the end. */
+  readonly url: string
+  /** Where the admin API is, if it has a port of its own. */
+  readonly adminUrl?: string
+  readonly hub: Hub
+  /** Reads the files of the certificate now. Only there with TLS. */
+  readonly reloadCertificate?: () => void
+  /** Lets all readers go, over `withinMs` at most, closes the log, then the server. Resolves when no connection is left. */
+  close(options?: { withinMs?: number }): Promise<void>
+}
+
+// 200 readers a second come back without being noticed; a single one need not wait for its end.
+const letGoEveryMs = 5
+
+function hubLimits(given: LimitOptions): LimitOptions {
+  const {
+    maxConnections,
+    maxPerIp,
+    maxPerSubject,
+    maxRapidReturns,
+    maxOpensPer10s,
+    maxStreamBytes,
+    maxAnswerBytes,
+    maxIncomingBytes,
+  } = given
+  const memory = { maxStreamBytes, maxAnswerBytes, maxIncomingBytes }
+  const limits = Object.entries({ maxConnections, maxPerIp, maxPerSubject, maxRapidReturns, maxOpensPer10s, ...memory })
+  return Object.fromEntries(limits.filter(([, limit]) => limit !== undefined))
+}
+
+/** Who is here, by the names of their connections. */
+function watchReaders(hub: Hub): ReadonlySet<string> {
+  const readers = new Set<string>()
+  hub.on('connect', ({ connection }) => readers.add(connection))
+  hub.on('close', ({ connection }) => readers.delete(connection))
+  return readers
+}

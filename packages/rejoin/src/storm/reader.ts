@@ -1,0 +1,249 @@
+import { closeReasons, createParser, isReservedType, type ParsedEvent, type Parser } from '@rejoin/protocol'
+import { type Connection, openConnection } from './connection.ts'
+import { readNumbered } from './numbered-event.ts'
+import type { Share } from './plan.ts'
+import type { Published } from './publishing.ts'
+import { createReaderRecord, type ReaderRecord } from './reader-record.ts'
+import type { ResponseHead } from './response.ts'
+import { addExample, countIn, type Tally } from './tally.ts'
+
+/** One reader of a storm. It returns with its cursor whenever its stream ends, as every client does, until it is stopped. */
+export interface StormReader {
+  readonly state: 'connecting' | 'connected' | 'away' | 'stopped'
+  readonly record: ReaderRecord
+  readonly share: Share
+  connect(): void
+  /** Breaks the connection, if there is one. */
+  cut(): void
+  /** A slow reader reads like any other from now on. */
+  hurry(): void
+  stop(): void
+}
+
+export interface StormReaderOptions {
+  readonly number: number
+  readonly share: Share
+  /** Where the stream is. */
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  /** Characters of data in each event. */
+  readonly size: number
+  /** How long it stays away when it was cut; undefined: as long as the hub told it. */
+  readonly awayMs: number | undefined
+  readonly published: Readonly<Published>
+  readonly tally: Tally
+  /** Told why a stream did not begin. */
+  onTrouble(trouble: Trouble): void
+  onConnected(): void
+}
+
+/** Why a stream did not begin: the answer of the server, or none. */
+export type Trouble =
+  | { readonly head: ResponseHead }
+  | { readonly closed: string }
+  | { readonly error: Error }
+  | { readonly noHello: true }
+
+export function createStormReader(options: StormReaderOptions): StormReader {
+  const { number, share, url, headers, size, published, tally } = options
+  const record = createReaderRecord()
+  let state: StormReader['state'] = 'away'
+  let isSlow = share.isSlow
+  let connection: Connection | undefined
+  let parser: Parser | undefined
+  let timer: NodeJS.Timeout | undefined
+  let cursor = ''
+  let attempt = 0
+  let retryMs = firstRetryMs
+  let closed: string | undefined
+  let wasAnswered = false
+  let failures = 0
+  /** The return that is under way: it is over when the reader has so many of its events. */
+  let catchingUp: { readonly since: number; readonly to: number } | undefined
+  /** Since when it has had everything. What was published before that tells of its absence, not of delays. */
+  let currentSince = Number.POSITIVE_INFINITY
+
+  function connect(): void {
+    state = 'connecting'
+    attempt += 1
+    closed = undefined
+    wasAnswered = false
+    currentSince = Number.POSITIVE_INFINITY
+    catchingUp = cursor === '' ? undefined : { since: performance.now(), to: share.countOf(published.confirmed) }
+    const target = new URL(url)
+    target.searchParams.append('attempt', String(attempt))
+    parser = createParser({ onEvent, onRetry: (ms) => (retryMs = ms), lastEventId: cursor })
+    connection = openConnection(
+      target,
+      { ...headers, ...(cursor === '' ? {} : { 'Last-Event-ID': cursor }) },
+      {
+        onHead,
+        onBody,
+        onEnd,
+      },
+    )
+    later(helloTimeoutMs, () => {
+      connection?.cut()
+      fail({ noHello: true }, wasAnswered ? 'no hello' : 'no answer')
+    })
+  }
+
+  function fail(trouble: Trouble, why: string): void {
+    options.onTrouble(trouble)
+    countIn(tally.failures, why)
+    failures += 1
+    // As a good client waits: a server that is short of time gets more of it.
+    goAway(retryMs * 2 ** Math.min(failures - 1, mostDoublings) * (1 + Math.random() / 4))
+  }
+
+  function onHead(head: ResponseHead): void {
+    const { status, headers } = head
+    wasAnswered = true
+    if (status === 200 && headers.get('content-type')?.startsWith('text/event-stream')) return
+    connection?.cut()
+    options.onTrouble({ head })
+    countIn(tally.refusals, status)
+    goAway(Math.max(retryMs, Number(headers.get('retry-after') ?? 0) * 1000 || 0))
+  }
+
+  function onBody(text: string): void {
+    if (state === 'away' || state === 'stopped') return
+    const reading = parser
+    try {
+      reading?.feed(text)
+    } finally {
+      // Also of a piece that could be read in part only: what was noted must not be asked for again.
+      cursor = reading?.lastEventId ?? cursor
+    }
+    if (!isSlow || state !== 'connected') return
+    connection?.pause()
+    later(slowEveryMs, () => connection?.resume())
+  }
+
+  function onEvent(event: ParsedEvent): void {
+    if (event.type === 'hello') onHello(event)
+    else if (event.type === 'sync-required') onGap()
+    else if (event.type === 'close') onClose(event)
+    else if (!isReservedType(event.type)) onMessage(event)
+  }
+
+  function onHello({ data }: ParsedEvent): void {
+    clearTimeout(timer)
+    failures = 0
+    const { requested }: { requested?: unknown } = Object(parsed(data))
+    if (cursor === '') {
+      record.begin(share.countOf(published.sent))
+      currentSince = performance.now()
+    } else {
+      tally.returns += 1
+      if (requested !== cursor) tally.unseenCursors += 1
+    }
+    state = 'connected'
+    noteCaughtUp()
+    options.onConnected()
+  }
+
+  function onGap(): void {
+    tally.gaps += 1
+    catchingUp = undefined
+    currentSince = performance.now()
+    record.gap(share.countOf(published.sent))
+  }
+
+  function onClose({ data }: ParsedEvent): void {
+    const { reason }: { reason?: unknown } = Object(parsed(data))
+    closed = closeReasons.find((each) => each === reason) ?? 'unknown'
+    countIn(tally.closes, closed)
+  }
+
+  function onMessage({ data, id }: ParsedEvent): void {
+    const now = performance.now()
+    const event = readNumbered(data, size)
+    const index = event && event.number < published.sent ? share.indexOf(event.number) : undefined
+    if (!event || index === undefined) {
+      tally.foreign += 1
+      addExample(tally, { fault: 'foreign', reader: number, selector: share.selector, id })
+      return
+    }
+    const finding = record.event(index)
+    if (finding !== 'doubled') tally.delivered += 1
+    if (finding === 'doubled' || finding === 'late') {
+      const fault = finding === 'late' ? 'disordered' : 'doubled'
+      addExample(tally, { fault, reader: number, selector: share.selector, event: event.number, id })
+    }
+    if (event.at >= currentSince && !isSlow) tally.delay.add(now - event.at)
+    noteCaughtUp()
+  }
+
+  function noteCaughtUp(): void {
+    if (!catchingUp || state !== 'connected' || !record.hasReached(catchingUp.to)) return
+    currentSince = performance.now()
+    if (!isSlow) tally.catchUp.add(currentSince - catchingUp.since)
+    catchingUp = undefined
+  }
+
+  function onEnd(error?: Error): void {
+    if (state === 'connecting' && closed === undefined) {
+      const code = (error as NodeJS.ErrnoException | undefined)?.code
+      fail(error ? { error } : { noHello: true }, code ?? (wasAnswered ? 'no hello' : 'no answer'))
+      return
+    }
+    if (closed === undefined) tally.drops += 1
+    else if (state === 'connecting') options.onTrouble({ closed })
+    goAway(retryMs)
+  }
+
+  function goAway(ms: number): void {
+    connection = undefined
+    parser = undefined
+    if (state === 'stopped') return
+    state = 'away'
+    later(ms, connect)
+  }
+
+  function later(ms: number, act: () => void): void {
+    clearTimeout(timer)
+    timer = setTimeout(act, ms)
+  }
+
+  return {
+    get state() {
+      return state
+    },
+    record,
+    share,
+    connect,
+    cut() {
+      if (state !== 'connected') return
+      connection?.cut()
+      tally.cuts += 1
+      goAway(options.awayMs ?? retryMs)
+    },
+    hurry() {
+      if (isSlow && state === 'connected') clearTimeout(timer)
+      isSlow = false
+      connection?.resume()
+    },
+    stop() {
+      state = 'stopped'
+      clearTimeout(timer)
+      connection?.cut()
+    },
+  }
+}
+
+// What browsers wait where no server told them otherwise is of this order.
+const firstRetryMs = 2000
+const mostDoublings = 4
+// A hub that cannot judge a cursor says so after ten seconds (`close`, `log-unavailable`).
+const helloTimeoutMs = 15_000
+// With reads of at most 64 KB.
+const slowEveryMs = 1000
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,110 @@
+import type { OwnLoad } from './own-load.ts'
+import { partOf, type StormPlan } from './plan.ts'
+import type { Published } from './publishing.ts'
+import type { StormReader } from './reader.ts'
+import { addExample, type Example, type Tally, type TimesSummary } from './tally.ts'
+
+/** What came of a storm. */
+export interface StormReport {
+  readonly url: string
+  readonly plan: StormPlan & { readonly patternReaders: number; readonly slowReaders: number }
+  /**
+   * `held`: every reader got every event once and in order, or was told of a gap. `broken`: some reader did not.
+   * `unfinished`: no fault was seen, but some readers were not back when the storm ended, or nothing was published.
+   */
+  readonly verdict: 'held' | 'broken' | 'unfinished'
+  readonly published: number
+  readonly delivered: number
+  readonly faults: Faults
+  readonly examples: readonly Example[]
+  /** Announced by `sync-required`, which is the other outcome that readers are promised. */
+  readonly gaps: { readonly frames: number; readonly events: number }
+  /** Readers that were not back at the end. Whether they would have got the rest is not known. */
+  readonly missingReaders: number
+  readonly delayMs?: TimesSummary
+  /** How long returning readers took until they had everything. */
+  readonly catchUpMs?: TimesSummary
+  readonly connections: Connections
+  readonly own: OwnLoad
+  /** How long it took. */
+  readonly ms: number
+}
+
+export interface Faults {
+  readonly lost: number
+  readonly doubled: number
+  readonly disordered: number
+  readonly foreign: number
+}
+
+export interface Connections {
+  readonly cuts: number
+  readonly returns: number
+  readonly drops: number
+  readonly unseenCursors: number
+  readonly closes: Readonly<Record<string, number>>
+  readonly refusals: Readonly<Record<string, number>>
+  readonly failures: Readonly<Record<string, number>>
+}
+
+export interface Ended {
+  readonly url: string
+  readonly plan: StormPlan
+  readonly readers: readonly StormReader[]
+  readonly published: Published
+  readonly tally: Tally
+  readonly own: OwnLoad
+  readonly ms: number
+}
+
+export function reportOf({ url, plan, readers, published, tally, own, ms }: Ended): StormReport {
+  const counts = { lost: 0, doubled: 0, disordered: 0, foreign: tally.foreign }
+  let announced = 0
+  let missingReaders = 0
+  for (const [number, { record, share, state }] of readers.entries()) {
+    const owed = share.countOf(published.sent)
+    const isMissing = state !== 'connected' && !record.hasReached(owed)
+    if (isMissing) missingReaders += 1
+    // Of a reader that is not here, what comes after its last event is not known to be lost.
+    const verdict = record.verdict(isMissing ? 0 : owed)
+    counts.lost += verdict.lost
+    counts.doubled += verdict.doubled
+    counts.disordered += verdict.disordered
+    announced += verdict.announced
+    if (verdict.firstLost !== undefined) {
+      const event = share.numberOf(verdict.firstLost)
+      addExample(tally, { fault: 'lost', reader: number, selector: share.selector, event })
+    }
+  }
+  const isBroken = Object.values(counts).some((count) => count > 0)
+  const delayMs = tally.delay.summary()
+  const catchUpMs = tally.catchUp.summary()
+  return {
+    url,
+    plan: {
+      ...plan,
+      patternReaders: partOf(plan.readers, plan.patternPercent),
+      slowReaders: partOf(plan.readers, plan.slowPercent),
+    },
+    verdict: isBroken ? 'broken' : missingReaders > 0 || published.confirmed === 0 ? 'unfinished' : 'held',
+    published: published.confirmed,
+    delivered: tally.delivered,
+    faults: counts,
+    examples: tally.examples,
+    gaps: { frames: tally.gaps, events: announced },
+    missingReaders,
+    ...(delayMs === undefined ? {} : { delayMs }),
+    ...(catchUpMs === undefined ? {} : { catchUpMs }),
+    connections: {
+      cuts: tally.cuts,
+      returns: tally.returns,
+      drops: tally.drops,
+      unseenCursors: tally.unseenCursors,
+      closes: Object.fromEntries(tally.closes),
+      refusals: Object.fromEntries(tally.refusals),
+      failures: Object.fromEntries(tally.failures),
+    },
+    own,
+    ms,
+  }
+}

@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs'
+import { RejoinError } from '@rejoin/protocol'
+import { connectionRoom } from '../limits/descriptors.ts'
+
+/** Refuses a storm that this machine cannot make: its connections would fail in ways that look like faults of the hub. */
+export function checkRoom(readers: number, { files, ports }: Room): void {
+  if (files !== undefined && readers > files) {
+    const needed = readers + filesBeside
+    throw tooMany(
+      `${readers} readers need ${readers} connections, and this process may open ${files}.`,
+      `Raise the limit first: ulimit -n ${needed}. The hub needs as much, and on this machine has the same limit.`,
+    )
+  }
+  if (ports !== undefined && readers > ports) {
+    throw tooMany(
+      `${readers} readers need a port each, and this machine has ${ports} for connections to one address.`,
+      'Widen the range first: sysctl -w net.ipv4.ip_local_port_range="1024 65535". Or storm from two machines.',
+    )
+  }
+}
+
+/** What the system lets one process open; undefined where it does not tell. */
+export interface Room {
+  readonly files: number | undefined
+  readonly ports: number | undefined
+}
+
+export function roomHere(portsFile = '/proc/sys/net/ipv4/ip_local_port_range'): Room {
+  const [, first, last] = /^(\d+)\s+(\d+)/.exec(read(portsFile)) ?? []
+  const ports = first === undefined ? undefined : Number(last) - Number(first) + 1
+  return { files: connectionRoom(), ports }
+}
+
+// As `connectionRoom` keeps for other things than connections.
+const filesBeside = 128
+
+function tooMany(why: string, advice: string): RejoinError {
+  return new RejoinError(`${why} ${advice} Or give fewer --readers.`, { code: 'invalid-option' })
+}
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    // Not Linux: there is no limit that we could know.
+    return ''
+  }
+}

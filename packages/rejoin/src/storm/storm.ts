@@ -1,0 +1,227 @@
+import { setTimeout } from 'node:timers/promises'
+import { RejoinError } from '@rejoin/protocol'
+import { measureOwnLoad, type OwnLoad } from './own-load.ts'
+import { partOf, type StormPlan, shareOf } from './plan.ts'
+import { type PublishBatch, type Published, publishAtRate } from './publishing.ts'
+import { createStormReader, type StormReader, type Trouble } from './reader.ts'
+import { type Faults, reportOf, type StormReport } from './report.ts'
+import { createTally, type TimesSummary } from './tally.ts'
+
+/**
+ * Loads a hub with readers that are cut and return, and checks what each of them gets. All readers are connected before the first
+ * event is published, so each is owed every event of its subscription. Rejects with a `RejoinError` when the storm cannot begin,
+ * or when the hub takes no events.
+ */
+export async function runStorm(plan: StormPlan, options: StormOptions): Promise<StormReport> {
+  const startedAt = performance.now()
+  const published: Published = { sent: 0, confirmed: 0 }
+  const tally = createTally()
+  const meter = measureOwnLoad()
+  const stopping = new AbortController()
+  const first = { onTrouble: (_trouble: Trouble): void => undefined, onConnected: (): void => undefined }
+  const readers = Array.from({ length: plan.readers }, (_, number) =>
+    createStormReader({
+      ...{ number, published, tally, share: shareOf(plan, number), size: plan.size, awayMs: plan.awayMs },
+      url: streamUrl(options.url, plan, number),
+      headers: headersOf(options.token),
+      onTrouble: (trouble) => number === 0 && first.onTrouble(trouble),
+      onConnected: () => number === 0 && first.onConnected(),
+    }),
+  )
+  const stage = { name: 'connecting' as StageName, since: performance.now() }
+  const enter = (name: StageName) => Object.assign(stage, { name, since: performance.now() })
+  const showing = setInterval(show, showEveryMs)
+  const end = AbortSignal.any([stopping.signal, ...(options.signal ? [options.signal] : [])])
+
+  function show(): void {
+    options.onProgress?.({
+      stage: stage.name,
+      stageMs: performance.now() - stage.since,
+      connected: readers.filter(({ state }) => state === 'connected').length,
+      ...{ published: published.confirmed, delivered: tally.delivered, gaps: tally.gaps },
+      ...{ cuts: tally.cuts, returns: tally.returns, own: meter.load() },
+      ...{ delayMs: tally.delay.summary(), catchUpMs: tally.catchUp.summary() },
+      faults: faultsNow(readers, tally.foreign),
+    })
+  }
+
+  try {
+    await new Promise<void>((resolve, reject) => {
+      first.onConnected = resolve
+      first.onTrouble = (trouble) => reject(troubleError(trouble, options))
+      end.addEventListener('abort', () => resolve(), { once: true })
+      readers[0]?.connect()
+    })
+    await connectAll(readers, plan, end)
+    enter('storm')
+    const cutting = cutAgainAndAgain(readers, plan, end)
+    await publishAtRate(plan, published, options.publish, end)
+    stopping.abort()
+    await cutting
+    enter('settling')
+    await settle(readers, published, tally, plan.patienceMs)
+    show()
+    const ms = Math.round(performance.now() - startedAt)
+    return reportOf({
+      url: options.url.href.replace(/\/$/, ''),
+      plan,
+      readers,
+      published,
+      tally,
+      own: meter.load(),
+      ms,
+    })
+  } finally {
+    stopping.abort()
+    clearInterval(showing)
+    meter.stop()
+    for (const reader of readers) reader.stop()
+  }
+}
+
+export interface StormOptions {
+  /** Of the hub, without a slash at the end. */
+  readonly url: URL
+  readonly token?: string
+  readonly publish: PublishBatch
+  /** Ends the storm early: no more events and no more cuts. What was published is checked all the same. */
+  readonly signal?: AbortSignal
+  onProgress?(progress: StormProgress): void
+}
+
+export type StageName = 'connecting' | 'storm' | 'settling'
+
+export interface StormProgress {
+  readonly stage: StageName
+  readonly stageMs: number
+  readonly connected: number
+  readonly published: number
+  readonly delivered: number
+  readonly cuts: number
+  readonly returns: number
+  /** Frames `sync-required`. */
+  readonly gaps: number
+  /** As of now: an event that is missing may still come, out of order. */
+  readonly faults: Faults
+  readonly delayMs: TimesSummary | undefined
+  readonly catchUpMs: TimesSummary | undefined
+  readonly own: OwnLoad
+}
+
+const showEveryMs = 250
+
+function streamUrl(base: URL, plan: StormPlan, reader: number): URL {
+  const url = new URL(`${base.href.replace(/\/$/, '')}/events`)
+  url.searchParams.append('channel', shareOf(plan, reader).selector)
+  // A hub would take readers with the same cursor for one client that returns too often.
+  url.searchParams.append('clientId', `${plan.prefix}/reader-${reader}`)
+  return url
+}
+
+function headersOf(token: string | undefined): Record<string, string> {
+  return {
+    Accept: 'text/event-stream',
+    'Accept-Encoding': 'identity',
+    'Cache-Control': 'no-cache',
+    'User-Agent': 'rejoin-storm',
+    ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
+  }
+}
+
+/** Says of the first reader why it got no stream, so that a storm of a thousand does not begin for nothing. */
+function troubleError(trouble: Trouble, { url }: StormOptions): unknown {
+  if ('error' in trouble) return trouble.error
+  const status = 'head' in trouble ? trouble.head.status : 200
+  if (status === 401 || status === 403) {
+    return new RejoinError(`${url.host} does not let a reader in (${status}).`, { code: 'unauthorized' })
+  }
+  if ('closed' in trouble || status >= 500 || status === 429) {
+    const why = 'closed' in trouble ? trouble.closed : status
+    return new RejoinError(`${url.host} rejects readers now (${why}). Try again later.`, {
+      code: 'unreachable',
+      retryable: true,
+    })
+  }
+  const why = status === 200 ? 'its stream does not begin with hello' : `it answers ${status} to a reader`
+  return new RejoinError(
+    `What answers at ${url.origin} is no hub of Rejoin: ${why}. Check the address, and what stands in between: rejoin doctor ${url.href}`,
+    { code: 'not-found' },
+  )
+}
+
+/** Connects the rest of the readers, some at a time, and waits until all are there or no more come. */
+async function connectAll(
+  readers: readonly StormReader[],
+  { patienceMs }: StormPlan,
+  signal: AbortSignal,
+): Promise<void> {
+  let begun = 1
+  let newest = 0
+  let newestAt = performance.now()
+  const until = newestAt + patienceMs * mostPatience
+  while (!signal.aborted && performance.now() < until) {
+    const connected = readers.filter(({ state }) => state === 'connected').length
+    if (connected === readers.length) return
+    if (connected > newest) {
+      newest = connected
+      newestAt = performance.now()
+    }
+    if (performance.now() - newestAt > patienceMs) return
+    for (; begun < readers.length && begun < connected + connectingAtOnce; begun += 1) readers[begun]?.connect()
+    await setTimeout(lookEveryMs)
+  }
+}
+
+// Under the backlog of most listening sockets: a SYN that is dropped comes again after a second.
+const connectingAtOnce = 100
+const lookEveryMs = 10
+// However slowly a hub gets on, a storm ends.
+const mostPatience = 6
+
+async function cutAgainAndAgain(readers: readonly StormReader[], plan: StormPlan, signal: AbortSignal): Promise<void> {
+  const count = partOf(readers.length, plan.cutPercent)
+  while (count > 0) {
+    await setTimeout(plan.cutEveryMs, undefined, { signal }).catch(() => undefined)
+    if (signal.aborted) return
+    for (const reader of chosen(readers, count)) reader.cut()
+  }
+}
+
+function chosen<Each>(all: readonly Each[], count: number): readonly Each[] {
+  if (count === all.length) return all
+  const left = [...all]
+  return Array.from({ length: count }, () => left.splice(Math.floor(Math.random() * left.length), 1)[0] as Each)
+}
+
+/** Waits until all readers have everything, or none of them gets anything new for a while. */
+async function settle(
+  readers: readonly StormReader[],
+  published: Published,
+  tally: { readonly delivered: number },
+  patienceMs: number,
+): Promise<void> {
+  for (const reader of readers) reader.hurry()
+  let left = [...readers]
+  let progress = ''
+  let progressAt = performance.now()
+  const until = progressAt + patienceMs * mostPatience
+  while (performance.now() - progressAt < patienceMs && performance.now() < until) {
+    left = left.filter(({ record, share }) => !record.hasReached(share.countOf(published.sent)))
+    if (left.length === 0) return
+    const now = `${left.length} ${tally.delivered}`
+    if (now !== progress) progressAt = performance.now()
+    progress = now
+    await setTimeout(lookEveryMs)
+  }
+}
+
+function faultsNow(readers: readonly StormReader[], foreign: number): Faults {
+  const faults = { lost: 0, doubled: 0, disordered: 0, foreign }
+  for (const { record } of readers) {
+    const { lost, doubled, disordered } = record.verdict(0)
+    faults.lost += lost
+    faults.doubled += doubled
+    faults.disordered += disordered
+  }
+  return faults
+}

@@ -1,0 +1,211 @@
+import { createHash } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { createHub, createSubscription, type Hub, type Sink } from '@rejoin/hub'
+import { memoryLog } from '@rejoin/hub/memory'
+import { createVirtualEnvironment, type VirtualEnvironment } from '@rejoin/hub/testing'
+import { createParser } from '@rejoin/protocol'
+import type { JWTPayload } from 'jose'
+import { describe, expect, test, vi } from 'vitest'
+import { type Access, createAccess } from '../../src/access/access.ts'
+import { createRevocations } from '../../src/access/revocations.ts'
+import type { Call } from '../../src/http/routes.ts'
+import { open, send, until } from '../support/http.ts'
+import { guarded, inAnHour, noon, secret, token, verdict } from './guarded.ts'
+
+const key = 'rk_2v8XqLw9ZtB4nHc7JmYs1Kd6Fp3Gr5Ae'
+const revoked = 'unauthorized: These rights were taken back. Get a new token.'
+
+describe('what was revoked', () => {
+  const seconds = noon / 1000
+  const start = () => {
+    const clock = { now: noon }
+    const sha256 = createHash('sha256').update(key).digest('hex')
+    const rules = { jwt: [{ secret }], keys: [{ name: 'app', sha256, subscribe: ['*'] }] }
+    const access = createAccess(rules, { now: () => clock.now })
+    const judge = async (claims: JWTPayload) => verdict(access, { authorization: `Bearer ${await token(claims)}` })
+    return { clock, access, judge }
+  }
+
+  test('a subject’s tokens of before are refused, also those found good a moment ago; newer ones are good', async () => {
+    const { clock, access, judge } = start()
+    expect(await judge({ iat: seconds - 10 })).toMatchObject({ subject: 'alice' })
+    access.revoke('alice')
+    expect(await judge({ iat: seconds - 10 })).toBe(revoked)
+    expect(await judge({ iat: seconds })).toBe(revoked)
+    expect(await judge({})).toBe(revoked)
+    expect(await judge({ sub: 'bob' })).toMatchObject({ subject: 'bob' })
+    clock.now += 1000
+    expect(await judge({ iat: seconds + 1 })).toMatchObject({ subject: 'alice' })
+  })
+
+  test('a single token is refused by its name, and the others of its subject are not', async () => {
+    const { access, judge } = start()
+    access.revoke('alice', { jti: 'stolen' })
+    expect(await judge({ jti: 'stolen' })).toBe(revoked)
+    expect(await judge({ jti: 'other' })).toMatchObject({ subject: 'alice' })
+    expect(await judge({})).toMatchObject({ subject: 'alice' })
+    expect(await judge({ jti: 'stolen', sub: 'bob' })).toMatchObject({ subject: 'bob' })
+  })
+
+  test('an API key is refused by its name', async () => {
+    const { access } = start()
+    expect(await verdict(access, { authorization: `Bearer ${key}` })).toMatchObject({ subject: 'key:app' })
+    access.revoke('key:app')
+    expect(await verdict(access, { authorization: `Bearer ${key}` })).toBe(revoked)
+  })
+
+  test('is remembered until it would have expired anyway', async () => {
+    const { clock, access, judge } = start()
+    access.revoke('alice', { until: noon + 60_000 })
+    clock.now += 59_999
+    expect(await judge({})).toBe(revoked)
+    clock.now += 1
+    expect(await judge({})).toMatchObject({ subject: 'alice' })
+  })
+
+  test('has room for 10,000, and none is forgotten for the next', () => {
+    let time = 0
+    const revocations = createRevocations(() => time)
+    for (let count = 0; count < 10_000; count += 1) revocations.add(`s${count}`, count === 7 ? { until: 1 } : {})
+    expect(() => revocations.add('one more', {})).toThrow(expect.objectContaining({ code: 'overloaded' }))
+    expect(() => revocations.add('s0', {})).not.toThrow()
+    time = 1
+    expect(() => revocations.add('one more', {})).not.toThrow()
+    expect(revocations.has({ grant: { subject: 's0' } })).toBe(true)
+  })
+})
+
+test('a ticket of somebody whose rights are taken back opens nothing', async () => {
+  const { url, access } = await guarded({ jwt: [{ secret }] }, () => noon)
+  const headers = { authorization: `Bearer ${await token()}` }
+  const { ticket } = JSON.parse((await send(url, '/ticket', { method: 'POST', headers })).text)
+  access.revoke('alice')
+  const { status, text } = await send(url, `/events/orders/1?ticket=${ticket}`)
+  expect(status).toBe(401)
+  expect(text).toContain('taken back')
+})
+
+test('over HTTP, a revoked reader is told, gets nothing more, and does not get in again', async () => {
+  const { url, hub, access } = await guarded({ jwt: [{ secret }] })
+  const headers = { authorization: `Bearer ${await token({ exp: Date.now() / 1000 + 600 })}` }
+  const stream = await open(url, '/events/orders/1', { headers })
+  await until(stream, 'event: hello')
+  access.revoke('alice')
+  hub.revoke('alice')
+  await hub.publish('orders/1', { data: 'private' })
+  let rest = ''
+  for await (const part of stream) rest += part
+  expect(rest).toContain('token-expired')
+  expect(rest).not.toContain('private')
+  expect((await send(url, '/events/orders/1', { headers })).status).toBe(401)
+})
+
+describe('a reader that reads on after its rights were taken back gets none of what is private', () => {
+  // The replay of 500 events stands still when the reader stops taking bytes: that is the middle in which things happen.
+  test.each([
+    ['by a token', false],
+    ['by a ticket', true],
+  ])('in the middle of a replay, opened %s, and the hub is told', async (_how, byTicket) => {
+    const { hub, access, sink, readOn } = await midReplay(byTicket)
+    access.revoke('alice')
+    hub.revoke('alice')
+    expect(await readOn()).toEqual([])
+    expect(sink.destroy).toHaveBeenCalledOnce()
+  })
+
+  test.each([
+    ['by a token', false],
+    ['by a ticket', true],
+  ])('in the middle of a replay, opened %s, when only the rules know', async (_how, byTicket) => {
+    const { environment, access, readOn } = await midReplay(byTicket)
+    access.revoke('alice')
+    await environment.advance(5000)
+    expect(await readOn()).toEqual(['close'])
+  })
+
+  test.each([
+    ['by a token', false],
+    ['by a ticket', true],
+  ])(
+    'and one whose rights hold gets everything, opened %s, also after they were asked for again',
+    async (_how, byTicket) => {
+      const { environment, readOn, got } = await midReplay(byTicket)
+      await environment.advance(5000)
+      const rest = await readOn()
+      expect(got + rest.filter((type) => type === 'message').length).toBe(privateEvents)
+      expect(rest).not.toContain('close')
+    },
+  )
+})
+
+interface MidReplay {
+  environment: VirtualEnvironment
+  hub: Hub
+  access: Access
+  sink: Sink
+  /** Private events until now. */
+  got: number
+  /** Takes everything that still comes, and gives the types of it. */
+  readOn(): Promise<string[]>
+}
+
+const privateEvents = 500
+const fullAfter = 64 * 1024
+
+/** A reader that has got part of its private events and takes no more for now. */
+async function midReplay(byTicket: boolean): Promise<MidReplay> {
+  const environment = createVirtualEnvironment({ now: noon })
+  const hub = await createHub({ log: memoryLog(), environment })
+  const access = createAccess({ jwt: [{ secret }] }, { now: environment.now })
+  for (let count = 0; count < privateEvents; count += 1) await hub.publish('orders/1', { data: 'x'.repeat(1000) })
+  const request = await requestOf(access, byTicket)
+  const grant = await access.authorize(request)
+  if (!grant) throw new Error('The reader has no rights to begin with.')
+
+  const types: string[] = []
+  const parser = createParser({ onEvent: ({ type }) => void types.push(type) })
+  let waiting = 0
+  const sink: Sink = {
+    write({ plain }) {
+      parser.feed(new TextDecoder().decode(plain))
+      waiting += plain.length
+      return waiting <= fullAfter
+    },
+    get pending() {
+      return waiting
+    },
+    end: () => undefined,
+    destroy: vi.fn<() => void>(),
+  }
+  const subscription = createSubscription(['orders/1'])
+  const rights = { grant, renew: async () => access.authorize(request) }
+  const session = hub.port.subscribe({ subscription, start: { from: 'earliest' }, rights }, sink)
+  await environment.settle()
+  const before = types.length
+  expect(before).toBeGreaterThan(1)
+  expect(before).toBeLessThan(privateEvents)
+
+  return {
+    environment,
+    hub,
+    access,
+    sink,
+    got: types.filter((type) => type === 'message').length,
+    async readOn() {
+      while (waiting > 0) {
+        waiting = 0
+        session.drained()
+        await environment.settle()
+      }
+      return types.slice(before)
+    },
+  }
+}
+
+async function requestOf(access: Access, byTicket: boolean): Promise<IncomingMessage> {
+  const headers = { authorization: `Bearer ${await token({ exp: inAnHour, iat: noon / 1000 })}` }
+  if (!byTicket) return { method: 'GET', url: '/events/orders/1', headers } as IncomingMessage
+  const asked = { method: 'POST', url: '/ticket', headers, resume: () => undefined } as unknown as IncomingMessage
+  const { body } = (await access.ticketRoute.handle({ request: asked } as Call)) as { body: { ticket: string } }
+  return { method: 'GET', url: `/events/orders/1?ticket=${body.ticket}`, headers: {} } as IncomingMessage
+}

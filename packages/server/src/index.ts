@@ -1,2 +1,0 @@
-export type { Announcer, Readiness } from './announce/announcer.ts'
-export { type ServeOptions, type Serving, serve } from './serve.ts'

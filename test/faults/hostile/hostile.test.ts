@@ -1,0 +1,30 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { checkHistory, formatReport, linesSource } from '../checker/checker.ts'
+import { memoryHistory } from '../history/history.ts'
+import { type AttackCost, allAttacks, runHostile } from './hostile.ts'
+
+// Printed with every failure; set it to repeat a run. Timing is the machine's own, so a repetition is close, not equal.
+const seed = Number(process.env.REJOIN_FAULTS_SEED ?? 1)
+
+test('rejoin serve, attacked in every way at once, stays up, stays small, and costs its honest readers no event', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'rejoin-hostile-'))
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  const history = memoryHistory()
+  const costs: AttackCost[] = []
+  const outcome = await runHostile({
+    ...{ history, seed, readers: 10, eventsPerSecond: 20, names: allAttacks, channels: 2000, directory, strength: 0.2 },
+    ...{ forMs: 0, allForMs: 2000, restMs: 100, recoverMs: 0, onCost: (cost) => costs.push(cost) },
+    patience: { client: {}, strict: { silenceMs: 60_000 }, catchUpMs: 45_000 },
+  })
+  const report = checkHistory([linesSource('history', history.lines)])
+  expect(report.passed, `seed ${seed}\n${formatReport(report)}`).toBe(true)
+  expect(outcome.deaths).toEqual([])
+  expect(outcome.keptKeys).toBe(true)
+  expect(costs).toHaveLength(1)
+  expect(costs[0]?.deliveries).toBeGreaterThan(10)
+  // How fast it was is a matter of the machine, which has other tests to run. How much it kept is not.
+  expect(costs[0]?.rss).toBeLessThan(400e6)
+}, 120_000)

@@ -1,0 +1,545 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect, type EventStream } from '@rejoin/client'
+import { createHub, type Hub } from '@rejoin/hub'
+import { expressHandler, subscribe } from '@rejoin/hub/express'
+import { memoryLog } from '@rejoin/hub/memory'
+import { nodeHandler } from '@rejoin/hub/node'
+import { createMdns, type Listener } from '@rejoin/mdns'
+import { EventSource } from 'eventsource'
+import express from 'express'
+import { serve } from 'rejoin'
+import * as valibot from 'valibot'
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { root } from '../support/paths.ts'
+import { readText } from '../support/repository.ts'
+import { guideCode, runCode } from './guide-code.ts'
+import { nextReader, serveSite } from './guide-site.ts'
+
+const blocks = guideCode()
+const taken = new Set<string>()
+
+/** The one block of a page that contains a text. */
+function blockOf(page: string, text: string): string {
+  const [block, ...more] = blocks.filter(({ page: of, code }) => of === page && code.includes(text))
+  if (!block || more.length > 0) throw new Error(`${more.length + (block ? 1 : 0)} blocks of ${page} have ${text}`)
+  taken.add(block.code)
+  return block.code
+}
+
+/** A block that is one expression, so that a test gets what it makes. */
+function expressionOf(page: string, text: string): string {
+  return `const made = ${blockOf(page, text)}`
+}
+
+/** Blocks that other tests run, where there is what they need. */
+const elsewhere: [page: string, text: string, test: string][] = [
+  ['access.md', "{ credentials: 'include' }", 'test/browser/client-auth.test.ts'],
+  ['adapters.md', 'Bun.serve', 'test/services/runtimes/runtimes.test.ts'],
+  ['adapters.md', 't.procedure', 'packages/hub/test/http/adapters/other-frameworks.test.ts'],
+  ['adapters.md', '@Sse', 'packages/hub/test/http/adapters/other-frameworks.test.ts'],
+  ['client.md', "persist: 'session'", 'test/browser/client-persistence.test.ts'],
+  ['client.md', 'shareAcrossTabs', 'test/browser/tabs.test.ts'],
+  ['redis.md', 'redisLog(', 'test/services/redis/guide.test.ts'],
+  ['testing-your-app.md', 'attachTo(', 'examples/order-board/board.test.tsx'],
+  ['testing-your-app.md', 'chaosOf(', 'test/browser/chaos.test.ts'],
+]
+
+test.each(elsewhere)('%s: the block with %s is run by %s', (page, text, file) => {
+  blockOf(page, text)
+  expect(existsSync(join(root, file))).toBe(true)
+})
+
+test.each(blocks)('$page: the names that it imports of the packages are there: $code', async ({ code }) => {
+  for (const [, names = '', name = ''] of code.matchAll(/^import \{ ([^}]+) \} from '(@?rejoin\b[^']*)'$/gm)) {
+    const values = names.split(', ').filter((each) => !each.startsWith('type '))
+    expect(Object.keys(await import(/* @vite-ignore */ name))).toEqual(expect.arrayContaining(values))
+  }
+})
+
+afterAll(() => {
+  // A page that needs nothing but Node is run whole, with the block that was written a minute ago.
+  const whole = new Set(blocks.filter(({ code }) => taken.has(code)).map(({ page }) => page))
+  for (const [page] of elsewhere) whole.delete(page)
+  expect(blocks.filter(({ page, code }) => whole.has(page) && !taken.has(code))).toEqual([])
+})
+
+test('testing-your-app.md: its test is one of the order board', () => {
+  const [, shown] = /^```tsx\n([\s\S]*?)^```$/m.exec(readText('docs/guides/testing-your-app.md')) ?? []
+  expect(readText('examples/order-board/board.test.tsx')).toContain(shown)
+})
+
+describe('access.md', () => {
+  test('a token of your application lets its user read, by the client and by an EventSource with tickets', async () => {
+    const secret = 'kY7ryw1QsbCOpzUe3vT9aLxgF0mDJnh4'
+    const { hub, url, close } = await serve({ port: 0, access: { jwt: [{ secret }] } })
+    onTestFinished(() => close({ withinMs: 0 }))
+    vi.stubEnv('SECRET', secret)
+    const { token } = await runCode(blockOf('access.md', 'SignJWT'), { user: { id: '7' } })
+    vi.unstubAllEnvs()
+    const freshToken = async () => token
+
+    const reading = nextReader(hub)
+    const { made } = await runCode(expressionOf('access.md', '/users/7/inbox'), { connect, freshToken }, url)
+    const stream = opened(made)
+    await reading
+    const inbox = nextEvent(stream)
+    await hub.publish('users/7/inbox', { data: 'for 7' })
+    expect(await inbox).toMatchObject({ data: 'for 7' })
+
+    const sources: EventSource[] = []
+    class Source extends EventSource {
+      constructor(address: string) {
+        super(address)
+        sources.push(this)
+      }
+    }
+    const show = vi.fn()
+    const following = nextReader(hub)
+    const page = blockOf('access.md', 'follow()').replace('async function follow', 'const follow = async function')
+    const { follow } = await runCode(page, { EventSource: Source, freshToken, show }, url)
+    await follow()
+    await following
+    await hub.publish('news', { text: 'good' })
+    await vi.waitFor(() => expect(show).toHaveBeenCalledWith('good'), 20_000)
+    for (const source of sources) source.close()
+  })
+})
+
+describe('adapters.md', () => {
+  test('the server of Express is read and published to', async () => {
+    const code = blockOf('adapters.md', "app.get('/events/*channel'").replace(
+      'app.listen(3000)',
+      'const server = app.listen(0)',
+    )
+    const { hub, server } = await runCode(code, {})
+    const stream = await reader(hub, `${await addressOf(server, hub)}/events/orders/42`)
+    const shipped = nextEvent(stream)
+    await fetch(`${await addressOf(server, hub)}/orders/42/ship`, { method: 'POST' })
+    expect(await shipped).toMatchObject({ type: 'shipped' })
+  })
+
+  test('the parts for operators stand beside the stream', async () => {
+    const hub = await createHub({ log: memoryLog() })
+    const app = express()
+    const requireAdmin = (_request: unknown, _response: unknown, next: () => void) => next()
+    const write = vi.spyOn(console, 'log').mockImplementation(() => undefined)
+    onTestFinished(() => write.mockRestore())
+    await runCode(blockOf('adapters.md', '@rejoin/hub/operations'), { app, hub, expressHandler, requireAdmin })
+    const { url } = await serveSite(hub, app)
+    await hub.publish('orders/42', { data: 1 })
+    expect(await (await fetch(`${url}/debug/sse-state?channel=orders/42`)).json()).toMatchObject({ length: 1 })
+    expect(await (await fetch(`${url}/maintenance/on`, { method: 'POST' })).json()).toEqual({ on: true })
+    expect(await (await fetch(`${url}/events/orders/42`)).text()).toContain('maintenance')
+    expect(write.mock.calls.map(([line]) => JSON.parse(line).event)).toEqual(['sse_reject'])
+  })
+
+  test('a route of your own chooses the channels', async () => {
+    const hub = await createHub({ log: memoryLog() })
+    const app = express()
+    await runCode(blockOf('adapters.md', '/me/events'), { app, hub, subscribe })
+    const { url } = await serveSite(hub, app)
+    const stream = await reader(hub, `${url}/me/events?user=ada`)
+    const received = nextEvent(stream)
+    await hub.publish('users/ada', { data: 'hello' })
+    expect(await received).toMatchObject({ data: 'hello' })
+  })
+})
+
+test('history.md: a late reader gets all of a declared channel, also while it goes on', async () => {
+  const { hub } = await runCode(blockOf('history.md', 'fromStart'), {})
+  const { url } = await serveSite(hub)
+  await hub.publish('answers/17', { data: 'one' })
+  const told: unknown[] = []
+  const given = { show: (text: string) => told.push(text), append: (data: unknown) => told.push(data) }
+  const { stream } = await runCode(blockOf('history.md', 'onSync'), given, url)
+  onTestFinished(() => stream.close())
+  await hub.publish('answers/17', { data: 'two' })
+  await vi.waitFor(() => expect(told).toEqual(['one', 'two']), 20_000)
+})
+
+test('history.md: a program reads the history of a pattern', async () => {
+  const read: string[] = []
+  const code = blockOf('history.md', 'hub.stream').replace(
+    'for await',
+    "await hub.publish('orders/1', { data: 1 })\nfor await",
+  )
+  const stopped = new Error('That is enough.')
+  const console = {
+    log(_id: string, type: string) {
+      read.push(type)
+      if (type === 'message') throw stopped
+    },
+  }
+  await expect(runCode(code, { console })).rejects.toThrow(stopped)
+  expect(read).toEqual(['hello', 'message'])
+})
+
+test('backup.md: a log is backed up under its hub, and restored', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'rejoin-guide-'))
+  onTestFinished(() => rm(folder, { recursive: true }))
+  const code = blockOf('backup.md', 'backup?.(').replaceAll(/'(?:\.|\/backup)\//g, `'${folder}/`)
+  const { hub } = await runCode(code, { console: { log: vi.fn() } })
+  await hub.close()
+  expect((await readdir(join(folder, 'restored'))).length).toBeGreaterThan(0)
+})
+
+describe('channels.md', () => {
+  test('a channel that has ended is read to its end', async () => {
+    const { hub, url } = await serveSite()
+    await runCode(blockOf('channels.md', 'hub.end('), { hub, id: 17, token: 'one' })
+    const response = await fetch(`${url}/events/answers/17?lastEventId=earliest`)
+    expect(await response.text()).toMatch(/data: one\n[\s\S]*"reason":"finished"/)
+  })
+
+  test('of values with keys the newest is retained, and a key that was forgotten is not', async () => {
+    const { hub } = await runCode(blockOf('channels.md', "retain: ['prices/*']"), { createHub, log: memoryLog() })
+    const { url } = await serveSite(hub)
+    const stream = opened(connect(`${url}/events/prices/fx?lastEventId=lost`))
+    const { retained } = await new Promise<{ retained: { data: unknown }[] }>(
+      (resolve) => void stream.onSync(resolve as never),
+    )
+    expect(retained).toMatchObject([{ key: 'EUR-USD', data: 1.083 }])
+  })
+
+  test('a live event reaches the readers of the moment', async () => {
+    const { hub, url } = await serveSite()
+    const received = nextEvent(await reader(hub, `${url}/events/rooms/7`))
+    await runCode(blockOf('channels.md', 'live: true'), { hub })
+    expect(await received).toMatchObject({ type: 'typing', data: { who: 'Ada' } })
+  })
+
+  test('people in a room are shown to each other', async () => {
+    const { hub } = await runCode(blockOf('channels.md', "retain: ['presence/*']"), { createHub, log: memoryLog() })
+    const authorize = () => ({ subject: 'ada', subscribe: ['*'] })
+    const { url } = await serveSite(hub, nodeHandler(hub, { authorize }))
+    const presence = await reader(hub, `${url}/events/presence/7`)
+    const here = nextEvent(presence)
+    const room = await reader(hub, `${url}/events/rooms/7`)
+    expect(await here).toMatchObject({ data: { here: true } })
+    const gone = nextEvent(presence)
+    room.close()
+    expect(await gone).toMatchObject({ data: null })
+  })
+})
+
+describe('client.md', () => {
+  test('handlers get each event, and the badge its state', async () => {
+    const { hub, url } = await serveSite()
+    const [show, reloadOrder, badge] = [vi.fn(), vi.fn(), vi.fn()]
+    const reading = nextReader(hub)
+    const { stream } = await runCode(blockOf('client.md', 'reloadOrder()'), { show, reloadOrder, badge }, url)
+    opened(stream)
+    await reading
+    await hub.publish('orders/42', { type: 'shipped', data: { at: 7 } })
+    await vi.waitFor(() => expect(show).toHaveBeenCalledWith(7), 20_000)
+    expect(badge).toHaveBeenCalledWith('connected', null)
+  })
+
+  test.each(['for await (const event of stream)', 'stream.iterate({ signal })'])(
+    'a loop stores each event: %s',
+    async (loop) => {
+      const { hub, url } = await serveSite()
+      const left = new AbortController()
+      const { signal } = left
+      const stored: unknown[] = []
+      const store = ({ data }: { data: unknown }) => {
+        stored.push(data)
+        if (stored.length === 2) left.abort()
+      }
+      const reading = nextReader(hub)
+      const stream = () => opened(connect(`${url}/events/orders/42`, { signal }))
+      const done = runCode(blockOf('client.md', loop), late(stream, { store, signal }))
+      await reading
+      await hub.publish('orders/42', { data: 1 })
+      await hub.publish('orders/42', { data: 2 })
+      await done
+      expect(stored).toEqual([1, 2])
+    },
+  )
+
+  test('a schema keeps wrong data from the handlers', async () => {
+    const { hub, url } = await serveSite()
+    const log = vi.fn()
+    const reading = nextReader(hub)
+    // Any library of Standard Schema will do, and this one has the same names.
+    const { stream } = await runCode(blockOf('client.md', 'schemas:'), { connect, z: valibot, log }, url)
+    opened(stream)
+    const shipped = vi.fn()
+    stream.on('shipped', shipped)
+    await reading
+    await hub.publish('orders/42', { type: 'shipped', data: { at: 'noon' } })
+    await vi.waitFor(() => expect(log).toHaveBeenCalledWith('shipped', '{"at":"noon"}', expect.anything()), 20_000)
+    expect(shipped).not.toHaveBeenCalled()
+  })
+
+  test('your session is asked for a token', async () => {
+    const { hub, url } = await serveSite()
+    const token = vi.fn(() => 'fresh')
+    const reading = nextReader(hub)
+    const { made } = await runCode(expressionOf('client.md', 'session.token('), {
+      connect,
+      url: `${url}/events/a`,
+      session: { token },
+    })
+    opened(made)
+    await reading
+    expect(token).toHaveBeenCalledWith({ refresh: false, signal: expect.any(AbortSignal) })
+  })
+
+  test('a channel that is added is loaded', async () => {
+    const { hub, url } = await serveSite()
+    const stream = await reader(hub, `${url}/events/orders`)
+    await vi.waitFor(() => expect(stream.cursor).toBeTruthy(), 20_000)
+    const reload = vi.fn()
+    const { more } = await runCode(blockOf('client.md', '&added='), { connect, stream, reload }, url)
+    opened(more)
+    await vi.waitFor(() => expect(reload).toHaveBeenCalledWith(['invoices']), 20_000)
+  })
+
+  test('a program waits for one answer', async () => {
+    const { hub, url } = await serveSite()
+    const reading = nextReader(hub)
+    const answer = runCode(blockOf('client.md', 'maxRetries: 3'), { connect, url: `${url}/events/jobs/1` })
+    await reading
+    await hub.publish('jobs/1', { type: 'finished', data: { result: 42 } })
+    expect(await answer).toEqual({ result: 42 })
+    await hub.close()
+  })
+})
+
+test('debug.md: every change of state is printed', async () => {
+  const { hub, url } = await serveSite()
+  const stream = await reader(hub, `${url}/events/orders/42`)
+  const log = vi.fn()
+  await runCode(blockOf('debug.md', 'onState'), { stream, console: { log } })
+  stream.close()
+  expect(log).toHaveBeenCalledWith(expect.objectContaining({ state: 'closed' }))
+})
+
+test('observe.md: a client that sends reports reads', async () => {
+  const { hub, url } = await serveSite()
+  const reading = nextReader(hub)
+  const { made } = await runCode(expressionOf('observe.md', 'reports:'), { connect }, url)
+  opened(made)
+  await reading
+})
+
+test('publishing.md: a publisher publishes, in batches too, and a repeated shipment is one event', async () => {
+  const { hub, url } = await serveSite()
+  const code = blockOf('publishing.md', 'createPublisher(')
+  const { publisher } = await runCode(code, { currentToken: () => 'token' }, url)
+  const again = blockOf('publishing.md', 'idempotencyKey:')
+  for (let times = 0; times < 2; times += 1) {
+    await runCode(again, { publisher, data: { parcel: 9 }, shipment: { id: 3 } })
+  }
+  expect(await hub.window('orders/42')).toMatchObject({ events: 3 })
+  expect(await hub.window('stock/9')).toMatchObject({ events: 1 })
+})
+
+test('rights.md: a user reads its own channels, and nobody without a session', async () => {
+  const hub = await createHub({ log: memoryLog() })
+  const userOf = ({ headers }: { headers: { cookie?: string } }) =>
+    headers.cookie === undefined ? null : { id: headers.cookie, sessionEndsAt: Date.now() + 60_000 }
+  const { handler } = await runCode(blockOf('rights.md', 'nodeHandler('), { hub, nodeHandler, userOf })
+  const { url } = await serveSite(hub, handler)
+  const statusOf = async (path: string, cookie?: string) => {
+    const response = await fetch(`${url}${path}`, { method: 'HEAD', headers: cookie === undefined ? {} : { cookie } })
+    return response.status
+  }
+  expect(await statusOf('/events/users/ada/inbox')).toBe(401)
+  expect(await statusOf('/events/users/ada/inbox', 'bob')).toBe(403)
+  expect(await statusOf('/events/users/ada/inbox', 'ada')).toBe(200)
+})
+
+describe('snapshots.md', () => {
+  const database = { orderByChannel: async (channel: string) => ({ channel, status: 'shipped' }) }
+
+  test('the hub sends the state along', async () => {
+    const { hub } = await runCode(blockOf('snapshots.md', 'snapshot: async'), { createHub, memoryLog, database })
+    const { url } = await serveSite(hub)
+    const stream = () => opened(connect(`${url}/events/orders/42?lastEventId=lost`))
+    const showOrder = vi.fn()
+    await runCode(blockOf('snapshots.md', 'onSync(({ snapshot })'), late(stream, { showOrder }))
+    await vi.waitFor(() => expect(showOrder).toHaveBeenCalledWith({ channel: 'orders/42', status: 'shipped' }), 20_000)
+  })
+
+  test('the page loads the state from the address that the hub names', async () => {
+    const state = await serveSite(undefined, (_request, response) => void response.end('{"status":"shipped"}'))
+    const hub = await createHub({ log: memoryLog(), snapshotUrl: () => `${state.url}/state` })
+    const { url } = await serveSite(hub)
+    const stream = () => opened(connect(`${url}/events/orders/42?lastEventId=lost`))
+    const showOrder = vi.fn()
+    await runCode(blockOf('snapshots.md', 'snapshotUrl })'), late(stream, { showOrder }))
+    await vi.waitFor(() => expect(showOrder).toHaveBeenCalledWith({ status: 'shipped' }), 20_000)
+  })
+})
+
+describe('windows.md', () => {
+  test('a window is as large as the comment says', async () => {
+    const code = blockOf('windows.md', 'recommendWindow(')
+    const { window, hub } = await runCode(code, {})
+    expect(code).toContain(`{ maxEvents: ${window.maxEvents}, maxAgeMs: ${window.maxAgeMs} }`)
+    await hub.close()
+  })
+
+  test('a window that is too small is reported in words', async () => {
+    const told = new Map<string, (small: unknown) => void>()
+    const warn = vi.fn()
+    const hub = { on: (kind: string, listener: (small: unknown) => void) => told.set(kind, listener) }
+    await runCode(blockOf('windows.md', "hub.on('window'"), { hub, console: { warn } })
+    told.get('window')?.({ channel: 'a', absenceMs: 9, has: { maxEvents: 1 }, needs: { maxEvents: 2 } })
+    expect(warn).toHaveBeenCalledWith('a keeps 1 events; absences of 9 ms need 2')
+  })
+})
+
+describe('mdns.md', () => {
+  test('a page shows the services, and after a gap exactly those that are there, and goes on', async () => {
+    const { url, mdns, announce } = await servedNetwork()
+    const show = vi.fn()
+    const sources: EventSource[] = []
+    onTestFinished(() => {
+      for (const source of sources) source.close()
+    })
+    class Source extends EventSource {
+      constructor(path: string) {
+        super(url + path)
+        sources.push(this)
+      }
+    }
+    const showOnly = vi.fn()
+    const hide = vi.fn()
+    const page = blockOf('mdns.md', 'new EventSource')
+    await runCode(page, { EventSource: Source, fetch: (path: string) => fetch(url + path), show, hide, showOnly })
+    await vi.waitFor(() => expect(mdns.status().browses).toMatchObject([{ users: 1 }]), 20_000)
+    announce('nas', 80)
+    await vi.waitFor(
+      () => expect(show).toHaveBeenCalledWith(expect.objectContaining({ name: 'nas', port: 80 })),
+      20_000,
+    )
+    await mdns.hub.invalidate('mdns/_http._tcp')
+    await vi.waitFor(() => expect(showOnly).toHaveBeenCalledWith([expect.objectContaining({ name: 'nas' })]), 20_000)
+    announce('nas', 81)
+    await vi.waitFor(() => expect(show).toHaveBeenLastCalledWith(expect.objectContaining({ port: 81 })), 20_000)
+    announce('nas', 81, 0)
+    await vi.waitFor(() => expect(hide).toHaveBeenCalledWith('nas'), 20_000)
+    expect(show).toHaveBeenCalledTimes(2)
+  })
+
+  test('a program serves the services itself', async () => {
+    const code = blockOf('mdns.md', 'createMdns({').replace('192.168.1.5', '127.0.0.1').replace('3000', '0')
+    const { mdns, server } = await runCode(code, {})
+    onTestFinished(() => mdns.close())
+    const { status } = await fetch(`${await addressOf(server, mdns.hub)}/v1/mdns/status`)
+    expect(status).toBe(200)
+  })
+})
+
+/** A source on a network that the test plays, served. */
+async function servedNetwork() {
+  let network: Listener | undefined
+  const mdns = await createMdns({
+    network: async (listener) => {
+      network = listener
+      return { ask: () => undefined, close: async () => undefined }
+    },
+  })
+  onTestFinished(() => mdns.close())
+  const url = await addressOf(createServer(mdns.handler).listen(0, '127.0.0.1'), mdns.hub)
+  const announce = (name: string, port: number, ttl = 120) => {
+    const service = `${name}._http._tcp.local`
+    network?.answered([
+      { type: 'PTR', name: '_http._tcp.local', ttl, flush: false, data: service },
+      { type: 'SRV', name: service, ttl, flush: true, data: { target: `${name}.local`, port } },
+      { type: 'TXT', name: service, ttl, flush: true, data: [] },
+      { type: 'A', name: `${name}.local`, ttl, flush: true, data: '192.168.1.7' },
+    ])
+  }
+  return { mdns, url, announce }
+}
+
+describe('write-a-source.md', () => {
+  test('a source says what is new, once; a late reader loads the state, and gets everything after it', async () => {
+    let readings = [{ sensor: 'cellar', value: 12 }]
+    const code = blockOf('write-a-source.md', 'readSensors()')
+      .replace('3000', '0')
+      .replace('setTimeout(1000)', 'setTimeout(10)')
+    let isOver = false
+    onTestFinished(() => {
+      isOver = true
+    })
+    // After the test, the round that never ends is the last.
+    const rounds = vi.fn(() => (isOver ? new Promise(() => undefined) : Promise.resolve(readings)))
+    const { hub, server } = await runCode(code, { readSensors: rounds })
+    const url = await addressOf(server, hub)
+    const state = async () => (await fetch(`${url}/sensors`)).json()
+    await vi.waitFor(async () => expect(await state()).toMatchObject({ sensors: { cellar: 12 } }), 20_000)
+    const { cursor } = await state()
+    readings = [...readings, { sensor: 'attic', value: 30 }]
+    const stream = opened(connect(`${url}/events/sensors`, { from: cursor }))
+    expect(await nextEvent(stream)).toMatchObject({ type: 'reading', data: { sensor: 'attic', value: 30 } })
+    const before = rounds.mock.calls.length
+    await vi.waitFor(() => expect(rounds.mock.calls.length).toBeGreaterThan(before + 1), 20_000)
+    expect((await hub.window('sensors')).events).toBe(2)
+  })
+})
+
+describe('write-a-log.md', () => {
+  test('a log of your own is opened by a hub', async () => {
+    const connectTo = (_options: unknown, environment: never) => memoryLog().open(environment)
+    const { myLog } = await runCode(blockOf('write-a-log.md', 'myLog('.concat('options')), { connectTo })
+    const hub = await createHub({ log: myLog({}) })
+    expect(await hub.publish('a', { data: 1 })).toMatchObject({ id: expect.any(String) })
+    await hub.close()
+  })
+
+  test('the contract suite offers its tests, without the one that the log differs in', async () => {
+    const offered: string[] = []
+    const collect = Object.assign((name: string) => void offered.push(name), { skip: () => undefined })
+    const suite = (_name: string, define: () => void) => define()
+    const code = blockOf('write-a-log.md', 'logContract({').replace(/^import .* from 'vitest'$/m, '')
+    await runCode(code, { describe: suite, test: collect, myLog: memoryLog })
+    expect(offered.length).toBeGreaterThan(30)
+    expect(offered).not.toContain('events, ids and order survive a close and an open')
+  })
+})
+
+/** Names, with a stream that is made when the code starts: a stream has to get its handlers in the turn in which it was made. */
+function late(stream: () => EventStream, given: Record<string, unknown>): Record<string, unknown> {
+  return Object.defineProperty({ ...given }, 'stream', { get: stream, enumerable: true })
+}
+
+/** A stream whose reader the hub knows. */
+async function reader(hub: Hub, url: string): Promise<EventStream> {
+  const there = nextReader(hub)
+  const stream = opened(connect(url))
+  await there
+  return stream
+}
+
+function opened(stream: EventStream): EventStream {
+  onTestFinished(() => stream.close())
+  return stream
+}
+
+function nextEvent(stream: EventStream): Promise<unknown> {
+  return new Promise((resolve) => {
+    const off = stream.on('*', (event) => {
+      off()
+      resolve(event)
+    })
+  })
+}
+
+async function addressOf(server: Server, hub: Hub): Promise<string> {
+  if (!server.listening) await new Promise((resolve) => server.once('listening', resolve))
+  onTestFinished(async () => {
+    await hub.close()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}

@@ -1,0 +1,72 @@
+import { execFileSync } from 'node:child_process'
+import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect, type EventStream } from '@rejoin/client'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { root } from '../../support/paths.ts'
+import { type Runtime, startRuntime } from '../runtimes/process.ts'
+
+// A part of `npm run test:next`, for its install.
+
+// Not in the clone, where Next would take the workspace for the application.
+const folder = mkdtempSync(join(tmpdir(), 'rejoin-next-example-'))
+const env = { NEXT_TELEMETRY_DISABLED: '1' }
+let next: Runtime
+let address: string
+
+beforeAll(async () => {
+  cpSync(`${root}examples/next`, folder, { recursive: true })
+  const packageJson = join(folder, 'package.json')
+  writeFileSync(packageJson, readFileSync(packageJson, 'utf8').replaceAll('file:../../', `file:${root}`))
+  execFileSync('npm', ['install', '--no-audit'], { cwd: folder, stdio: 'inherit' })
+  const program = join(folder, 'node_modules/next/dist/bin/next')
+  const args = [program, 'dev', '--port', '0', '--hostname', '127.0.0.1']
+  next = await startRuntime(process.execPath, args, { folder, env })
+  address = await next.printed(/Local: +(http:\/\/\S+:\d+)/)
+}, 600_000)
+
+afterAll(async () => {
+  await next.close()
+  rmSync(folder, { recursive: true })
+}, 60_000)
+
+test('examples/next keeps its hub, with its readers and its past, when a file is changed and loaded again', async () => {
+  expect(await (await fetch(address)).text()).toContain('Cheer')
+  const { stream, ids } = open()
+  await expect.poll(() => stream.cursor, patience).not.toBeNull()
+  const start = stream.cursor
+  const before = await cheer()
+  await expect.poll(() => ids, patience).toEqual([before.id])
+
+  appendFileSync(join(folder, 'hub.js'), '\nexport const changed = true\n')
+  appendFileSync(join(folder, 'app/cheer/route.js'), loadedAgain)
+  await expect.poll(async () => (await fetch(`${address}/cheer`)).text(), patience).toBe('loaded again')
+
+  const after = await cheer()
+  await expect.poll(() => ids, patience).toEqual([before.id, after.id])
+  const late = open(start as string)
+  await expect.poll(() => late.ids, patience).toEqual([before.id, after.id])
+  expect([stream, late.stream].map(({ state }) => state.state)).toEqual(['connected', 'connected'])
+})
+
+const loadedAgain = `
+import { changed } from '../../hub.js'
+export const GET = () => new Response(changed ? 'loaded again' : '')
+`
+
+// The first request of each route compiles it.
+const patience = { timeout: 60_000 }
+
+async function cheer(): Promise<{ id: string }> {
+  return (await fetch(`${address}/cheer`, { method: 'POST' })).json()
+}
+
+function open(from?: string): { stream: EventStream; ids: string[] } {
+  const ids: string[] = []
+  const stream = connect(`${address}/events/cheers`, { from: from ?? null })
+  stream.on('cheer', ({ id }) => ids.push(id))
+  stream.onSync(({ reason }) => ids.push(reason))
+  onTestFinished(() => stream.close())
+  return { stream, ids }
+}

@@ -1,0 +1,68 @@
+import { redisLog } from '@rejoin/hub/redis'
+import { logContract } from '@rejoin/hub/testing'
+import { Redis } from 'ioredis'
+import { createClient } from 'redis'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type RedisServer, startRedis } from '../../support/redis-server.ts'
+import { openRedisLog } from './opened-log.ts'
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.remove())
+
+const clients = {
+  ioredis: () => new Redis({ port: server.port, lazyConnect: true }),
+  redis: () => createClient({ socket: { port: server.port } }),
+}
+
+describe.each(Object.entries(clients))('redis log, with a client of %s', (name, client) => {
+  logContract({
+    test,
+    source: ({ location, ...options }) => ({
+      name: 'redis',
+      open: (environment) => {
+        const prefix = `${name}-${location}`.replaceAll(/[^\w.]+/g, '-')
+        return redisLog(client(), { prefix, clock: 'hub', ...options }).open(environment)
+      },
+    }),
+    differs: [
+      {
+        reason: 'a restart of the hub loses nothing, so there is nothing to tell apart',
+        tests: ['an id from before everything was lost is told from one of today'],
+      },
+      {
+        reason: 'its feed holds more than the windows do, for as long as it is told to',
+        tests: ['a tail that can no longer start where it was asked to says from where it goes on'],
+      },
+    ],
+  })
+})
+
+test('channels of the redis log have the window of the narrowest name over them, and the log’s for what it leaves out', async () => {
+  const { log, publish } = await openRedisLog(server.port, {
+    prefix: 'windows',
+    window: { maxEvents: 6 },
+    windows: {
+      'prices/*': { maxEvents: 2, maxAgeMs: 60_000 },
+      'prices/fx/*': { maxEvents: 3 },
+      'prices/fx/eur': { maxEvents: 4 },
+      "it's/*": { maxBytes: 400 },
+    },
+  })
+  const channels = ['prices/x', 'prices/fx/usd', 'prices/fx/eur', 'orders', "it's/here"]
+  for (const channel of channels) await publish(channel, ...Array.from({ length: 8 }, () => 'x'.repeat(100)))
+  const counts = (await log.windows(channels)).map(({ events }) => events)
+  expect(counts).toEqual([2, 3, 4, 6, expect.any(Number)])
+  expect(counts[4]).toBeLessThan(6)
+})
+
+test('hubs on one log find each other’s notes, the last of each, until it has not been renewed', async () => {
+  const clock = { prefix: 'notes', clock: 'hub' } as const
+  const [one, other] = [await openRedisLog(server.port, clock), await openRedisLog(server.port, clock)]
+  expect(await one.log.meet?.('one: 1', 60_000)).toEqual(['one: 1'])
+  expect(await other.log.meet?.('other: 1\nwith a second line', 60_000)).toHaveLength(2)
+  expect((await one.log.meet?.('one: 2', 1))?.toSorted()).toEqual(['one: 2', 'other: 1\nwith a second line'])
+  await expect.poll(() => other.log.meet?.('other: 2', 60_000)).toEqual(['other: 2'])
+})

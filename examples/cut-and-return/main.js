@@ -17,8 +17,15 @@ const arrived = new Promise((last) => {
     if (data.n === 12) last()
   })
 })
-stream.onState(({ state }) => console.log(state))
+const connected = new Promise((first) => {
+  stream.onState(({ state }) => {
+    console.log(state)
+    if (state === 'connected') first()
+  })
+})
 
+// A stream without a cursor begins with what is published next.
+await connected
 for (let n = 1; n <= 12; n += 1) {
   await setTimeout(250)
   if (n === 5) {

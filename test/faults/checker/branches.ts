@@ -7,18 +7,29 @@ import { countAtMost } from './precedence.ts'
  *
  * A reader that is told late is told of one branch while the next is being made. So a gap is not taken to be about the
  * newest `branch` line before it, but about one that may have come behind its cursor; the oldest, as they come in turn.
+ *
+ * A log that lost part of its events learns of the loss from each hub that saw more, one after the other. So a reader may be told
+ * of one loss several times, but of each channel once.
  */
 export function createBranches(ledger: Ledger): Branches {
   const ends = ledger.facts('branched').map(({ t }) => t)
-  const branches = ledger.facts('branch').map(({ t }, index, all): Branch => {
+  const branches = ledger.facts('branch').map(({ t, mayLoseSince }, index, all): Branch => {
     const end = ends[countAtMost(ends, t)] ?? Number.POSITIVE_INFINITY
-    return { from: t, until: end < (all[index + 1]?.t ?? Number.POSITIVE_INFINITY) ? end : undefined }
+    const until = end < (all[index + 1]?.t ?? Number.POSITIVE_INFINITY) ? end : undefined
+    return { from: t, until, isPartial: mayLoseSince !== undefined }
   })
   const madeAfter = createDates(ledger)
 
   return {
     ofReader() {
       let next = 0
+      let told = new Set<string>()
+      /** Whether the gap tells of further channels, for the branch that the reader was told of last. */
+      const isRest = (gap: Gap, cursorAfter: number) => {
+        const last = branches[next - 1]
+        const isInTime = cursorAfter <= (last?.until ?? Number.POSITIVE_INFINITY)
+        return last?.isPartial === true && isInTime && !gap.channels.some((channel) => told.has(channel))
+      }
       return (gap, previous) => {
         const since = previous?.t ?? Number.NEGATIVE_INFINITY
         const cursorAfter = madeAfter(gap.from)
@@ -26,8 +37,13 @@ export function createBranches(ledger: Ledger): Branches {
           if (index < next || from > gap.t) return false
           return until === undefined ? from > since : cursorAfter <= until
         })
-        if (found === -1) return false
+        if (found === -1) {
+          if (!isRest(gap, cursorAfter)) return false
+          for (const channel of gap.channels) told.add(channel)
+          return true
+        }
         next = found + 1
+        told = new Set(gap.channels)
         return true
       }
     },
@@ -46,6 +62,8 @@ interface Branch {
   readonly from: number
   /** Left out: nobody wrote down when every hub knew. */
   readonly until: number | undefined
+  /** Else the log lost everything, and a reader is told once. */
+  readonly isPartial: boolean
 }
 
 /** The ids of a master that was given up have an order of their own. */

@@ -391,6 +391,27 @@ describe('false-gap', () => {
     expect(tell.broken()).toEqual({ 'false-gap': 1 })
   })
 
+  test('a reader may be told of a loss channel by channel, and of no channel twice', () => {
+    const lossOf = (fact: { mayLoseSince?: number }) => {
+      const tell = missing(0, {})
+      tell.write({ kind: 'ids', order: 'text' })
+      tell.write({ kind: 'branch', why: 'a replica takes over', ...fact })
+      tell.gap('r', 'a1', 'a1x', { reason: 'epoch', channels: ['a'] })
+      tell.gap('r', 'a1x', 'a1y', { reason: 'epoch', channels: ['b', 'c'] })
+      tell.write({ kind: 'branched' })
+      return tell
+    }
+    expect(lossOf({ mayLoseSince: 0 }).broken()).toEqual({})
+    expect(lossOf({}).broken()).toEqual({ 'false-gap': 1 })
+    const again = lossOf({ mayLoseSince: 0 })
+    again.gap('r', 'a1y', 'a1z', { reason: 'epoch', channels: ['c', 'd'] })
+    expect(again.broken()).toEqual({ 'false-gap': 1 })
+    const late = lossOf({ mayLoseSince: 0 })
+    late.publish(2)
+    late.gap('r', 'a2', 'a2x', { reason: 'epoch', channels: ['d'] })
+    expect(late.broken()).toEqual({ 'false-gap': 1 })
+  })
+
   test('a branch is no reason for a gap behind what was published after it, also to a reader that was told of none', () => {
     const tell = missing(0, {})
     tell.write({ kind: 'ids', order: 'text' })

@@ -69,7 +69,7 @@ export interface Story {
   open(who: string, requested?: string | null, id?: string | null): void
   close(who: string, given?: { frames?: number; partial?: string | null; retryMs?: number }): void
   recv(who: string, seq: number, given?: { channel?: string; id?: string; sha?: string }): void
-  gap(who: string, from: string | null, to: string, given?: { reason?: string }): void
+  gap(who: string, from: string | null, to: string, given?: { reason?: string; channels?: string[] }): void
   quiet(): void
   end(who: string): void
   check(): Report

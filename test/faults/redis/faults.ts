@@ -261,6 +261,7 @@ export async function moveLines(stage: RedisStage, apartMs: number): Promise<voi
   stage.serveNewFrom(replica)
   for (const line of lines) [...line.links][Math.floor(random() * line.links.size)]?.cut('reset')
   history.write({ kind: 'heal' })
+  await leftByHubs(redis)
   await everyHubKnows(stage)
   await pause(apartMs)
   await crowd.renewed()
@@ -271,6 +272,18 @@ export async function moveLines(stage: RedisStage, apartMs: number): Promise<voi
 
 // One for the log itself, one for the master's first replica, one for the takeover, and one for each hub that saw further.
 const mostBranches = 6
+
+/**
+ * A hub that still has a connection to the old master may publish there, and has yet to tell the new one what it saw. Hubs leave
+ * the old master within an answer to their tail, which takes two seconds at most.
+ */
+async function leftByHubs(redis: { port: number }): Promise<void> {
+  const limit = performance.now() + storedWithinMs
+  while ((await askRedis(redis.port, 'CLIENT', 'LIST', 'TYPE', 'normal')).includes(' name=rejoin:')) {
+    if (performance.now() > limit) throw new Error('A hub keeps its connection to the old master.')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
 
 /** While events come, the replica is never quite there; that it has been, once, is enough. */
 async function replicatedOnce(redis: { port: number }): Promise<void> {

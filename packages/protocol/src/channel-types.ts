@@ -1,8 +1,8 @@
 import type { EventsOf, Schemas } from './schema.ts'
 
 /**
- * What may be published where: the types of events, and their data, for each channel. A part of a name that varies is
- * written like `:id`.
+ * Declares the event types of each channel, and the data of each type. Write the part of a channel name that varies
+ * like `:id`.
  *
  * @example
  * ```ts
@@ -14,7 +14,7 @@ import type { EventsOf, Schemas } from './schema.ts'
  */
 export type ChannelTypes = object
 
-/** The names that a declaration allows. */
+/** The channel names that a declaration allows. */
 export type ChannelIn<Channels extends ChannelTypes> = NameOf<keyof Channels & string>
 
 /** The events of a channel, by its name: `EventsIn<Channels, 'orders/42'>`. */
@@ -25,8 +25,8 @@ export type EventsIn<Channels extends ChannelTypes, Name extends string> = Name 
     }[keyof Channels & string]
 
 /**
- * What can be published to a channel. `Options` is what a message has besides; a message of the type `message` need not name
- * its type.
+ * The messages that a channel takes. `Options` holds the other fields of a message. A message of the type `message` may
+ * leave its type out.
  */
 export type MessageIn<Channels extends ChannelTypes, Name extends string, Options> = {
   [Type in keyof EventsIn<Channels, Name> & string]: Options &
@@ -34,20 +34,20 @@ export type MessageIn<Channels extends ChannelTypes, Name extends string, Option
     DataOf<EventsIn<Channels, Name>[Type]>
 }[keyof EventsIn<Channels, Name> & string]
 
-/** The same of a message that names its channel, for batches. */
+/** Like `MessageIn`, for batches: each message names its channel. */
 export type ChannelMessageIn<Channels extends ChannelTypes, Options> = {
   [Template in keyof Channels & string]: {
     readonly channel: NameOf<Template>
   } & MessageIn<Channels, Template, Options>
 }[keyof Channels & string]
 
-/** Schemas for the events of each channel, of any library that follows Standard Schema. */
+/** Schemas for the events of each channel, from any library that follows Standard Schema. */
 export type ChannelSchemas = Readonly<Record<string, Schemas>>
 
-/** The declaration that schemas make. */
+/** The `ChannelTypes` that a set of schemas declares. */
 export type ChannelsOf<Given extends ChannelSchemas> = { [Template in keyof Given]: EventsOf<Given[Template]> }
 
-/** `orders/:id` as the names that it stands for. */
+/** The names that a template such as `orders/:id` stands for. */
 type NameOf<Template extends string> = Template extends `${infer Before}:${infer Part}`
   ? Part extends `${string}/${infer After}`
     ? `${Before}${string}/${NameOf<After>}`

@@ -1,14 +1,14 @@
 import { RejoinError } from './errors.ts'
 import { origin, type Position } from './position.ts'
 
-/** Numbers the events of one log. Not shared between writers: two clocks over one log would assign a position twice. */
+/** Assigns the positions of one log. A log has one clock: two clocks would assign the same position twice. */
 export function createClock({ kind, maxSeq, now, minMs = 0, last: reached }: ClockOptions): Clock {
   const advance = kind === 'counter' ? count : tick
   let last = reached
 
   function tick(): Position {
     const wallMs = Math.floor(now())
-    // Not Math.max: a wall clock that answers NaN must not end up in a position.
+    // Not `Math.max`: it would pass a NaN of the wall clock on to the position.
     const nowMs = wallMs > minMs ? wallMs : minMs
     if (last === undefined || nowMs > last.ms) return { ms: nowMs, seq: 0 }
     return last.seq < maxSeq ? { ms: last.ms, seq: last.seq + 1 } : { ms: last.ms + 1, seq: 0 }
@@ -39,29 +39,32 @@ export function createClock({ kind, maxSeq, now, minMs = 0, last: reached }: Clo
 export type ClockKind = 'hybrid' | 'counter'
 
 export interface Clock {
-  /** A position after every earlier one, whatever the wall clock did in between. The first of a counter is 0, 0. */
+  /** Assigns a position after all earlier positions, also when the wall clock went back. A counter starts at 0, 0. */
   next(): Position
-  /** The position assigned last; the origin as long as there is none. */
+  /** The newest position that was assigned, or the origin before the first. */
   readonly last: Position
 }
 
 export interface ClockRange {
   readonly kind: ClockKind
-  /** The largest `seq` the log's ids can hold. After it `ms` advances by one, ahead of the wall clock if need be. */
+  /**
+   * The largest `seq` that the log's ids can hold. After it, a hybrid clock advances `ms` by one, even ahead of the
+   * wall clock; a counter throws.
+   */
   readonly maxSeq: number
   /**
-   * No position gets an earlier millisecond. Snowflake ids count from a start and cannot name what is before it.
+   * The earliest `ms` of a position. Snowflake ids count from a start and cannot name an earlier position.
    * @defaultValue 0
    */
   readonly minMs?: number
 }
 
 export interface ClockOptions extends ClockRange {
-  /** The wall clock in milliseconds. A counter never asks it. */
+  /** The wall clock in milliseconds. A counter never calls it. */
   readonly now: () => number
   /**
-   * The newest position the log has assigned, when it is opened again. Left out for a log that has some, positions are used
-   * twice as soon as the wall clock has been set back.
+   * The newest position that the log has assigned. Give it when a log is opened again: without it, a counter repeats
+   * its positions at once, and a hybrid clock does as soon as the wall clock is set back.
    * @defaultValue none: the log is new
    */
   readonly last?: Position | undefined

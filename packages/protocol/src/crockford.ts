@@ -1,4 +1,4 @@
-/** Crockford's base 32: no I, L, O or U, so that a person can read an id out. Upper case is the canonical form. */
+/** Crockford's base 32: no I, L, O or U, so that a person can read an id aloud. Upper case is the canonical form. */
 export const crockfordAlphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
 /** The 2 characters of a 10-bit integer. */
@@ -19,14 +19,14 @@ export function encode48(value: number): string {
   return pairs[high]! + encode40(value - high * 2 ** 40)
 }
 
-/** The integer in `text` from `start` to `end`, which hold characters of the alphabet only: test them first. */
+/** The integer in `text` from `start` to `end`. Test first that these are characters of the alphabet. */
 export function decodeCrockford(text: string, start: number, end: number): number {
   let value = 0
   for (let at = start; at < end; at++) value = value * 32 + digits[text.charCodeAt(at)]!
   return value
 }
 
-// Two characters per look-up: half the look-ups and joins of one character each.
+// Two characters per look-up: half as many look-ups and joins as with one.
 const pairs = Array.from(crockfordAlphabet, (a) => Array.from(crockfordAlphabet, (b) => a + b)).flat()
 
 const digits = new Uint8Array(128)

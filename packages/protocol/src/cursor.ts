@@ -5,7 +5,7 @@ import { type Branch, branchAt, type History, survivorFrom } from './history.ts'
 import type { IdFormats } from './id-format.ts'
 import { isAfter, isSame, type Position } from './position.ts'
 
-/** What it takes to turn positions of a log into ids and back. */
+/** What `renderId` and `judgeCursor` need to know of a log. */
 export interface IdContext {
   readonly formats: IdFormats
   readonly history: History
@@ -17,19 +17,19 @@ export type CursorVerdict =
       readonly ok: false
       readonly reason: GapReason
       /**
-       * With `epoch`: where the reader can read on all the same. The log knows which channels lost something between here and
-       * the cursor, and says so of them with the read.
+       * Only with `epoch`: the position from which the reader can still read on. The log knows which channels lost
+       * events between this position and the cursor, and the read reports these channels.
        */
       readonly survivor?: Position
     }
 
 /**
- * Judges what a reader came back with (§3.2), all but `expired`: that is decided with the read of what follows the
- * cursor, since a trim can fall in between.
+ * Judges the cursor of a reader that returns (§3.2). Never throws. `expired` is not decided here but with the read
+ * after the cursor, because a trim can come in between.
  *
- * @param cursor - whatever the reader sent. Never throws; anything that is not one id is `unknown-id`.
- * @param log - `head` is the newest position of the log, not of one node that may be behind it: a cursor that is ahead
- *   of the node alone is no gap.
+ * @param cursor - whatever the reader sent; a value that is not one id is `unknown-id`
+ * @param log - `head` must be the newest position of the log, and not of one hub that may be behind its log: a cursor
+ * that is only ahead of that hub is no gap
  */
 export function judgeCursor(cursor: unknown, log: IdContext & { readonly head: Position }): CursorVerdict {
   if (typeof cursor !== 'string') return gap('unknown-id')
@@ -42,8 +42,8 @@ export function judgeCursor(cursor: unknown, log: IdContext & { readonly head: P
 }
 
 /**
- * The id of a position of this log; called once per event. Throws for a position before the log's first branch: it is
- * another log's.
+ * The id of a position of this log; called once per event. Throws for a position before the log's first branch, which
+ * is a position of another log.
  */
 export function renderId(position: Position, { formats, history }: IdContext): string {
   const branch = branchAt(history, position)
@@ -57,7 +57,8 @@ export function renderId(position: Position, { formats, history }: IdContext): s
 }
 
 function survivorOfId(history: History, { position, mark, codec }: MarkedId): Position | undefined {
-  // A mark can come back: a snowflake tag after 1,024 branches. The one meant is the newest that was open by then.
+  // Marks repeat: a snowflake tag does after 1,024 branches. The id means the newest branch with its mark that had
+  // opened by its position.
   const isMeant = (branch: Branch) => !isAfter(branch.first, position) && codec.mark(branch) === mark
   const index = history.findLastIndex(isMeant)
   return index === -1 ? undefined : survivorFrom(history, index, position)

@@ -2,18 +2,20 @@ import { RejoinError } from './errors.ts'
 import { isIdText } from './id-text.ts'
 import { longestTimerMs } from './longest-timer.ts'
 
-/** An event on its way out. */
 export interface OutgoingEvent {
-  /** Left out, the frame does not move the reader's cursor. */
+  /** Without an id, the frame does not move the reader's cursor. */
   readonly id?: string
-  /** `message` is the default of every reader, and stands for no `event` line. */
+  /** `message` is sent without an `event` line, because it is the default of every reader. */
   readonly type: string
   readonly data: string
-  /** Left out, the data is JSON (§4.16). */
+  /** Without it, the data is JSON (§4.16). */
   readonly content?: 'text' | undefined
 }
 
-/** One whole frame (§4.3). Throws `invalid-event` for an id or a type that would break out of its line. */
+/**
+ * Renders one whole frame (§4.3). Throws `invalid-event` for text that is no id (§2.6), and for a type that is empty or
+ * would break out of its line.
+ */
 export function encodeEvent({ id, type, data, content }: OutgoingEvent): string {
   let frame = ''
   if (id !== undefined) {
@@ -28,7 +30,7 @@ export function encodeEvent({ id, type, data, content }: OutgoingEvent): string 
   return `${frame}data: ${onDataLines(data)}\n\n`
 }
 
-// Of a thousand events in a row, most are of one type.
+// The type that passed the check last. Most events in a row have the same type.
 let checkedType = 'message'
 
 function checkType(type: string): void {
@@ -36,13 +38,13 @@ function checkType(type: string): void {
   checkedType = type
 }
 
-/** A comment, which readers ignore and proxies count as life. */
+/** A comment. Readers ignore it, and proxies take it as a sign of life. */
 export function encodeComment(text: string): string {
   if (lineBreaker.test(text)) throw brokenField('comment', text)
   return `: ${text}\n\n`
 }
 
-/** What a reader is to wait before it comes back. As a field of its own it takes effect without an event. */
+/** Tells the reader how long to wait before it returns. The line takes effect without an event. */
 export function encodeRetry(ms: number): string {
   if (!Number.isInteger(ms) || ms < 0 || ms > longestTimerMs) {
     throw new RejoinError(`A retry of ${ms} ms cannot be sent. Give a whole number from 0 to ${longestTimerMs}.`, {
@@ -53,7 +55,7 @@ export function encodeRetry(ms: number): string {
 }
 
 function onDataLines(data: string): string {
-  // Most data is one line of JSON: two searches of native speed instead of a regular expression.
+  // Most data is one line of JSON. Two native searches are faster than a regular expression.
   if (!data.includes('\n') && !data.includes('\r')) return data
   return data.replace(/\r\n|\r|\n/g, '\ndata: ')
 }

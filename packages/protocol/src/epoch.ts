@@ -10,7 +10,7 @@ export type Epoch = string
 /**
  * Draws the name of a new branch.
  *
- * @param random - as `Math.random`; two logs given the same numbers could not tell each other's ids apart
+ * @param random - like `Math.random`; two logs that draw the same numbers could not tell their ids apart
  */
 export function createEpoch(random: () => number): Epoch {
   let epoch = ''

@@ -1,10 +1,10 @@
 /**
- * The one error class of Rejoin. Being behind is not an error: a gap is an event on the stream. A `RejoinError` is for
- * what a caller got wrong or cannot fix, and its message says what to do about it.
+ * The only error class of Rejoin. A `RejoinError` tells of a mistake of the caller, or of a failure that the caller
+ * cannot fix; its message says what to do. A gap is no error: it is an event on the stream.
  */
 export class RejoinError extends Error {
   override readonly name = 'RejoinError'
-  /** Which of the known mistakes this is; stable across versions, unlike the message. */
+  /** What went wrong, as one of `errorCodes`. Stable across versions, unlike the message. */
   declare readonly code: ErrorCode
   /** Whether the same call may succeed later without being changed. */
   declare readonly retryable: boolean

@@ -1,7 +1,7 @@
 /**
- * Why a reader cannot be given everything after its cursor. The first five are verdicts on the cursor itself; the others
- * are the hub's doing: a replay longer than it allows, a channel whose past was invalidated, a channel new to the
- * subscription.
+ * Why a reader cannot get everything after its cursor. The first five are verdicts on the cursor (§3.2).
+ * `replay-limit`: the replay would be longer than the hub allows. `forced`: a channel was invalidated after the cursor.
+ * `added`: a channel is new to the subscription.
  */
 export const gapReasons = [
   'expired',

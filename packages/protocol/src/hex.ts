@@ -13,7 +13,7 @@ export function hex48(value: number): string {
   return hex32(Math.floor(value / 2 ** 16)) + hex16(value & 0xffff)
 }
 
-/** The integer in `text` from `start` to `end`, which hold lower-case hex digits only: test them first. */
+/** The integer in `text` from `start` to `end`. Test first that these are lower-case hex digits. */
 export function decodeHex(text: string, start: number, end: number): number {
   let value = 0
   for (let at = start; at < end; at++) {

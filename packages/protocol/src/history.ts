@@ -2,26 +2,36 @@ import { type Epoch, isEpoch } from './epoch.ts'
 import { RejoinError } from './errors.ts'
 import { comparePositions, isAfter, type Position } from './position.ts'
 
-/** One unbroken stretch of a log, in which everything acknowledged is known to be held (§2.3). */
+/**
+ * One unbroken part of a log's history. A log opens the next branch when it cannot prove that it still holds everything it
+ * acknowledged (§2.3).
+ */
 export interface Branch {
   readonly epoch: Epoch
   /** Rises in the order in which the branches opened. */
   readonly number: number
-  /** Later than any earlier position of the log, and no event's: a cursor from before can be told from one after. */
+  /**
+   * A position after all earlier positions of the log. No event gets it, so a cursor from before the branch is never
+   * equal to a cursor on the branch.
+   */
   readonly first: Position
-  /** The head that survived of what came before. What lay past it is lost; only the first branch has none. */
+  /**
+   * The newest position that survived of the branch before. Everything after it is lost. Only the first branch has no
+   * fork.
+   */
   readonly fork?: Position
   /**
-   * How far past the fork the loss is on record: every channel that lost an event between the two is trimmed through the
-   * first position of this branch, or of a later one. Absent when nobody saw what was lost.
+   * The position up to which the loss after the fork is on record: every channel that lost an event between `fork` and
+   * `reported` is trimmed through the first position of this branch, or of a later branch. Absent when no hub saw the
+   * loss.
    */
   readonly reported?: Position
 }
 
-/** The branches of one log, oldest first. Plain data: a log stores it as JSON and takes it back as it is. */
+/** The branches of one log, oldest first. Plain data: a log can store it as JSON. */
 export type History = readonly Branch[]
 
-/** The history with one more branch. The given one stays as it was. */
+/** Returns the history with one more branch. The given history is not changed. */
 export function openBranch(history: History, { epoch, first, fork, step = 1 }: NewBranch): History {
   const newest = history.at(-1)
   if (!isEpoch(epoch)) refuse(`its epoch ${JSON.stringify(epoch)} is not 8 characters of Crockford base 32`)
@@ -39,22 +49,25 @@ export function openBranch(history: History, { epoch, first, fork, step = 1 }: N
 export interface NewBranch {
   /** Drawn for this branch by `createEpoch`. */
   readonly epoch: Epoch
-  /** Taken from the log's clock, so that it is after everything the log ever assigned; no event may get it. */
+  /**
+   * Take it from the log's clock, so that it is after every position that the log ever assigned. No event may get it.
+   */
   readonly first: Position
-  /** The newest position that survived. Required for every branch but the first of a log. */
+  /** The newest position that the log still holds. Required for every branch but the first. */
   readonly fork?: Position | undefined
   /**
-   * How far its number is from that of the branch before it, or from −1 for the first. A log that can be copied or emptied draws
-   * it at random: two copies that both opened the next number would give the same snowflake ids.
+   * How much higher the branch's number is than that of the branch before; for the first branch, than −1. A log that
+   * can be copied or emptied draws the step at random: two copies that both opened the next number would give the same
+   * snowflake ids.
    * @defaultValue 1
    */
   readonly step?: number | undefined
 }
 
 /**
- * The history with its oldest branches merged into one, once there are more than `most`: half of them stay as they are. What
- * is held of the others goes on under the name of the oldest branch that stays, and an id with the name of a merged branch is
- * judged `epoch`: nobody could tell any more whether its position survived.
+ * Merges the oldest branches once the history has more than `most`. Half of `most`, the newest, stay. Events of the
+ * merged branches go on under the name of the oldest branch that stays. An id with the name of a merged branch is
+ * judged `epoch`: the log can no longer tell whether its position survived.
  */
 export function mergeBranches(history: History, most: number): History {
   const [oldest] = history
@@ -63,7 +76,9 @@ export function mergeBranches(history: History, most: number): History {
   return heir ? [{ epoch: heir.epoch, number: heir.number, first: oldest.first }, ...kept] : history
 }
 
-/** The branch a position lies on: the last whose first position is not after it. None before the first branch. */
+/**
+ * The branch of a position: the newest branch whose first position is not after it. Undefined before the first branch.
+ */
 export function branchAt(history: History, position: Position): Branch | undefined {
   const newest = history.at(-1)
   if (newest && comparePositions(newest.first, position) <= 0) return newest
@@ -71,12 +86,12 @@ export function branchAt(history: History, position: Position): Branch | undefin
 }
 
 /**
- * Where a reader that stood at `position` on the branch `epoch` stands in this history; undefined when the log has lost that
- * position, or never had it. Decided by ancestry: two servers that both took themselves for the master give out positions of
- * the same time, so their order proves nothing.
+ * Where a reader that stood at `position` on the branch `epoch` stands in this history. Undefined when the log has lost
+ * that position, or never had it. The ancestry of branches decides, and not the order of positions: two servers that
+ * both took themselves for the master give out positions of the same time.
  *
- * A position past a fork whose loss is on record becomes the fork: what follows it is read on the branch of today, and the
- * channels that lost something say so themselves.
+ * When the loss after a fork is on record, a position after the fork becomes the fork: the reader reads on from there
+ * on the newest branch, and the read reports the channels that lost events.
  */
 export function survivorOf(history: History, epoch: Epoch, position: Position): Position | undefined {
   let at = history.length - 1
@@ -84,12 +99,12 @@ export function survivorOf(history: History, epoch: Epoch, position: Position): 
   return at < 0 ? undefined : survivorFrom(history, at, position)
 }
 
-/** The same for a position on the branch with this index. */
+/** Like `survivorOf`, for the branch with this index. */
 export function survivorFrom(history: History, index: number, position: Position): Position | undefined {
   let survivor = position
   for (let at = index + 1; at < history.length; at += 1) {
     const { fork, reported } = history[at] as Branch
-    // Every fork on the way counts, not only the next: a second loss can reach back behind the first.
+    // Every later fork counts, not only the next one: a second loss can reach back behind the first.
     if (fork === undefined) return undefined
     if (!isAfter(survivor, fork)) continue
     if (reported === undefined || isAfter(survivor, reported)) return undefined

@@ -14,34 +14,35 @@ import { comparePositions, isAfter, origin, type Position } from './position.ts'
 export interface IdFormat {
   readonly codec: IdCodec
   /**
-   * Stands in front of every id as `v<n>_`, 1 to 999. Needed to tell two settings of one codec apart.
+   * A number from 1 to 999 that stands in front of every id as `v<n>_`. Needed to tell two settings of one codec apart.
    * @defaultValue none: ids have no prefix
    */
   readonly version?: number | undefined
   /**
-   * The position from which this format holds, up to that of the next. Choose one past the head: an event that was already
-   * sent under another id would be sent again under a new one, and no client could tell that it is the same.
-   * @defaultValue the beginning; only the first of a list may leave it out
+   * The position from which this format is used, up to the `since` of the next format. Choose a position after the
+   * head: an event that was already sent would otherwise get a second id, and no client could tell that it is the same
+   * event.
+   * @defaultValue the beginning of the log; only the first format of a list may leave it out
    */
   readonly since?: Position | undefined
 }
 
 export interface IdFormats {
-  /** As given: oldest first, the last is that of new events. */
+  /** The formats as given, oldest first. New events get the last one. */
   readonly list: readonly IdFormat[]
-  /** In the last format that holds at this position, so that one event has one id for ever. */
+  /** Uses the newest format whose `since` is not after this position, so that an event keeps its id for ever. */
   encode(position: Position, branch: Branch): string
-  /** `version`: an id, but of no format of this log. `unknown-id`: not an id at all. Never throws. */
+  /** `version`: the text is an id, but of no format of this log. `unknown-id`: the text is no id. Never throws. */
   decode(text: string): (DecodedId & { readonly codec: IdCodec }) | 'version' | 'unknown-id'
-  /** What the log's clock must keep to, so that every format of the list can name every new position. */
+  /** The range that the log's clock must keep to, so that every format of the list can name every new position. */
   readonly range: Required<ClockRange>
   /** Whether a format of the list needs a log that remembers its branches across restarts. */
   readonly lasting: boolean
 }
 
 /**
- * @param list - the formats of one log, oldest first. Keep the old ones in it for as long as clients may come back with
- *   their ids; an id of a format that is not in it is answered with a gap.
+ * @param list - the formats of one log, oldest first. Keep an old format for as long as clients may return with its
+ * ids: an id of a format that is not in the list is answered with a gap.
  */
 export function createIdFormats(list: readonly IdFormat[]): IdFormats {
   checkList(list)
@@ -64,7 +65,8 @@ export function createIdFormats(list: readonly IdFormat[]): IdFormats {
         const decoded = own === prefix ? codec.decode(body) : undefined
         if (decoded) return { position: decoded.position, mark: decoded.mark, codec }
       }
-      // What stands behind a version we do not have may be of a codec made after us, so any text of an id will do there.
+      // Behind a version that this log does not have there may be an id of a newer codec, so any valid id text counts
+      // as an id.
       const foreign =
         prefix !== '' && body !== '' && !formats.some((format) => format.prefix === prefix) && isIdText(text)
       return foreign || knownCodecs.some((codec) => codec.decode(body)) ? 'version' : 'unknown-id'
@@ -88,12 +90,13 @@ function checkList(list: readonly IdFormat[]): void {
       refuse(`version ${version} is not a whole number from 1 to 999`)
     }
     const name = prefixOf(version) + codec.name
-    // The very codec may come back: its ids name the same positions as before.
+    // The same codec object may stand in the list twice: its ids name the same positions.
     if ((names.get(name) ?? codec) !== codec) {
       refuse(`two of them write ${name} ids, which nobody could tell apart; give one a version`)
     }
     names.set(name, codec)
-    // Positions of a counter all lie before those of a hybrid clock, so a log that changed would break its order.
+    // All positions of a counter are before those of a hybrid clock, so a change of the clock could break the order of
+    // the log.
     if (codec.clock !== first.codec.clock) {
       refuse(`${codec.name} has a ${codec.clock} clock and ${first.codec.name} has not; a log keeps the clock it has`)
     }
@@ -113,5 +116,7 @@ function refuse(reason: string): never {
 
 const versionPrefix = /^v[1-9][0-9]{0,2}_/
 
-/** Asked only whether a text is an id at all, never for the position it names: their settings are the default ones. */
+/**
+ * They only tell whether a text is an id. The positions that they decode mean nothing: they have the default settings.
+ */
 const knownCodecs = [ulid(), uuidv7(), snowflake(), sequence(), hlc()]

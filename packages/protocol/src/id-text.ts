@@ -1,6 +1,6 @@
 /**
- * Whether this text can stand as an id: 1 to 128 bytes of printable ASCII, without spaces and without `"():<>?@[\]{},`
- * (§2.6). Anything else would break a fetch client's next request or its preflight.
+ * Whether a text is valid as an id: 1 to 128 bytes of printable ASCII, without spaces and without `"():<>?@[\]{},`
+ * (§2.6). Any other text would break the next request of a fetch client, or its preflight.
  */
 export function isIdText(text: string): boolean {
   return idText.test(text)

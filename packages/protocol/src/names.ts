@@ -1,6 +1,6 @@
 import { RejoinError } from './errors.ts'
 
-/** The channel name, when it is one (§5.2). Throws `invalid-channel` with what is wrong. */
+/** Returns the name when it is a valid channel (§5.2). Otherwise throws `invalid-channel` and says what is wrong. */
 export function checkChannel(name: unknown): string {
   const problem = problemOf(name, maxChannelBytes) ?? segmentProblem(name as string)
   if (problem === undefined) return name as string
@@ -9,7 +9,10 @@ export function checkChannel(name: unknown): string {
   })
 }
 
-/** The event type, when it is one (§5.3). Throws `invalid-type` with what is wrong. Reserved types are types, too. */
+/**
+ * Returns the type when it is a valid event type (§5.3), reserved types included. Otherwise throws `invalid-type` and
+ * says what is wrong.
+ */
 export function checkType(type: unknown): string {
   const problem = problemOf(type, maxTypeBytes)
   if (problem === undefined) return type as string
@@ -39,7 +42,7 @@ function problemOf(name: unknown, maxBytes: number): string | undefined {
 
 function segmentProblem(name: string): string | undefined {
   if (name.includes('*')) return 'it holds a *, which only patterns may'
-  // Without making the segments, which took a twentieth of a publish.
+  // A regular expression, because splitting the name into segments took a twentieth of a publish.
   const [, segment] = lostSegment.exec(name) ?? []
   if (segment === undefined) return undefined
   return segment === '' ? 'it has an empty segment' : `the segment ${segment} would be lost on the way through a URL`
@@ -47,10 +50,10 @@ function segmentProblem(name: string): string | undefined {
 
 const lostSegment = /(?:^|\/)(\.{0,2})(?:\/|$)/
 
-// C0, DEL and C1: the line breaks among them could forge a field, and none of them can be seen.
+// C0, DEL and C1. Line breaks among them could forge a field, and none of these characters is visible.
 const controlCharacter = /[\u0000-\u001f\u007f-\u009f]/
 
-/** Bytes of well-formed text in UTF-8. A surrogate pair is two units of two bytes each: four together. */
+/** The bytes of well-formed text in UTF-8. A surrogate pair is two units of two bytes each: four together. */
 function utf8Length(text: string): number {
   let bytes = text.length
   for (let index = 0; index < text.length; index += 1) {
@@ -61,7 +64,7 @@ function utf8Length(text: string): number {
   return bytes
 }
 
-/** A hostile name in a message: quoted, escaped, and short. */
+/** Quotes, escapes and shortens a name for a message, because the name may be hostile. */
 function shown(name: unknown): string {
   const text = typeof name === 'string' ? JSON.stringify(name.slice(0, 60)) : typeof name
   return typeof name === 'string' && name.length > 60 ? `${text}…` : text

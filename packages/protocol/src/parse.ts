@@ -2,11 +2,11 @@ import { RejoinError } from './errors.ts'
 import { longestTimerMs } from './longest-timer.ts'
 
 /**
- * Reads an event stream by the WHATWG rules (https://html.spec.whatwg.org/multipage/server-sent-events.html, "Parsing an
- * event stream" and "Interpreting an event stream") and by §6 where those leave room.
+ * Reads an event stream by the WHATWG rules (https://html.spec.whatwg.org/multipage/server-sent-events.html, "Parsing
+ * an event stream" and "Interpreting an event stream") and by §6 where these rules leave room.
  *
- * It takes decoded text and drops the one leading BOM itself, so a client must decode with
- * `new TextDecoder('utf-8', { ignoreBOM: true })`: a decoder that drops one too would eat a BOM that is text.
+ * The parser takes decoded text and drops one leading BOM. So decode with `new TextDecoder('utf-8', { ignoreBOM: true
+ * })`: when a decoder drops a BOM too, the parser drops a BOM that is text.
  */
 export function createParser(options: ParserOptions): Parser {
   const { onEvent, onRetry, onComment, onId, onField, maxEventLength = 16 * 1024 * 1024 } = options
@@ -18,29 +18,30 @@ export function createParser(options: ParserOptions): Parser {
 
   let lastEventId = options.lastEventId ?? ''
   let stopped = false
-  // Before the first character of a stream: only there a BOM is not text.
+  // No character of the stream has been read. Only there a BOM is not text.
   let atStart = true
-  // The last piece ended in a CR, and with it a line. An LF that opens the next piece belongs to that line end.
+  // The last piece ended with a CR, which ended a line. An LF at the start of the next piece belongs to the same line
+  // end.
   let afterCr = false
   // In the piece being read, no CR stands before this index.
   let crFreeTo = 0
 
-  // The line whose end has not arrived. Long pieces wait in a list, short ones in a string that the engine keeps as a
-  // tree; an event in n pieces costs n, not n². A list alone costs 1.4 times as much for pieces of one character, a string
-  // alone 1.1 times as much for pieces of 1 KB. The list keeps its storage from line to line, which is 4 % of the latter
-  // (bench/parse, Node 20).
+  // The line whose end has not arrived. Long pieces wait in a list, short pieces in a string that the engine keeps as a
+  // tree, so an event in n pieces costs n and not n². A list alone costs 1.4 times as much for pieces of one character,
+  // a string alone 1.1 times as much for pieces of 1 KB. The list keeps its storage from line to line, which saves 4 %
+  // for pieces of 1 KB (bench/parse, Node 20).
   const heldPieces: string[] = []
   let heldCount = 0
   let heldTail = ''
   let heldLength = 0
 
-  // The block whose blank line has not arrived. It has no id until it names one: only such a block moves `lastEventId`,
-  // so a comment never erases a cursor.
+  // The block whose blank line has not arrived. `blockId` is undefined until the block names an id. Only a block that
+  // names an id moves `lastEventId`, so a comment never erases a cursor.
   let blockOpen = false
   let blockId: string | undefined
   let blockType = ''
   let blockData: string | undefined
-  // Characters since the first line of data, those of other fields too: a short slice keeps its whole piece in memory.
+  // Characters since the first line of data, other fields included: a short slice keeps its whole piece in memory.
   let blockLength = 0
 
   function feed(text: string): void {
@@ -66,8 +67,8 @@ export function createParser(options: ParserOptions): Parser {
     crFreeTo = at
     let lfAt = -1
     while (at < length) {
-      // Not while the next LF is known: it may be far, and to search for it again at every block of a stream that ends
-      // its lines in CR would make the work quadratic.
+      // Not while the next LF is known. In a stream that ends its lines with CR, the LF may be far away, and a new
+      // search for it at every block would make the work quadratic.
       if (lfAt < at && !blockOpen && heldLength === 0 && length <= maxEventLength) {
         at = readFrames(text, at)
         if (stopped || at === length) return
@@ -98,11 +99,12 @@ export function createParser(options: ParserOptions): Parser {
   }
 
   /**
-   * Reads whole blocks of the form every hub writes — `id`, `event` and one line of `data`, the first two optional, with
-   * LF ends — and returns where the first other thing starts. Such a block needs no state between its lines, which makes
-   * this 20 % faster than line by line (bench/parse, small events).
+   * Reads whole blocks of the form that hubs write: an optional `id`, an optional `event`, one line of `data`, LF line
+   * ends. Returns the index where anything else starts. Such a block needs no state between its lines, which makes this
+   * 20 % faster than line by line (bench/parse, small events).
    *
-   * No index is read past the end of the text: V8 drops the fast path of `charCodeAt` for good once that has happened.
+   * Never reads an index past the end of the text: V8 drops the fast path of `charCodeAt` for good once that has
+   * happened.
    */
   function readFrames(text: string, start: number): number {
     const lastStart = text.length - 'data:\n\n'.length
@@ -166,7 +168,7 @@ export function createParser(options: ParserOptions): Parser {
     if (blockData !== undefined) blockLength += length + 1
   }
 
-  /** A comment, `retry`, a field without a colon, or a name that means nothing. */
+  /** Reads a comment, `retry`, a field without a colon, or a field that the standard does not know. */
   function readOther(line: string): void {
     const colon = line.indexOf(':')
     const name = colon === -1 ? line : line.slice(0, colon)
@@ -215,8 +217,9 @@ export function createParser(options: ParserOptions): Parser {
   }
 
   function release(rest: string): string {
-    // From the last piece to the first: of such a tree the engine copies the pieces in their order when it makes it flat.
-    // 20 % faster than from the first to the last, 4 % faster than `join` (64 pieces of 1 KB, Node 20).
+    // Joins from the last piece to the first: the engine then copies the pieces in their order when it flattens the
+    // string. This is 20 % faster than from the first to the last, and 4 % faster than `join` (64 pieces of 1 KB, Node
+    // 20).
     let line = heldTail + rest
     while (heldCount > 0) {
       line = heldPieces[--heldCount]! + line
@@ -269,54 +272,54 @@ export interface ParserOptions {
   /** Called at the blank line of every block that has data. */
   onEvent: (event: ParsedEvent) => void
   /**
-   * Called when a `retry` line is complete, without waiting for its blank line. What no timer can wait for (2^31 ms and
-   * more) arrives as the longest it can.
+   * Called when a `retry` line is complete, without waiting for the blank line. A time that no timer can wait for (2^31
+   * ms and more) arrives as `longestTimerMs`.
    */
   onRetry?: (ms: number) => void
-  /** Called with every comment, without its colon and one leading space. Heartbeats are comments: a sign of life. */
+  /** Called with every comment, without its colon and one leading space. Heartbeats are comments. */
   onComment?: (text: string) => void
-  /** Called at the blank line of a block that has an id and no data: the cursor moves and no event tells of it. */
+  /** Called at the blank line of a block that has an id and no data: the cursor moves without an event. */
   onId?: (id: string) => void
   /** Called with every field that the standard does not know, before the blank line of its block. */
   onField?: (name: string, value: string) => void
   /**
-   * The id the reader holds from before. Without it an event that names no id is reported with an empty one, and a
-   * reader that stores what it is told would lose its position.
+   * The cursor that the reader already holds. Without it, an event that names no id is reported with an empty id, and a
+   * reader that stores every reported id would lose its cursor.
    * @defaultValue ''
    */
   lastEventId?: string
   /**
-   * The most characters one event may have, counted from its first line of data and with field names; also the most one
-   * line may have. Beyond it `feed` throws `too-large`. Without a limit, a stream that never ends its line would fill
-   * the memory.
+   * The most characters that one event may have, counted from its first line of data and with field names; also the
+   * most that one line may have. Beyond it, `feed` throws `too-large`. Without a limit, a stream that never ends its
+   * line would fill the memory.
    * @defaultValue 16 777 216
    */
   maxEventLength?: number
 }
 
 export interface ParsedEvent {
-  /** `message` when the block named none. */
+  /** `message` when the block names no type. */
   readonly type: string
   readonly data: string
-  /** The last event id: that of this event, or the newest before it when it has none. */
+  /** The id of this event, or the newest id before it when this event names none. */
   readonly id: string
 }
 
 export interface Parser {
   /**
-   * Reads the next piece of the stream, cut anywhere. Not to be called from a callback. When it throws, because an event
-   * is too large or because a callback threw, the parser has stopped: the rest of the piece was not read, and reading on
-   * would pass over events.
+   * Reads the next piece of the stream, which may be cut anywhere. Do not call it from a callback. Throws when an event
+   * is too large, or when a callback throws. The parser has then stopped: it has not read the rest of the piece, and
+   * reading on would skip events.
    */
   feed(text: string): void
   /**
-   * The stream has ended. An unfinished block is dropped with its id; the next piece opens the next stream. Not to be
-   * called from a callback.
+   * Tells the parser that the stream has ended. An unfinished block is dropped with its id; the next piece starts the
+   * next stream. Do not call it from a callback.
    */
   end(): void
-  /** Silences the parser for good, from inside a callback too: what follows in the same piece is not reported. */
+  /** Stops the parser for good, also from inside a callback: the rest of the same piece is not reported. */
   stop(): void
-  /** What a reader that comes back has to send. It moves at the blank line of a block that names an id. */
+  /** The cursor that a returning reader has to send. It moves at the blank line of a block that names an id. */
   readonly lastEventId: string
 }
 
@@ -327,17 +330,21 @@ const bom = 0xfeff
 
 const asciiDigits = /^[0-9]+$/
 
-// From this length on a piece is dearer in a tree of strings than in a list.
+// From this length on, a piece costs less in the list than in the tree of strings.
 const longPiece = 64
 
-// How far ahead one search for a CR looks: short enough that the search for the LF, which goes over the same characters,
-// finds them in the processor's cache. 20 % faster on a text of 16 MB than one search through all of it.
+// How far one search for a CR looks ahead: short enough that the characters are still in the processor's cache when the
+// search for the LF reads them. 20 % faster on a text of 16 MB than one search through all of it.
 const crSpan = 65_536
 
-// How far ahead one search for a NUL in an id looks. A dozen small events share one; one of 64 KB hardly notices it.
+// How far one search for a NUL in an id looks ahead. A dozen small events share one search; an event of 64 KB hardly
+// notices it.
 const nulSpan = 1024
 
-/** Where the first CR at or after `from` stands; when none is before `to`, a position up to which there is none. */
+/**
+ * The index of the first CR at or after `from`. When the search finds none: an index, at or after `to`, up to which
+ * there is none.
+ */
 function searchCr(text: string, from: number, to: number): number {
   const until = Math.max(from + crSpan, to)
   const found = until < text.length ? text.slice(0, until).indexOf('\r', from) : text.indexOf('\r', from)

@@ -2,15 +2,18 @@ import { RejoinError } from './errors.ts'
 import { checkChannel } from './names.ts'
 
 /**
- * Whether one selector covers another selector or a channel (§5.2): `orders/*` covers every channel and every pattern
- * below `orders/`, `*` covers all, a channel itself only. Linear in the length, whatever the pattern: there is one kind of
- * star, and it stands at the end.
+ * Whether a selector covers another selector or a channel (§5.2). `orders/*` covers every channel and every pattern
+ * below `orders/`, `*` covers everything, and a channel covers itself only. The cost is linear in the length for every
+ * pattern, because the star can only stand at the end.
  */
 export function covers(selector: string, other: string): boolean {
   return isPattern(selector) ? other.startsWith(prefixOf(selector)) : selector === other
 }
 
-/** Gives the selector back when it is a channel or a pattern. Throws `invalid-channel` with what is wrong. */
+/**
+ * Returns the selector when it is a valid channel or pattern. Otherwise throws `invalid-channel` and says what is
+ * wrong.
+ */
 export function checkSelector(selector: unknown): string {
   if (selector === '*') return selector
   if (typeof selector !== 'string' || !selector.includes('*')) return checkChannel(selector)
@@ -24,17 +27,19 @@ export function checkSelector(selector: unknown): string {
   )
 }
 
-/** Whether a selector is a pattern, and not a channel. */
 export function isPattern(selector: string): boolean {
   return selector.endsWith('*')
 }
 
-/** What all channels of a pattern start with, '' for all channels. */
+/** The text that all channels of a pattern start with; '' for `*`. */
 export function prefixOf(pattern: string): string {
   return pattern.slice(0, -1)
 }
 
-/** What a table of channels and patterns says of a channel: its own entry, else that of the narrowest pattern over it. */
+/**
+ * The entry of a channel in a table of channels and patterns: its own, else that of the narrowest pattern that covers
+ * it.
+ */
 export function narrowestOf<Value>(table: ReadonlyMap<string, Value>, channel: string): Value | undefined {
   let found = table.get(channel)
   // The narrowest pattern comes last.

@@ -1,13 +1,13 @@
 /**
- * A point in the log. Positions rise strictly and are never used twice: `ms` is the wall clock, held back from going
- * backwards, and `seq` counts within one millisecond. A log with a counter clock leaves `ms` at 0.
+ * A point in the log. Positions rise strictly and are never used twice. `ms` is the wall clock, but never goes back;
+ * `seq` counts within one millisecond. A log with a counter clock leaves `ms` at 0.
  */
 export interface Position {
   readonly ms: number
   readonly seq: number
 }
 
-/** Before everything any log ever held. */
+/** The position before every event of every log. */
 export const origin: Position = { ms: 0, seq: 0 }
 
 /** Negative when `a` stands before `b`, positive when after, 0 when they are the same position. */

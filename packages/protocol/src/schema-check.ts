@@ -3,10 +3,8 @@ import { RejoinError } from './errors.ts'
 import type { Schemas } from './schema.ts'
 
 /**
- * Holds messages against the schemas of their channels, before they are published. What a schema makes of the data is not used:
- * readers get what was published, and apply schemas of their own.
- *
- * @throws RejoinError `invalid-option`, when `schemas` is not what it should be
+ * Checks messages against the schemas of their channels before they are published. The output of a schema is not used:
+ * readers get the data as it was published, and apply their own schemas.
  */
 export function createSchemaCheck(schemas: ChannelSchemas): SchemaCheck {
   const templates = Object.entries(schemas).map(([template, types]) => ({
@@ -33,13 +31,13 @@ export function createSchemaCheck(schemas: ChannelSchemas): SchemaCheck {
   return check
 }
 
-/** Rejects with what is wrong. A channel for which nothing is declared takes anything. */
+/** Rejects a message that does not fit, and says why. A channel without schemas takes any message. */
 export type SchemaCheck = (channel: string, message: CheckedMessage) => Promise<void>
 
 export interface CheckedMessage {
   readonly type?: string | undefined
   readonly data?: unknown
-  /** What readers get where there is no `data`. */
+  /** Checked when there is no `data`. */
   readonly text?: string | undefined
 }
 
@@ -52,7 +50,7 @@ function schemaOf(declared: Schemas, channel: string, type: string): Schemas[str
   )
 }
 
-/** `:id` stands for one part of a name, up to the next slash. */
+/** `:id` stands for one segment of a name. */
 function matcherOf(template: string): RegExp {
   const parts = template.split('/').map((part) => (part.startsWith(':') ? '[^/]+' : part.replace(/[^\w]/g, '\\$&')))
   return new RegExp(`^${parts.join('/')}$`)

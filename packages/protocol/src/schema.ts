@@ -1,6 +1,6 @@
 /**
- * What a schema library (zod, valibot, arktype …) shows of a schema, by the Standard Schema specification, version 1:
- * https://standardschema.dev. Declared here, so that types need no package.
+ * A schema of zod, valibot, arktype or any other library that follows Standard Schema, version 1
+ * (https://standardschema.dev). Declared here, so that the type needs no package.
  */
 export interface Schema<Output = unknown> {
   readonly '~standard': {
@@ -17,7 +17,7 @@ export type SchemaResult<Output> =
 /** A schema for each type of event. */
 export type Schemas = Readonly<Record<string, Schema>>
 
-/** The events that schemas let through. */
+/** The event types that schemas declare, with the data that each schema returns. */
 export type EventsOf<Given extends Schemas> = {
   [Type in keyof Given]: NonNullable<Given[Type]['~standard']['types']>['output']
 }

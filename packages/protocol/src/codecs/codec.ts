@@ -4,26 +4,28 @@ import type { Branch } from '../history.ts'
 import type { Position } from '../position.ts'
 
 /**
- * Renders positions of a log as text and reads them back, without looking anything up.
+ * Renders positions of a log as text and reads them back, without a lookup.
  *
- * Duties: `decode(encode(p, branch))` gives `p` and `mark(branch)` back, and nothing but text that `encode` can make
- * decodes: an id with a second spelling would break the dedup of clients, which compare text. The text is one that may
- * stand as an id (§2.6), with 5 bytes to spare for a version; a client could not send back any other.
+ * Duties: `decode(encode(p, branch))` returns `p` and `mark(branch)`. `decode` accepts only text that `encode` can
+ * make: a second spelling of an id would break the dedup of clients, which compare text. The text must be valid as an
+ * id (§2.6), with 5 bytes to spare for the version prefix: a client could not send any other text back.
  */
 export interface IdCodec {
-  /** Tells this codec from the others of a log. Two settings of one codec need two versions (`IdFormat.version`). */
+  /** Tells the codecs of one log apart. Two settings of one codec need two versions (`IdFormat.version`). */
   readonly name: string
   readonly clock: ClockKind
-  /** The largest `seq` the text has room for. */
+  /** The largest `seq` that fits into the text. */
   readonly maxSeq: number
-  /** The earliest `ms` the text can name, when that is not 0. */
+  /** The earliest `ms` that the text can name; 0 when left out. */
   readonly minMs?: number
-  /** Set when ids are only told apart by a log that remembers its branches across restarts. */
+  /**
+   * Set when the log must remember its branches across restarts: without that, ids of two branches could look the same.
+   */
   readonly lasting?: boolean
-  /** What an id's text holds of its branch. */
+  /** The part of an id's text that names its branch. */
   mark(branch: Branch): string
   encode(position: Position, branch: Branch): string
-  /** Never throws, whatever the text. */
+  /** Undefined for text that is no id of this codec. Never throws. */
   decode(text: string): DecodedId | undefined
 }
 
@@ -35,7 +37,7 @@ export interface DecodedId {
 /** Largest `ms` of the codecs that give it 48 bits: the year 10889. */
 export const maxMs48 = 2 ** 48 - 1
 
-/** Thrown by `encode` for a position its text has no room for; cut short, two events would get one id. */
+/** Throws for a position that does not fit into the text of an id. Cut short, two positions would get one id. */
 export function refusePosition(codec: string, { ms, seq }: Position): never {
   throw new RejoinError(
     `Position ${ms}, ${seq} does not fit an id of the codec ${codec}. Give the log's clock the codec's range, and check that the machine's time is right.`,

@@ -5,14 +5,17 @@ import { type IdCodec, maxMs48, refusePosition } from './codec.ts'
 
 export interface HlcOptions {
   /**
-   * A name that stands in every id, 1 to 16 of `a` to `z` and `0` to `9`; for people who read ids of several logs. It
-   * names the log and not the machine: every node of a hub must use the same, or one event gets two ids.
+   * A name in every id, for people who read ids of several logs: 1 to 16 characters of `a` to `z` and `0` to `9`. The
+   * name stands for the log and not for the machine: all hubs of one log must use the same name, or one event gets two
+   * ids.
    * @defaultValue 'hub'
    */
   node?: string
 }
 
-/** `<ms>-<seq>-<node>-<epoch>`, the first two in hex. Within one branch the text sorts as the positions do. */
+/**
+ * Ids like `<ms>-<seq>-<node>-<epoch>`, with `ms` and `seq` in hex. Within one branch, ids sort like their positions.
+ */
 export function hlc({ node = 'hub' }: HlcOptions = {}): IdCodec {
   if (!nodeName.test(node)) {
     throw new RejoinError(`hlc: node is ${JSON.stringify(node)}. Use 1 to 16 of the characters a to z and 0 to 9.`, {
@@ -30,7 +33,7 @@ export function hlc({ node = 'hub' }: HlcOptions = {}): IdCodec {
       if (!(position.ms <= maxMs48 && position.seq <= maxSeq)) refusePosition('hlc', position)
       return `${hex48(position.ms)}-${hex32(position.seq)}-${mark(branch)}`
     },
-    // Any node's id decodes: one of another node is an id, of a branch this log does not have.
+    // An id of another node decodes too: it is a valid id, of a branch that this log does not have.
     decode(text) {
       if (!canonical.test(text)) return undefined
       return { position: { ms: decodeHex(text, 0, 12), seq: decodeHex(text, 13, 21) }, mark: text.slice(22) }

@@ -1,6 +1,6 @@
 import { type IdCodec, refusePosition } from './codec.ts'
 
-/** `evt-42-k3x9m2pq`: a plain counter, then the epoch. Short and readable; it says nothing about time. */
+/** Ids like `evt-42-k3x9m2pq`: a counter, then the epoch. They are short and readable, and say nothing about time. */
 export function sequence(): IdCodec {
   return {
     name: 'sequence',

@@ -3,17 +3,17 @@ import { type IdCodec, refusePosition } from './codec.ts'
 
 export interface SnowflakeOptions {
   /**
-   * The millisecond from which ids count, as Unix time. 41 bits last for 69 years after it. It is part of every id:
-   * read with another start, an id names another position, so a log keeps the one it was made with.
+   * The start from which ids count, in Unix milliseconds. The 41 bits of an id last for 69 years after it. With another
+   * start, an id names another position: keep the start of a log, or give the new start a version (`IdFormat.version`).
    * @defaultValue 1_700_000_000_000 (14 November 2023, lasts until July 2093)
    */
   startMs?: number
 }
 
 /**
- * A decimal of up to 63 bits: 41 of `ms`, a tag of 10, 12 of `seq`. Within one branch it sorts as the positions do when
- * compared as a number. The tag is the branch's number, so the log must remember its branches: a log that forgot them
- * would hand out tag 0 again and take ids of its former life for its own.
+ * Ids as decimals of up to 63 bits: 41 bits of `ms`, a tag of 10 bits, 12 bits of `seq`. Within one branch, ids sort
+ * like their positions when compared as numbers. The tag is the branch's number modulo 1,024, so the log must remember
+ * its branches: a log that forgot them would use the tag 0 again, and take ids of lost branches for its own.
  */
 export function snowflake({ startMs = 1_700_000_000_000 }: SnowflakeOptions = {}): IdCodec {
   if (!(Number.isInteger(startMs) && startMs >= 0 && startMs <= maxStartMs)) {
@@ -50,7 +50,7 @@ export function snowflake({ startMs = 1_700_000_000_000 }: SnowflakeOptions = {}
 const tags = 2 ** 10
 const maxSeq = 2 ** 12 - 1
 const maxElapsed = 2 ** 41 - 1
-// So that every decoded `ms` has the 48 bits other codecs have.
+// Keeps every decoded `ms` within the 48 bits of the other codecs.
 const maxStartMs = 2 ** 48 - 2 ** 41
 
 // 2^63 - 1 has 19 digits.

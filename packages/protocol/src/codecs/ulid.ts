@@ -1,9 +1,9 @@
 import { decodeCrockford, encode10, encode40, encode48 } from '../crockford.ts'
 import { type IdCodec, maxMs48, refusePosition } from './codec.ts'
 
-/** 26 characters: 10 of `ms`, 8 of the epoch, 8 of `seq`. Within one branch the text sorts as the positions do. */
+/** Ids of 26 characters: 10 of `ms`, 8 of the epoch, 8 of `seq`. Within one branch, ids sort like their positions. */
 export function ulid(): IdCodec {
-  // Many events have a millisecond in common, and with it all but the last two characters of their ids.
+  // 1,024 events of one millisecond share all but the last two characters of their ids, so these are rendered once.
   let shared = { ms: -1, epoch: '', thousand: -1, text: '' }
   return {
     name: 'ulid',
@@ -16,7 +16,8 @@ export function ulid(): IdCodec {
       const { epoch } = branch
       const thousand = Math.floor(seq / 1024)
       if (shared.ms !== ms || shared.epoch !== epoch || shared.thousand !== thousand) {
-        // Joined, it is one text; added up, it would be several pieces that are put together again for every id.
+        // `join` makes one flat string. With `+`, the engine would keep the pieces and put them together again for
+        // every id.
         shared = { ms, epoch, thousand, text: [encode48(ms), epoch, encode40(seq).slice(0, 6)].join('') }
       }
       return shared.text + encode10(seq % 1024)

@@ -3,8 +3,8 @@ import { decodeHex, hex16, hex32, hex48 } from '../hex.ts'
 import { type IdCodec, maxMs48, refusePosition } from './codec.ts'
 
 /**
- * A UUID of RFC 9562, version 7. Its 74 free bits, from the left, are the epoch's 40 and then 34 of `seq`. Within one
- * branch the text sorts as the positions do.
+ * UUIDs of RFC 9562, version 7. Of the 74 free bits, the first 40 are the epoch and the other 34 are `seq`. Within one
+ * branch, ids sort like their positions.
  */
 export function uuidv7(): IdCodec {
   return {

@@ -401,7 +401,7 @@ describe('from before the feed of the memory log', () => {
   })
 })
 
-// As in lmdb/log.ts.
+// As in lmdb/trim.ts.
 const trimmedAtATime = 512
 
 function recordsIn(store: Store): number {

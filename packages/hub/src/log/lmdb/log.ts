@@ -5,15 +5,11 @@ import {
   type IdCodec,
   type IdFormats,
   isAfter,
-  isPattern,
-  latest,
-  origin,
   type Position,
   RejoinError,
 } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../../environment.ts'
-import { type SliceQueue, sliceQueueOf } from '../../slice-queue.ts'
-import { mergeBackPages, shareOfBackPage } from '../back-pages.ts'
+import { sliceQueueOf } from '../../slice-queue.ts'
 import type {
   Appended,
   AppendOptions,
@@ -37,28 +33,19 @@ import type {
   Window,
   WindowOptions,
 } from '../contract.ts'
-import { createFarReads, type FarReads } from '../far-reads.ts'
 import { planIdSwitch, positionBehind } from '../id-switch.ts'
 import type { IdempotencyOptions, Once } from '../idempotency.ts'
-import type { NameRead } from '../name-read.ts'
 import { budgetOf, type ChannelWindows, createWindows, type Windows, windowOf } from '../window.ts'
-import { type BacklogSource, readBacklog } from './backlog.ts'
 import { backupStore } from './backup.ts'
-import { type Change, type Commit, type Commits, createCommits, maxSize } from './commits.ts'
-import { createDraft, type Draft } from './draft.ts'
-import { sealFormat } from './format.ts'
-import { channelKey, formatKey, stateKey } from './keys.ts'
+import { type Change, type Commits, createCommits } from './commits.ts'
+import type { Draft } from './draft.ts'
 import { createStoredOnce, type StoredOnce } from './once.ts'
 import { type OpenedLog, openLog } from './opening.ts'
-import { readPage } from './page.ts'
-import type { PageSource } from './read.ts'
-import { readChannelBack, readFeedBack } from './read-back.ts'
-import { readRetained } from './retained-values.ts'
-import { type ChannelState, type LogState, openChannelState, openLogState, sealLogState } from './state.ts'
+import { createLmdbReads, type LmdbReads } from './reads.ts'
+import type { LogState } from './state.ts'
 import { startSweep } from './sweep.ts'
-import { trimChannel } from './trim.ts'
-import { readEvery, type WideSource } from './wide-read.ts'
-import { readChannels, readWindow, readWindowUnder, type WindowSource } from './windows.ts'
+import { createUpkeep, type Upkeep } from './upkeep.ts'
+import { type WrittenCommit, writeCommit } from './write-commit.ts'
 
 export { backupLmdb, restoreLmdb } from './backup.ts'
 
@@ -134,10 +121,6 @@ export function lmdbLog(directory: string, options: LmdbLogOptions = {}): LogSou
 
 const defaultWindow = { maxEvents: 10_000, maxAgeMs: 24 * 3_600_000, maxBytes: 64 * 1024 * 1024 }
 
-// Let go of in one commit, over what comes in, and by reads in one turn: a channel that is far over its window shrinks over
-// several commits, none of which takes more than some milliseconds. Until then what it still has is served.
-const trimAtMost = 512
-
 class LmdbLog implements Log {
   readonly name = 'lmdb'
   readonly durability: 'disk' | 'os'
@@ -148,10 +131,10 @@ class LmdbLog implements Log {
   readonly #windows: Windows
   readonly #opened: OpenedLog
   readonly #environment: Environment
-  readonly #slices: SliceQueue
   #clock: Clock
   readonly #commits: Commits
-  readonly #far: FarReads
+  readonly #upkeep: Upkeep
+  readonly #reads: LmdbReads
   readonly #once: StoredOnce
   readonly #stopSweep: Cancel
   readonly #maxBytes: number | undefined
@@ -162,14 +145,6 @@ class LmdbLog implements Log {
   #switching: Promise<unknown> = Promise.resolve()
   /** The newest position the tails have been told of. What is stored beyond it is not served: a reader could get it twice. */
   #announced: Position
-  /** Channels found over their window, and on their way to be trimmed. */
-  readonly #untidy = new Set<string>()
-  /** What reads of this turn may still let go of. */
-  #trimsLeft = trimAtMost
-  #tidyingKeys = false
-  #shrinking = false
-  /** Commits in a row that did nothing but let go of events for the budget. */
-  #shrinks = 0
   #closing: Promise<void> | undefined
 
   constructor(opened: OpenedLog, options: Settings, environment: Environment) {
@@ -183,7 +158,6 @@ class LmdbLog implements Log {
     this.history = opened.history
     this.#opened = opened
     this.#environment = environment
-    this.#slices = sliceQueueOf(environment)
     this.#state = opened.state
     this.#announced = opened.state.last
     this.#clock = createClock({ ...this.formats.range, now: environment.now, last: opened.state.last })
@@ -192,10 +166,21 @@ class LmdbLog implements Log {
       commit: (changes) => this.#commit(changes),
       onCommit: (made) => this.#announce(made),
     })
-    this.#far = createFarReads((pattern, range) => readEvery(this.#wideSource(), pattern, range), environment)
+    this.#upkeep = createUpkeep({ commits: this.#commits, isClosing: () => this.#closing !== undefined })
     const { store } = opened
+    this.#reads = createLmdbReads({
+      store,
+      windows,
+      environment,
+      slices: sliceQueueOf(environment),
+      now: () => this.#now(),
+      state: () => this.#state,
+      announced: () => this.#announced,
+      onUntidy: (channel) => this.#upkeep.tidy(channel),
+      assertOpen: () => this.#assertOpen(),
+    })
     this.#stopSweep = startSweep({ store, commits: this.#commits, environment, windows, forgetAfterMs, maxBytes })
-    if (maxBytes !== undefined && opened.state.heldBytes > maxBytes) this.#shrink()
+    if (maxBytes !== undefined && opened.state.heldBytes > maxBytes) this.#upkeep.shrink()
   }
 
   async append(entries: readonly NewEvent[], { once }: AppendOptions): Promise<Appended> {
@@ -221,36 +206,30 @@ class LmdbLog implements Log {
     try {
       this.#once.admit(once, this.#state.keys)
     } catch (rejection) {
-      this.#tidyKeys()
+      // Old keys go with commits. When all publishes are rejected for want of room, there is no commit but this one.
+      this.#upkeep.tidyKeys()
       throw rejection
     }
     return this.#append(entries, once)
   }
 
   async invalidate(channel: string): Promise<LogEvent> {
-    this.#assertOpen()
-    checkKey(channel)
-    const stamp = { position: this.#clock.next(), at: this.#now() }
-    let entry: LogEvent | undefined
-    await this.#commits.submit({
-      size: 1000,
-      apply(draft) {
-        entry = draft.invalidate(channel, stamp)
-        return undefined
-      },
-    })
-    return entry as LogEvent
+    return this.#mark(channel, 1000, (draft, stamp) => draft.invalidate(channel, stamp))
   }
 
   async end(channel: string): Promise<LogEvent> {
+    return this.#mark(channel, 1, (draft, stamp) => draft.end(channel, stamp))
+  }
+
+  async #mark(channel: string, size: number, mark: (draft: Draft, stamp: Stamp) => LogEvent): Promise<LogEvent> {
     this.#assertOpen()
     checkKey(channel)
     const stamp = { position: this.#clock.next(), at: this.#now() }
     let entry: LogEvent | undefined
     await this.#commits.submit({
-      size: 1,
+      size,
       apply(draft) {
-        entry = draft.end(channel, stamp)
+        entry = mark(draft, stamp)
         return undefined
       },
     })
@@ -259,13 +238,7 @@ class LmdbLog implements Log {
 
   async read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
     this.#assertOpen()
-    const range = { after, through: isAfter(through, this.#announced) ? this.#announced : through, limit }
-    const far = new Map<string, NameRead>()
-    for (;;) {
-      const page = await this.#opened.store.reading(() => readPage(this.#pageSource(names), names, range, far))
-      if (!('tooFar' in page)) return page
-      far.set(page.tooFar, await this.#far.read(page.tooFar, range))
-    }
+    return this.#reads.page(names, after, through, limit)
   }
 
   async readBack(
@@ -275,64 +248,26 @@ class LmdbLog implements Log {
     most: number,
   ): Promise<BackPage | undefined> {
     this.#assertOpen()
-    const range = { after, through, most: shareOfBackPage(most, names.length) }
-    return this.#opened.store.reading(() => {
-      const source = this.#pageSource(names)
-      const patterns = names.filter(isPattern)
-      const channels = names.filter((name) => !isPattern(name))
-      const pages = channels.map((name) => readChannelBack(source, name, range))
-      if (patterns.length > 0) pages.push(readFeedBack(source, patterns, range))
-      return pages.every((page) => page !== undefined) ? mergeBackPages(pages) : undefined
-    })
-  }
-
-  #pageSource(names: readonly string[]): PageSource {
-    const now = this.#now()
-    const log = names.some(isPattern) ? { ...this.#state, forgottenThrough: this.#forgottenThrough() } : this.#state
-    return { store: this.#opened.store, log, stateOf: (channel) => this.#stateOf(channel, now) }
-  }
-
-  #wideSource(): WideSource {
-    return {
-      slices: this.#slices,
-      page: () => {
-        this.#assertOpen()
-        return this.#pageSource(['*'])
-      },
-      reading: (task) => this.#opened.store.reading(task),
-    }
-  }
-
-  /** As it is stored: a commit that forgets a channel shows in the store some time before it is announced here. */
-  #forgottenThrough(): Position {
-    const sealed = this.#opened.store.get(stateKey)
-    const stored = sealed && openLogState(stateKey, sealed)
-    return latest(this.#state.forgottenThrough, stored?.forgottenThrough ?? origin)
+    return this.#reads.back(names, after, through, most)
   }
 
   async windows(names: readonly string[]): Promise<readonly Window[]> {
     this.#assertOpen()
-    return Promise.all(
-      names.map((name) =>
-        isPattern(name)
-          ? readWindowUnder(this.#source(), name, this.#slices)
-          : this.#opened.store.reading(() => readWindow(this.#source(), name)),
-      ),
-    )
+    return this.#reads.windows(names)
   }
 
   async retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined> {
     this.#assertOpen()
-    return readRetained(this.#opened.store, names, this.#slices)
+    return this.#reads.retained(names)
   }
 
   windowOf(name: string): Required<WindowOptions> {
     return this.#windows.of(name)
   }
 
-  async channels({ prefix, after, limit }: ChannelPage): Promise<readonly Window[]> {
+  async channels(page: ChannelPage): Promise<readonly Window[]> {
     this.#assertOpen()
-    return readChannels(this.#source(), { prefix, after, limit }, this.#slices)
+    return this.#reads.channels(page)
   }
 
   fault(): RejoinError | undefined {
@@ -349,7 +284,7 @@ class LmdbLog implements Log {
     this.#assertOpen()
     // Added in the turn in which it reads: what is announced in between would reach it neither way.
     await this.#opened.store.reading(() => {
-      if (isAfter(this.#announced, after)) onBatch(readBacklog(this.#source(), after, this.#announced))
+      if (isAfter(this.#announced, after)) onBatch(this.#reads.backlog(after, this.#announced))
       this.#tails.add(onBatch)
     })
     return { close: () => void this.#tails.delete(onBatch) }
@@ -357,7 +292,7 @@ class LmdbLog implements Log {
 
   async backup(folder: string, options?: BackupOptions): Promise<Backup> {
     this.#assertOpen()
-    this.#assertThere()
+    this.#opened.assertThere()
     return backupStore(this.#opened.store, folder, options)
   }
 
@@ -402,157 +337,33 @@ class LmdbLog implements Log {
 
   async #close(): Promise<void> {
     this.#stopSweep()
-    this.#far.clear()
+    this.#reads.clear()
     // What was published before the close is stored and answered like everything else.
     await this.#commits.settled()
     this.#tails.clear()
     await this.#opened.close()
   }
 
-  async #commit(changes: readonly Change[]): Promise<MadeCommit> {
-    const { store } = this.#opened
-    this.#assertThere()
-    const trimming = { windows: this.#windows, now: this.#now(), atMost: trimAtMost, maxBytes: this.#maxBytes }
-    const { draft, made, rejections } = await store.reading(() => {
-      const draft = createDraft(store, this.#state, trimming)
-      const rejections = new Map<Change, RejoinError>()
-      for (const change of changes) {
-        const rejection = change.apply(draft)
-        if (rejection) rejections.set(change, rejection)
-      }
-      const events = draft.changes()
-      const published = changes.flatMap((change) => (rejections.has(change) ? [] : (change.publish ?? [])))
-      const keys = this.#once.changes(published, draft.state, trimming.now)
-      const state = { key: stateKey, value: sealLogState(stateKey, draft.state) }
-      const format = draft.formats && {
-        key: formatKey,
-        value: sealFormat(formatKey, { formats: draft.formats, history: this.history }),
-      }
-      const own = format ? [state, format] : [state]
-      const made = { puts: [...events.puts, ...keys.puts, ...own], removals: [...events.removals, ...keys.removals] }
-      return { draft, made, rejections }
-    })
-    // To work a large commit out and to hand it to LMDB both take long, so each has a turn of its own.
-    const isLarge = made.puts.length + made.removals.length > largeCommit
-    if (isLarge) await new Promise((resolve) => setImmediate(resolve))
-    await this.#opened.write(made)
-    // Only now is it certain that what was written is still in the folder, and continues what was there.
-    this.#assertThere()
-    return { draft, rejections }
+  #commit(changes: readonly Change[]): Promise<WrittenCommit> {
+    const basis = { opened: this.#opened, state: this.#state, once: this.#once, now: this.#now() }
+    return writeCommit({ ...basis, windows: this.#windows, maxBytes: this.#maxBytes }, changes)
   }
 
-  #announce({ draft: { state, events, unfinished, formats, isOverBudget } }: MadeCommit): void {
+  #announce({ draft }: WrittenCommit): void {
+    const { state, events, formats } = draft
     this.#state = state
     // Before anybody is told of an event of this commit, or resumed that waits for its id.
     if (formats) this.formats = formats
-    for (const channel of unfinished) this.#tidy(channel)
-    this.#shrinks = events.length === 0 ? this.#shrinks + 1 : 0
-    if (isOverBudget) this.#shrink()
+    this.#upkeep.afterCommit(draft)
     if (events.length === 0) return
-    if (events.some(({ kind }) => kind === 'invalidation')) this.#far.clear()
+    if (events.some(({ kind }) => kind === 'invalidation')) this.#reads.clear()
     const batch = { after: this.#announced, events }
     this.#announced = state.last
     for (const onBatch of this.#tails) onBatch(batch)
   }
 
-  /** What is stored of a channel, without what has fallen out of its window by now. */
-  #stateOf(channel: string, now: number): ChannelState {
-    const { store } = this.#opened
-    const key = channelKey(channel)
-    const sealed = store.get(key)
-    if (!sealed) return { ...unknownChannel, trimmedThrough: this.#forgottenThrough() }
-    const state = openChannelState(key, sealed)
-    if (!state) {
-      this.#tidy(channel)
-      return { ...unknownChannel, trimmedThrough: this.#announced }
-    }
-    const trimming = { window: this.#windows.of(channel), now, atMost: this.#trimsLeft }
-    const { steps, isCutShort } = trimChannel(store, state, [], trimming)
-    if (steps > 0 || isCutShort) this.#tidy(channel)
-    if (steps > 0) this.#countTrims(steps)
-    return state
-  }
-
-  /** Of one page and of a thousand: a turn is as long as all that is done in it. */
-  #countTrims(steps: number): void {
-    if (this.#trimsLeft === trimAtMost) {
-      this.#environment.endOfTurn(() => {
-        this.#trimsLeft = trimAtMost
-      })
-    }
-    this.#trimsLeft -= steps
-  }
-
-  /** Stores what a read has found out, so that the next one need not, and what a commit had no time for. */
-  #tidy(channel: string): void {
-    if (this.#untidy.has(channel) || this.#closing) return
-    this.#untidy.add(channel)
-    const done = () => void this.#untidy.delete(channel)
-    // Nobody waits for it, and a disk that is full now will be asked again by the next read.
-    this.#sweepWhole(channel).then(done, done)
-  }
-
-  async #sweepWhole(channel: string): Promise<void> {
-    let draft: Draft | undefined
-    do {
-      await this.#commits.submit({
-        size: sweepSize,
-        apply(made) {
-          draft = made
-          made.sweep(channel, 0)
-          return undefined
-        },
-      })
-    } while (draft?.unfinished.has(channel) && !this.#closing)
-  }
-
-  /** Old keys go with commits, and when all publishes are rejected for want of room, there are none. */
-  #tidyKeys(): void {
-    if (this.#tidyingKeys) return
-    this.#tidyingKeys = true
-    const done = () => {
-      this.#tidyingKeys = false
-    }
-    this.#commits.submit({ size: 100, apply: () => undefined }).then(done, done)
-  }
-
-  /** Every commit lets go of some events while the log is over its budget. This makes one that does nothing else. */
-  #shrink(): void {
-    if (this.#shrinking || this.#closing) return
-    this.#shrinking = true
-    const done = () => {
-      this.#shrinking = false
-      return undefined
-    }
-    // Before the publishes that wait, so that the log does not grow further; and some of these after a few of them, because a
-    // budget that was made smaller may take minutes.
-    const isFirst = this.#shrinks < shrinksInARow
-    // Done before the commit is announced, which may ask for the next one. A disk that is full now is asked by the next publish.
-    this.#commits.submit({ size: maxSize, apply: done, isFirst }).catch(done)
-  }
-
-  /** What is read, as it is now. */
-  #source(): WindowSource & BacklogSource {
-    const forgottenThrough = () => this.#forgottenThrough()
-    return {
-      store: this.#opened.store,
-      windows: this.#windows,
-      get forgottenThrough() {
-        return forgottenThrough()
-      },
-      now: () => this.#now(),
-      stateOf: (channel) => this.#stateOf(channel, this.#now()),
-      assertOpen: () => this.#assertOpen(),
-    }
-  }
-
   #now(): number {
     return Math.max(0, Math.floor(this.#environment.now()))
-  }
-
-  #assertThere(): void {
-    const fault = this.#opened.fault()
-    if (fault) throw fault
   }
 
   #assertOpen(): void {
@@ -592,27 +403,4 @@ function sizeOf(entries: readonly NewEvent[]): number {
   const channels = entries.length === 1 ? 1 : new Set(entries.map(({ channel }) => channel)).size
   const keyed = entries.filter(({ key }) => key !== undefined).length
   return entries.length + 3 * (channels + keyed)
-}
-
-const largeCommit = 256
-
-// A batch of a thousand events lets go of a hundred, and these of two thousand.
-const shrinksInARow = 4
-
-// A commit takes several of these, which share what it may let go of.
-const sweepSize = 64
-
-interface MadeCommit extends Commit {
-  readonly draft: Draft
-}
-
-const unknownChannel: ChannelState = {
-  number: 0,
-  newest: origin,
-  trimmedThrough: origin,
-  invalidatedThrough: origin,
-  events: 0,
-  bytes: 0,
-  oldestAt: 0,
-  emptySince: 0,
 }

@@ -34,6 +34,8 @@ export interface OpenedLog {
   readonly formats: IdFormats
   /** Why the folder no longer holds what was opened and written; undefined as long as it does. */
   fault(): RejoinError | undefined
+  /** Throws the fault, if there is one. */
+  assertThere(): void
   /** Writes to the store. Only if there is no `fault` afterwards is it certain that the changes continue what was there. */
   write(changes: Changes): Promise<void>
   close(): Promise<void>
@@ -65,12 +67,17 @@ export async function openLog(options: OpeningOptions): Promise<OpenedLog> {
     const { state, history, formats } = await restore(store, options)
     const removal = watchIdentity(store.directory)
     const continuity = watchContinuity(store.directory)
+    const fault = () => removal() ?? continuity.fault()
     return {
       store,
       state,
       history,
       formats,
-      fault: () => removal() ?? continuity.fault(),
+      fault,
+      assertThere() {
+        const found = fault()
+        if (found) throw found
+      },
       write: (changes) => continuity.commit(() => store.write(changes)),
       async close() {
         continuity.close()

@@ -6,6 +6,10 @@ import { openRecord, type StoredStamp } from './record.ts'
 import type { ChannelState } from './state.ts'
 import type { Entry, Store } from './store.ts'
 
+// One commit lets go of this many events beyond those that come in, and so do all reads of one turn. So a channel that is far over
+// its window shrinks over several commits, each of which takes some milliseconds. Until then its events are served.
+export const trimAtMost = 512
+
 export interface Trimming {
   /** That of the channel. */
   readonly window: Required<WindowOptions>

@@ -6,7 +6,7 @@ import { checkServer, type ServerFacts, type ServerIdentity, unavailable } from 
 import type { Connection } from './client.ts'
 import { parsePosition, positionText } from './entry.ts'
 import { formatVersion, keysOf, probe, type Script, type ScriptSettings, scriptFor } from './script/script.ts'
-import type { KnownState, Loss } from './state.ts'
+import { type KnownState, type Loss, seenText } from './state.ts'
 import { createWitnesses } from './witnesses.ts'
 
 /** A connection whose server is known, with the script that only this server process knows. */
@@ -101,7 +101,7 @@ export function createGreeting(options: GreetingOptions): Greet {
       const { maxSeq, minMs } = state.formats.range
       // A log that this hub has known goes on with the ids that it had.
       const written = state.ids || ids
-      const first = [now(), newEpoch(), written, state.seen ? positionText(state.seen) : '', String(number)]
+      const first = [now(), newEpoch(), written, seenText(state), String(number)]
       return step('create', ...first, String(maxSeq), String(minMs))
     }
     checkFormat(hello)
@@ -135,7 +135,7 @@ export function createGreeting(options: GreetingOptions): Greet {
   }
 
   function openBranch(step: Step, epoch: string, top = '', loss?: Loss): Promise<string[]> {
-    const positions = [top, state.seen ? positionText(state.seen) : ''].filter((position) => position !== '')
+    const positions = [top, seenText(state)].filter((position) => position !== '')
     const floor = positions.reduce((a, b) => (isAfter(parsePosition(a), parsePosition(b)) ? a : b), '0-0')
     const named = [newEpoch(), String(newStep()), floor, newEpoch()]
     return step('branch', now(), epoch, ...named, ...(loss ? lossArguments(loss) : []))

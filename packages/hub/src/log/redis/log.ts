@@ -1,19 +1,15 @@
 import {
-  createEpoch,
   createIdFormats,
   type History,
-  type IdCodec,
   type IdFormat,
   type IdFormats,
   isAfter,
   origin,
   type Position,
   RejoinError,
-  ulid,
 } from '@rejoin/protocol'
-import type { Cancel } from '../../environment.ts'
+import type { Cancel, Environment } from '../../environment.ts'
 import { Generations } from '../../generations.ts'
-import { drawBranchStep } from '../branch-step.ts'
 import type {
   Appended,
   AppendOptions,
@@ -37,29 +33,28 @@ import type {
   Window,
   WindowOptions,
 } from '../contract.ts'
-import { planIdSwitch, positionBehind } from '../id-switch.ts'
-import { keyLimits } from '../idempotency.ts'
-import { idsOf, openFormats } from '../stored-formats.ts'
-import { budgetOf, createWindows, type Windows, windowOf } from '../window.ts'
+import type { Windows } from '../window.ts'
 import { checkAddress, clientAt } from './address.ts'
 import { type Answers, createAppends } from './appends.ts'
-import { parseFormats, parseTold } from './branches.ts'
-import { noAofWarning, replicasWarning, type ServerFacts, unavailable } from './checks.ts'
+import { parseTold } from './branches.ts'
+import { unavailable } from './checks.ts'
 import { connectorOf, type RedisClient } from './client.ts'
-import { type Confirmation, createConfirmation } from './confirmation.ts'
-import { bodyOf, parsePosition, positionText } from './entry.ts'
-import { createFlushing, type Flushing, flushingCommand } from './flushing.ts'
-import { createGreeting } from './greeting.ts'
-import { closedError, createLink, type Link, type Reply } from './link.ts'
+import type { Confirmation } from './confirmation.ts'
+import { bodyOf, parsePosition } from './entry.ts'
+import { type Flushing, flushingCommand } from './flushing.ts'
+import { closedError, type Link, type Reply } from './link.ts'
+import { type OpenedLog, openLog } from './opening.ts'
 import type { RedisLogOptions } from './options.ts'
+import { exchangeOrders } from './orders.ts'
 import { appendedAs, digestOf } from './outcome.ts'
 import { reportPutBack } from './put-back.ts'
 import { readBack, readPage } from './read.ts'
-import { type Ask, registryPage } from './registry.ts'
+import { registryPage } from './registry.ts'
 import { retainedOf } from './retained.ts'
-import { keysOf, type ScriptSettings } from './script/script.ts'
-import { createKnownState, type KnownState } from './state.ts'
+import { type RedisSettings, settingsOf } from './settings.ts'
+import { type KnownState, seenText } from './state.ts'
 import { startSweep } from './sweep.ts'
+import { switchIds } from './switch-ids.ts'
 import { followFeed } from './tail.ts'
 import { windowIn, windowsOfNames } from './windows.ts'
 
@@ -74,21 +69,8 @@ export type { FeedOptions, RedisLogOptions } from './options.ts'
  *   packages is installed.
  */
 export function redisLog(client: RedisClient | string | URL, options: RedisLogOptions = {}): LogSource {
-  const { prefix = 'rejoin', clock = 'redis', codec, durability = 'server', replicas = 1 } = options
-  if (!/^[^{}\s]+$/.test(prefix)) refuse(`prefix is ${JSON.stringify(prefix)}. Use a name without braces and spaces.`)
-  if (clock !== 'redis' && clock !== 'hub') refuse(`clock is ${JSON.stringify(clock)}. Choose 'redis' or 'hub'.`)
-  if (!['server', 'disk', 'replicated'].includes(durability)) {
-    refuse(`durability is ${JSON.stringify(durability)}. Choose 'server', 'disk' or 'replicated'.`)
-  }
-  const numbers = { feed: { maxAgeMs: 300_000, maxBytes: 256 * 1024 * 1024, ...options.feed }, answerWithinMs: 5000 }
-  const checked = { ...numbers.feed, answerWithinMs: options.answerWithinMs ?? numbers.answerWithinMs, replicas }
-  for (const [name, value] of Object.entries(checked)) {
-    if (!(value >= 1)) refuse(`${name} is ${value}. Give a number of 1 or more, or leave it out.`)
-  }
-  const window = windowOf(options.window, { maxEvents: 1000, maxAgeMs: 3_600_000, maxBytes: 16 * 1024 * 1024 })
-  const windows = createWindows(window, options.windows)
-  const maxBytes = budgetOf(options.maxBytes)
-  const key = `{${prefix}}:log`
+  const settings = settingsOf(options)
+  const key = `{${settings.prefix}}:log`
   const address = typeof client === 'string' || client instanceof URL ? String(client) : undefined
   if (address !== undefined) checkAddress(address)
   const given = address === undefined ? connectorOf(client as RedisClient, key) : undefined
@@ -96,103 +78,24 @@ export function redisLog(client: RedisClient | string | URL, options: RedisLogOp
     name: 'redis',
     async open(environment) {
       const connector = given ?? connectorOf(await clientAt(address as string), key)
-      const formats = createIdFormats([{ codec: codec ?? ulid() }])
-      const formatsOf = (ids: string) => openFormatsOf(ids, codec, prefix)
-      const settings: ScriptSettings = {
-        prefix: `{${prefix}}:`,
-        writer: createEpoch(Math.random) + createEpoch(Math.random),
-        range: formats.range,
-        window,
-        windows: windows.named,
-        feed: numbers.feed,
-        idempotency: keyLimits(options.idempotency),
-        forgetAfterMs: options.forgetAfterMs ?? 30 * 24 * 3_600_000,
-        maxBytes,
-      }
-      const state = createKnownState(formats, formatsOf)
-      const now = () => (clock === 'hub' ? String(Math.max(0, Math.floor(environment.now()))) : '')
-      const warn = options.onWarning ?? ((message: string) => process.emitWarning(message))
-      let facts: ServerFacts = { aof: false, waitAof: false, replicas: 0 }
-      const onServer = (found: ServerFacts, isNew: boolean) => {
-        facts = found
-        if (!isNew) return
-        if (!found.aof) warn(noAofWarning)
-        if (durability === 'replicated' && found.replicas < replicas) warn(replicasWarning(found.replicas, replicas))
-      }
-      const greet = createGreeting({
-        settings,
-        ids: idsOf(codec ?? ulid()),
-        formatsOf,
-        state,
-        environment,
-        now,
-        onServer,
-      })
-      const link = createLink({
-        connector,
-        greet,
-        keys: keysOf(settings.prefix),
-        answerWithinMs: checked.answerWithinMs,
-        repairStep: 'repair',
-      })
-      try {
-        const flushing = createFlushing(warn)
-        const [head, flushed] = await link.stepThen(flushingCommand, 'head', '')
-        state.see(parsePosition(head[0] as string))
-        flushing.learn(flushed)
-        const confirmation =
-          durability === 'server'
-            ? undefined
-            : createConfirmation({
-                durability,
-                replicas,
-                link,
-                state,
-                flushing,
-                answerWithinMs: checked.answerWithinMs,
-                facts: () => facts,
-                writeStep: () => ['probe', seenText(state), now()],
-              })
-        confirmation?.check()
-        const sweep = (ask: Ask) =>
-          startSweep(ask, environment, { maxAgeMs: windows.shortestAgeMs, hasBudget: maxBytes !== undefined })
-        const onPutBack = (fork: Position) => reportPutBack(link, state, environment, now(), fork)
-        const { random } = environment
-        return new RedisLog({ link, state, settings, windows, flushing, confirmation, now, random, sweep, onPutBack })
-      } catch (error) {
-        link.close()
-        throw error
-      }
+      return new RedisLog(await openLog(connector, settings, environment), settings, environment)
     },
   }
-}
-
-interface Parts {
-  readonly link: Link
-  readonly state: KnownState
-  readonly settings: ScriptSettings
-  readonly windows: Windows
-  readonly flushing: Flushing
-  readonly confirmation: Confirmation | undefined
-  now(): string
-  random(): number
-  sweep(ask: Ask): Cancel
-  onPutBack(fork: Position): Promise<void>
 }
 
 class RedisLog implements Log {
   readonly name = 'redis'
   readonly window: Required<WindowOptions>
 
+  readonly #windows: Windows
+  readonly #maxBytes: number | undefined
+  readonly #environment: Environment
   readonly #link: Link
   readonly #state: KnownState
-  readonly #settings: ScriptSettings
-  readonly #windows: Windows
   readonly #flushing: Flushing
   readonly #confirmation: Confirmation | undefined
+  readonly #keyPrefix: string
   readonly #now: () => string
-  readonly #random: () => number
-  readonly #onPutBack: Parts['onPutBack']
   readonly #stopSweep: Cancel
   readonly #tails = new Set<Tail>()
   readonly #appends = createAppends(
@@ -207,18 +110,19 @@ class RedisLog implements Log {
   #heardAt = performance.now()
   #closed = false
 
-  constructor({ link, state, settings, windows, flushing, confirmation, now, random, sweep, onPutBack }: Parts) {
-    this.#link = link
-    this.#state = state
-    this.#settings = settings
+  constructor(opened: OpenedLog, { window, windows, maxBytes }: RedisSettings, environment: Environment) {
+    this.window = window
     this.#windows = windows
-    this.#now = now
-    this.#random = random
-    this.#onPutBack = onPutBack
-    this.#flushing = flushing
-    this.#confirmation = confirmation
-    this.window = settings.window
-    this.#stopSweep = sweep(this.#ask)
+    this.#maxBytes = maxBytes
+    this.#environment = environment
+    this.#link = opened.link
+    this.#state = opened.state
+    this.#flushing = opened.flushing
+    this.#confirmation = opened.confirmation
+    this.#keyPrefix = opened.keyPrefix
+    this.#now = opened.now
+    const sweeping = { maxAgeMs: windows.shortestAgeMs, hasBudget: maxBytes !== undefined }
+    this.#stopSweep = startSweep(this.#ask, environment, sweeping)
   }
 
   get durability(): Log['durability'] {
@@ -340,11 +244,11 @@ class RedisLog implements Log {
     const tail = await followFeed({
       link: this.#link,
       state: this.#state,
-      prefix: this.#settings.prefix,
+      prefix: this.#keyPrefix,
       after,
       onBatch,
       refresh: () => this.#refresh(),
-      onPutBack: this.#onPutBack,
+      onPutBack: (fork) => reportPutBack(this.#link, this.#state, this.#environment, this.#now(), fork),
       onContact: () => {
         this.#heardAt = performance.now()
       },
@@ -377,21 +281,9 @@ class RedisLog implements Log {
     return (await this.#ask('meet', note, String(forMs))) as string[]
   }
 
-  async orders({ after, forMs, order = '', until, reached = '' }: OrdersCall): Promise<OrdersPage> {
+  async orders(call: OrdersCall): Promise<OrdersPage> {
     this.#assertOpen()
-    const [posted = '', nodes, confirmed, ...entries] = (await this.#ask(
-      ...(['orders', after, String(forMs), order, until === undefined ? '' : String(until), reached] as const),
-    )) as string[]
-    if (posted === 'full') {
-      throw new RejoinError('There is no room for more revocations. Sign with a new key instead.', {
-        code: 'overloaded',
-      })
-    }
-    const orders: { id: string; order: string }[] = []
-    for (let index = 0; index + 1 < entries.length; index += 2) {
-      orders.push({ id: entries[index] as string, order: entries[index + 1] as string })
-    }
-    return { posted, orders, nodes: Number(nodes), confirmed: Number(confirmed) }
+    return exchangeOrders(this.#ask, call)
   }
 
   async probe(): Promise<void> {
@@ -402,34 +294,22 @@ class RedisLog implements Log {
 
   async budget(): Promise<LogBudget | undefined> {
     this.#assertOpen()
-    const { maxBytes } = this.#settings
-    if (maxBytes === undefined) return undefined
+    if (this.#maxBytes === undefined) return undefined
     const [held] = await this.#ask('budget')
-    return { usedBytes: Number(held), maxBytes }
+    return { usedBytes: Number(held), maxBytes: this.#maxBytes }
   }
 
   async switchIds(format: NewIdFormat, { dryRun = false }: IdSwitchOptions = {}): Promise<IdSwitch> {
     this.#assertOpen()
     this.#appends.flush()
-    for (let round = 0; round < switchRounds; round += 1) {
-      await this.#refresh()
-      const { epoch, seen } = this.#state
-      const planned = planIdSwitch(this.formats, format, { lasting: true })
-      if (!planned.isNew || dryRun) return planned.told(this.formats)
-      const { maxSeq, minMs } = planned.since(positionBehind(seen as Position)).range
-      const opened = createEpoch(this.#random)
-      const branch = [opened, String(drawBranchStep(this.#random)), createEpoch(this.#random)]
-      const version = format.version === undefined ? '' : ` ${format.version}`
-      const range = [String(maxSeq), String(minMs)]
-      const lines = await this.#ask('ids', epoch, ...branch, idsOf(format.codec), version, ...range)
-      this.#state.adopt(parseTold(lines as string[]))
-      // Otherwise another hub has opened a branch in between.
-      if (this.history.some((known) => known.epoch === opened)) {
-        await this.#confirmation?.confirmed()
-        return planned.told(this.formats)
-      }
+    const switching = {
+      ask: this.#ask,
+      state: this.#state,
+      random: this.#environment.random,
+      refresh: () => this.#refresh(),
+      confirmed: async () => this.#confirmation?.confirmed(),
     }
-    throw unavailable('other hubs open branches all the time')
+    return switchIds(switching, format, dryRun)
   }
 
   async head(): Promise<Position> {
@@ -495,26 +375,9 @@ class RedisLog implements Log {
   }
 }
 
-function seenText({ seen }: KnownState): string {
-  return seen ? positionText(seen) : ''
-}
-
-// As many hubs can open a branch between two calls before a switch of the ids is given up.
-const switchRounds = 5
 // At 20,000 a second, half a second's worth: who comes later is better told at once.
 const mostWaiting = 10_000
 // What is kept here is young, and the engine's collector moves it: a thousand were a tenth of a second of publishes.
 const tokensKept = 256
 // Redis answers nobody else meanwhile: some 20 ms.
 const mostListed = 5000
-
-/** A hub whose codec was not named takes the log for one that dates its events, and its script does. */
-function openFormatsOf(ids: string, codec: IdCodec | undefined, prefix: string): IdFormats {
-  const formats = openFormats(parseFormats(ids), codec, `The log under ${prefix}`)
-  if (formats.range.kind === (codec ?? ulid()).clock) return formats
-  return refuse(`The log under ${prefix} counts its events. Open it with the codec sequence().`)
-}
-
-function refuse(message: string): never {
-  throw new RejoinError(message, { code: 'invalid-option' })
-}

@@ -1,5 +1,6 @@
 import { type Branch, type History, type IdFormats, isAfter, isSame, origin, type Position } from '@rejoin/protocol'
 import { baseOf, lostAt, mergeHistories, type Told } from './branches.ts'
+import { positionText } from './entry.ts'
 import { createSeenChannels, type SeenChannels } from './seen-channels.ts'
 
 /** What one hub knows of the log, over all its connections. */
@@ -105,4 +106,9 @@ export function createKnownState(unseen: IdFormats, formatsOf: (ids: string) => 
       oldest = stored[0]?.epoch ?? oldest
     },
   }
+}
+
+/** How far this hub has seen, as the steps of the script take it. */
+export function seenText({ seen }: Pick<KnownState, 'seen'>): string {
+  return seen ? positionText(seen) : ''
 }

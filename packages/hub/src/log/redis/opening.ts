@@ -1,0 +1,82 @@
+import { createEpoch, createIdFormats, type IdCodec, type IdFormats, RejoinError, ulid } from '@rejoin/protocol'
+import type { Environment } from '../../environment.ts'
+import { idsOf, openFormats } from '../stored-formats.ts'
+import { parseFormats } from './branches.ts'
+import { noAofWarning, replicasWarning, type ServerFacts } from './checks.ts'
+import type { Connector } from './client.ts'
+import { type Confirmation, createConfirmation } from './confirmation.ts'
+import { parsePosition } from './entry.ts'
+import { createFlushing, type Flushing, flushingCommand } from './flushing.ts'
+import { createGreeting } from './greeting.ts'
+import { createLink, type Link } from './link.ts'
+import { keysOf, type ScriptSettings } from './script/script.ts'
+import type { RedisSettings } from './settings.ts'
+import { createKnownState, type KnownState, seenText } from './state.ts'
+
+/**
+ * Connects to the log, or makes it where there is none, and learns how safe an answered publish is. Rejects a server on which
+ * the log could not keep its promises.
+ */
+export async function openLog(
+  connector: Connector,
+  settings: RedisSettings,
+  environment: Environment,
+): Promise<OpenedLog> {
+  const { codec, durability, replicas, answerWithinMs, warn } = settings
+  const formats = createIdFormats([{ codec: codec ?? ulid() }])
+  const formatsOf = (ids: string) => openFormatsOf(ids, codec, settings.prefix)
+  const script = scriptSettingsOf(settings, formats)
+  const state = createKnownState(formats, formatsOf)
+  const now = () => (settings.clock === 'hub' ? String(Math.max(0, Math.floor(environment.now()))) : '')
+  let facts: ServerFacts = { aof: false, waitAof: false, replicas: 0 }
+  const onServer = (found: ServerFacts, isNew: boolean) => {
+    facts = found
+    if (!isNew) return
+    if (!found.aof) warn(noAofWarning)
+    if (durability === 'replicated' && found.replicas < replicas) warn(replicasWarning(found.replicas, replicas))
+  }
+  const ids = idsOf(codec ?? ulid())
+  const greet = createGreeting({ settings: script, ids, formatsOf, state, environment, now, onServer })
+  const link = createLink({ connector, greet, keys: keysOf(script.prefix), answerWithinMs, repairStep: 'repair' })
+  try {
+    const flushing = createFlushing(warn)
+    const [head, flushed] = await link.stepThen(flushingCommand, 'head', '')
+    state.see(parsePosition(head[0] as string))
+    flushing.learn(flushed)
+    const writeStep = () => ['probe', seenText(state), now()]
+    const waiting = { replicas, link, state, flushing, answerWithinMs, facts: () => facts, writeStep }
+    const confirmation = durability === 'server' ? undefined : createConfirmation({ durability, ...waiting })
+    confirmation?.check()
+    return { link, state, flushing, confirmation, keyPrefix: script.prefix, now }
+  } catch (error) {
+    link.close()
+    throw error
+  }
+}
+
+export interface OpenedLog {
+  readonly link: Link
+  readonly state: KnownState
+  readonly flushing: Flushing
+  /** Undefined when a publisher waits for nothing but the answer of Redis. */
+  readonly confirmation: Confirmation | undefined
+  /** All keys of the log start with it. */
+  readonly keyPrefix: string
+  /** The time to date events with, '' for that of Redis. */
+  now(): string
+}
+
+function scriptSettingsOf(settings: RedisSettings, { range }: IdFormats): ScriptSettings {
+  const { prefix, window, windows, feed, idempotency, forgetAfterMs, maxBytes } = settings
+  const bounds = { window, windows: windows.named, feed, idempotency, forgetAfterMs, maxBytes }
+  return { prefix: `{${prefix}}:`, writer: createEpoch(Math.random) + createEpoch(Math.random), range, ...bounds }
+}
+
+/** A hub that was given no codec dates its events, and so does its script. */
+function openFormatsOf(ids: string, codec: IdCodec | undefined, prefix: string): IdFormats {
+  const formats = openFormats(parseFormats(ids), codec, `The log under ${prefix}`)
+  if (formats.range.kind === (codec ?? ulid()).clock) return formats
+  throw new RejoinError(`The log under ${prefix} counts its events. Open it with the codec sequence().`, {
+    code: 'invalid-option',
+  })
+}

@@ -28,16 +28,16 @@ export function rejection(error: unknown): Answer {
     return jsonAnswer(500, { error: { code: 'internal', message: failedToAnswer } }, noSniffing)
   }
   const status = statusOf[error.code] ?? 400
-  // RFC 9110, section 15.5.2: a 401 says by what means one can become known.
+  // RFC 9110, section 15.5.2: a 401 names the scheme by which to authenticate.
   const headers: Record<string, string> = { ...noSniffing, ...(status === 401 && { 'WWW-Authenticate': 'Bearer' }) }
   if (soonOver.has(error.code)) headers['Retry-After'] = '1'
   return jsonAnswer(status, { error: { code: error.code, message: error.message } }, headers)
 }
 
 /**
- * A failure of the program's own code as a framework's error handler is to see it. What has a status is meant to be
- * answered with it, as the errors of `http-errors`, Fastify and Hono are. Anything else is the `cause` of an error that
- * says nothing: the handlers that frameworks come with show the message to whoever asked, and some the stack.
+ * A failure of the program's own code, as the framework's error handler gets it. An error with a status stays as it is: errors
+ * of `http-errors`, Fastify and Hono are meant to be answered with their status. Any other error becomes the `cause` of an error
+ * without details, because the default handlers of frameworks show the message to the requester, and some show the stack.
  */
 export function shownError(error: unknown): unknown {
   const { status, statusCode } = (error ?? {}) as { status?: unknown; statusCode?: unknown }
@@ -46,8 +46,8 @@ export function shownError(error: unknown): unknown {
 }
 
 /**
- * For a requester whose rights do not cover what it asks for. Where the rights are those of everybody, a token may help, and
- * the requester is told so. The words are the same whether the channel exists or not: nobody learns which channels do.
+ * For a requester whose rights do not cover the channels that it asks for. A requester without a subject is told that a token
+ * may help. The message is the same whether the channel exists or not, so nobody learns which channels exist.
  */
 export function notCovered({ subject }: Pick<Grant, 'subject'>): RejoinError {
   if (subject !== null) {
@@ -97,20 +97,20 @@ export function rateLimited(waitMs: number): Answer {
   return jsonAnswer(429, { error: { code: 'rate-limited', message } }, { 'Retry-After': String(seconds) })
 }
 
-/** For a method that the path does not take; `allowed` are the methods that it does. */
+/** For a method that the path does not take. `allowed` names the methods that it takes. */
 export function wrongMethod(...allowed: readonly string[]): Answer {
   const message = `This path takes ${allowed.join(' and ')} only.`
   const answer = rejection(new RejoinError(message, { code: 'wrong-method' }))
   return { ...answer, headers: { ...answer.headers, Allow: allowed.join(', ') } }
 }
 
-/** For a reader that has everything of channels that have ended (§4.10). An `EventSource` does not come back after it. */
+/** For a reader that has everything of channels that have all ended (§4.10). An `EventSource` does not return after a 204. */
 export const nothingMore: Answer = { status: 204, headers: { 'Cache-Control': 'no-store' }, body: '' }
 
-/** The same request may be answered in a moment. */
+/** Codes after which the same request may succeed a second later. */
 const soonOver: ReadonlySet<ErrorCode> = new Set(['log-unavailable', 'overloaded', 'rate-limited'])
 
-/** A message holds words of the request: no browser may take it for a page. */
+/** A message repeats text of the request, so a browser must not take the answer for a page. */
 const noSniffing = { 'X-Content-Type-Options': 'nosniff' }
 
 const failedToAnswer = 'The hub failed to answer. Its operator can see why.'

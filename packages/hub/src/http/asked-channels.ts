@@ -2,8 +2,8 @@ import type { SubscribeOptions } from './options.ts'
 import type { Channels } from './subscribe.ts'
 
 /**
- * The channels of a stream at a path of the program's own: those that the program says, else the one that the route's
- * pattern has matched.
+ * The channels of a stream at a route of the program's own: the channels that the option `channels` gives, else the channel
+ * that the route's pattern matched.
  */
 export function askedChannels<Call extends readonly unknown[]>(
   { channels, moreChannels = false }: SubscribeOptions<Call>,
@@ -13,14 +13,14 @@ export function askedChannels<Call extends readonly unknown[]>(
   if (channels) return async () => [await channels(...call)].flat()
   return () => {
     const matched = matchedChannel(params)
-    // A list, which the query has no say in: what guards the route has seen its pattern's channel and no other.
+    // A list, so that the query cannot add channels: a guard of the route has seen only the matched channel.
     return matched === '' || moreChannels ? matched : [matched]
   }
 }
 
 /**
- * Its parameter `channel`, else its wildcard, under the names that Express 4 and Fastify give it; '' for none. Express 5
- * gives the segments of a wildcard one by one.
+ * The route's parameter `channel`, else its wildcard: `*` in Fastify, `0` in Express 4; '' without either. Express 5 gives a
+ * wildcard as a list of segments.
  */
 function matchedChannel(params: unknown): string {
   const { channel, '*': rest, 0: first } = params as Readonly<Record<string, string | readonly string[] | undefined>>

@@ -3,15 +3,15 @@ import { RejoinError } from '@rejoin/protocol'
 import type { IncomingBody } from '../hub/publish/incoming.ts'
 import { tooLarge } from './answer.ts'
 
-/** Reads the body of a request, unless it is rejected before it is whole. */
+/** Reads the body of a request, unless the hub rejects it before it is whole. */
 export interface BodyReader {
-  /** Rejects when the body is too large, breaks off or is rejected. Tells `incoming` what comes of it. */
+  /** Rejects when the body is too large, breaks off, or `refuse` was called. Tells `incoming` of each part that arrives. */
   read(incoming: IncomingBody): Promise<Uint8Array>
-  /** Lets go of what is there of the body, and has `read` reject with this error. */
+  /** Drops the parts that have arrived, and makes `read` reject with this error. */
   readonly refuse: (error: RejoinError) => void
 }
 
-/** By its events: an async iterator over the request would make a publish over HTTP 14 % slower (`bench -- publish`). */
+/** Listens to the request's events: an async iterator would make a publish over HTTP 14 % slower (`bench -- publish`). */
 export function createBodyReader(request: IncomingMessage, maxBytes: number): BodyReader {
   let parts: Buffer[] = []
   let length = 0
@@ -26,7 +26,7 @@ export function createBodyReader(request: IncomingMessage, maxBytes: number): Bo
           return
         }
         parts.push(part)
-        // A body that comes byte by byte would otherwise take two hundred times its length.
+        // Unjoined, a body that comes byte by byte would take two hundred times its length in memory.
         if (parts.length === maxParts) parts = [Buffer.concat(parts, length)]
         incoming.add(part.length)
       }
@@ -37,7 +37,7 @@ export function createBodyReader(request: IncomingMessage, maxBytes: number): Bo
       }
       request.once('end', () => {
         incoming.whole()
-        // One of HTTP/2 that was reset in the middle ends like a whole one.
+        // An HTTP/2 request that was reset in the middle emits 'end' like a whole request.
         if (request.aborted) reject(new RejoinError('The body broke off.', { code: 'invalid-data' }))
         else resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts))
       })

@@ -1,17 +1,17 @@
 import type { Server, Socket } from 'node:net'
 
-/** Something that a server waits for before it says that it has closed. */
+/** A stream or a poll. Its server waits for it before the server reports that it has closed. */
 export interface Carried {
-  /** The server is being closed. */
+  /** Called when the server begins to close. */
   closing(): void
 }
 
 /**
- * Tells `carried` when the server that a connection came through is being closed, until `unwatchClosing`.
+ * Tells `carried` when the server of this connection begins to close, until `unwatchClosing`.
  *
- * A server waits for its connections before it says that it has closed, and a stream has no end of its own: each waits for the
- * other. Node has no event for the beginning of a close, so a server that carries streams is checked now and then. One that
- * never listened, because its connections are handed to it, is never closing.
+ * A closing server waits for its connections, and a stream never ends by itself: they would wait for each other. Node has no
+ * event for the beginning of a close, so a server that carries streams is checked every 100 ms. A server that never listened,
+ * because its connections are handed to it, is not watched.
  */
 export function watchClosing(socket: Socket | undefined, carried: Carried): void {
   const server = serverOf(socket)
@@ -23,7 +23,7 @@ export function unwatchClosing(socket: Socket | undefined, carried: Carried): vo
   if (server) watches.get(server)?.carried.delete(carried)
 }
 
-/** Calls `listener` when that server is being closed, until the returned function is called. */
+/** Calls `listener` when the server of this connection begins to close, until the returned function is called. */
 export function onceClosing(socket: Socket | undefined, listener: () => void): () => void {
   const carried = { closing: listener }
   watchClosing(socket, carried)
@@ -39,7 +39,7 @@ interface Watch {
   timer: NodeJS.Timeout | undefined
 }
 
-// How late a stream may learn of it; nothing against the seconds that an operator gives a process to end.
+// How late a stream may learn of the close. Operators give a process several seconds to end.
 const checkEveryMs = 100
 const watches = new WeakMap<Server, Watch>()
 

@@ -1,12 +1,12 @@
 import { RejoinError } from '@rejoin/protocol'
 
-// Some readers' JSON parsers recurse: deeper data would be an attack on one of them.
+// JSON parsers of some readers recurse, and deeper data could crash them.
 const maxDepth = 100
 
 /**
- * The text of each event's `data`, as it stands in the body of a publish: one event, or an array of them. Parsed and written
- * again, a number that JavaScript cannot hold would become another one: 9007199254740993 would end in 2, and 1e400 would be
- * null. Throws when the body is nested too deep.
+ * The text of each event's `data`, as it stands in the body of a publish: one event, or an array of events. Parsing the data
+ * and writing it again would change numbers that JavaScript cannot hold: 9007199254740993 would end in 2, and 1e400 would
+ * become null. Throws when the body is nested too deep.
  *
  * @param body - valid JSON; the scan relies on that
  */
@@ -15,7 +15,7 @@ export function dataTexts(body: string): (string | undefined)[] {
   return scan.isAt(openArray) ? scan.events() : [scan.event()]
 }
 
-/** Character codes, because a comparison of numbers is what makes this faster than to write the data again. */
+/** Character codes: comparing numbers is what makes this scan faster than writing the data again. */
 const quote = 0x22
 const comma = 0x2c
 const backslash = 0x5c
@@ -49,7 +49,7 @@ class Scan {
     return texts
   }
 
-  /** Leaves the scan behind it. Undefined for a value that is no event; what is wrong with it is told elsewhere. */
+  /** Reads one event, and leaves the scan behind it. Undefined without `data` and for a value that is no event. */
   event(): string | undefined {
     if (!this.isAt(openObject)) {
       this.#skipValue()
@@ -61,7 +61,7 @@ class Scan {
       const isData = this.#key()
       const start = this.#at
       this.#skipValue()
-      // Of two, the last counts, as with JSON.parse.
+      // Of two `data` keys the last counts, as with JSON.parse.
       if (isData) data = this.#text.slice(start, this.#at)
       this.#skipSeparator()
     }
@@ -86,7 +86,7 @@ class Scan {
     else this.#skipWord()
   }
 
-  /** An object or an array, whatever is in it. */
+  /** Skips an object or an array. */
   #skipNested(): void {
     const text = this.#text
     const outside = this.#depth
@@ -110,7 +110,7 @@ class Scan {
     this.#at = end + 1
   }
 
-  /** A number, true, false or null. */
+  /** Skips a number, true, false or null. */
   #skipWord(): void {
     const text = this.#text
     let code = text.charCodeAt(this.#at)
@@ -151,7 +151,7 @@ class Scan {
   }
 }
 
-/** Whether the quote at this position is part of the string: an odd number of backslashes stands before it. */
+/** Whether the quote at `at` belongs to the string: an odd number of backslashes stands before it. */
 function isEscaped(text: string, at: number): boolean {
   let before = at - 1
   while (text.charCodeAt(before) === backslash) before -= 1

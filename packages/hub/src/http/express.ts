@@ -6,10 +6,10 @@ import { nodeAddress, nodeHead } from './node-head.ts'
 import type { AdapterOptions, SubscribeOptions } from './options.ts'
 import { nothingHere, type RequestHead, route, routeStream } from './route.ts'
 
-/** What is used of a request of Express, 4 or 5. */
+/** The part of an Express request, 4 or 5, that the adapter uses. */
 export interface ExpressRequest extends IncomingMessage {
   readonly params: object
-  /** By the application's `trust proxy`. */
+  /** The client's address, by the application's setting `trust proxy`. */
   readonly ip?: string | undefined
   readonly app: { get(setting: string): unknown }
 }
@@ -21,8 +21,8 @@ export type ExpressHandler<Request extends ExpressRequest> = (
 ) => void
 
 /**
- * Streams at a route of your own: `app.get('/events/*channel', subscribe(hub))`, or `'/events/*'` on Express 4. The channel
- * is what the pattern has matched, unless the option `channels` says.
+ * Streams at a route of your own: `app.get('/events/*channel', subscribe(hub))`, or `'/events/*'` on Express 4. The text that
+ * the pattern matches is the channel, unless the option `channels` names others.
  */
 export function subscribe<Request extends ExpressRequest = import('express').Request>(
   hub: Hub,
@@ -36,8 +36,8 @@ export function subscribe<Request extends ExpressRequest = import('express').Req
 }
 
 /**
- * All of the hub, streams, polls and publishing: `app.use(expressHandler(hub))`, or below a path, `app.use('/api', …)`. What
- * is not the hub's goes on to the next handler. Mount it before `express.json()`, which would take a publish's body away.
+ * The whole hub, with streams, polls and publishing: `app.use(expressHandler(hub))`, or below a path, `app.use('/api', …)`.
+ * Requests for other paths go to the next handler. Mount it before `express.json()`, which would consume the body of a publish.
  */
 export function expressHandler<Request extends ExpressRequest = import('express').Request>(
   hub: Hub,
@@ -63,7 +63,7 @@ function headOf<Request extends ExpressRequest>(
   }
 }
 
-/** Express compiles its setting `trust proxy` into a function of an address and its distance. */
+/** Express compiles its setting `trust proxy` into a function of an address and its distance, which judges the peer here. */
 function isTrusted({ app }: ExpressRequest, peer: string | undefined): boolean {
   const trust = app.get('trust proxy fn') as ((address: string | undefined, distance: number) => boolean) | undefined
   return trust?.(peer, 0) ?? false

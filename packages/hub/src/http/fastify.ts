@@ -12,16 +12,16 @@ import type { AdapterOptions, SubscribeOptions } from './options.ts'
 import { nothingHere, type Plan, type RequestHead, route, routeStream } from './route.ts'
 import { inTurn } from './turn.ts'
 
-/** What is used of a request of Fastify. */
+/** The part of a Fastify request that the adapter uses. */
 export interface FastifyRequest {
   readonly raw: IncomingMessage
   readonly params: unknown
-  /** By the application's `trustProxy`, and so is `ips`, which is left out without it. */
+  /** The client's address, by the application's `trustProxy`. Without `trustProxy`, Fastify leaves `ips` out. */
   readonly ip?: string | undefined
   readonly ips?: readonly string[] | undefined
 }
 
-/** What is used of a reply of Fastify. */
+/** The part of a Fastify reply that the adapter uses. */
 export interface FastifyReply {
   readonly raw: ServerResponse
   code(status: number): unknown
@@ -32,7 +32,7 @@ export interface FastifyReply {
 
 export type FastifyHandler<Request extends FastifyRequest> = (request: Request, reply: FastifyReply) => Promise<unknown>
 
-/** What is used of an instance of Fastify. */
+/** The part of a Fastify instance that the adapter uses. */
 export interface FastifyInstance<Request extends FastifyRequest> {
   readonly prefix: string
   all(path: string, handler: FastifyHandler<Request>): unknown
@@ -44,8 +44,8 @@ export interface FastifyInstance<Request extends FastifyRequest> {
 }
 
 /**
- * Streams at a route of your own: `app.get('/events/*', subscribe(hub))`. The channel is what the wildcard has matched,
- * unless the option `channels` says.
+ * Streams at a route of your own: `app.get('/events/*', subscribe(hub))`. The text that the wildcard matches is the channel,
+ * unless the option `channels` names others.
  */
 export function subscribe<Request extends FastifyRequest = import('fastify').FastifyRequest>(
   hub: Hub,
@@ -59,8 +59,8 @@ export function subscribe<Request extends FastifyRequest = import('fastify').Fas
 }
 
 /**
- * All of the hub, streams, polls and publishing, as a plugin: `app.register(fastifyPlugin(hub), { prefix: '/api' })`. It
- * reads the bodies of publishes itself; the parsers of the application are its own scope's, and stay as they are.
+ * The whole hub, with streams, polls and publishing, as a plugin: `app.register(fastifyPlugin(hub), { prefix: '/api' })`. The
+ * plugin reads the bodies of publishes itself. It removes body parsers in its own scope only: the application keeps its parsers.
  */
 export function fastifyPlugin<Request extends FastifyRequest = import('fastify').FastifyRequest>(
   hub: Hub,
@@ -80,8 +80,8 @@ export function fastifyPlugin<Request extends FastifyRequest = import('fastify')
 }
 
 /**
- * What fails is thrown, for the application's error handler. Answers and streams are sent by Fastify, so that its `onSend`
- * hooks have a say in their headers: they are where cookies are added.
+ * Throws a failure, for the application's error handler. Fastify sends answers and streams, so that its `onSend` hooks can
+ * change their headers: cookies are added there.
  */
 async function answerWith(
   adapter: Adapter,
@@ -101,7 +101,7 @@ async function answerWith(
   reply.code(answer.status)
   reply.headers(answer.headers)
   if (answer.body.length < longBody) return reply.send(answer.body)
-  // Sent by the hub, which bounds what nobody reads.
+  // The hub sends a long answer itself, because it bounds the bytes of answers that nobody reads.
   const send = () => adapter.exchange({ kind: 'answer', answer }, request.raw, reply.raw)
   return reply.send(new LateStream(reply.raw, send, answer.body))
 }
@@ -112,7 +112,7 @@ interface Adapter {
   readonly exchange: NodeExchange
 }
 
-// Shorter ones are the system's as soon as they are sent.
+// The system's own buffer takes a shorter body as soon as it is sent.
 const longBody = 4096
 
 async function answerOrRejection(
@@ -130,15 +130,15 @@ async function answerOrRejection(
 }
 
 /**
- * To Fastify a stream that it may send. In the moment in which it would, its hooks are through and the headers set, and the
- * hub takes the response itself: piped through this, each write would be copied and framed for every reader.
+ * A stream for Fastify to send. When Fastify pipes it, all hooks have run and the headers are set. The hub then writes to the
+ * response itself: piped through this stream, each write would be copied and framed for every reader.
  */
 class LateStream extends Readable {
   readonly #response: ServerResponse
   readonly #begin: () => void
   readonly #body: string | undefined
 
-  /** @param body - what a hook reads that wants to change it; left out where nothing may. */
+  /** @param body - the text for a hook that reads and changes the body; left out for a stream, which no hook may change. */
   constructor(response: ServerResponse, begin: () => void, body?: string) {
     super()
     this.#response = response
@@ -170,7 +170,7 @@ function headOf<Request extends FastifyRequest>(
 ): RequestHead {
   return {
     ...nodeHead(request.raw),
-    // More than the peer's own address is there only if Fastify believed what the peer said.
+    // Fastify lists more than the peer's own address only if it trusts the peer.
     peer: () => ({ ip: request.ip, trusted: (request.ips?.length ?? 0) > 1 }),
     authorize: authorize && (() => authorize(request)),
     rateLimit: rateLimit && ((subject) => rateLimit(subject, request)),

@@ -8,19 +8,20 @@ import { defaultBudgetBytes } from './options.ts'
 import type { Plan } from './route.ts'
 
 /**
- * Carries out what was planned for a request, as a response of the fetch standard. Never rejects: whatever goes wrong is told
- * to the hub's observers and costs this response alone.
+ * Carries out the plan for a request, as a response of the fetch standard. Never rejects: an error is told to the hub's
+ * observers, and costs this response alone.
  * @param direct - a shorter way for the bytes of a stream, if this platform has one.
  */
 export type FetchExchange = (plan: Plan | Promise<Plan>, request: Request, direct?: DirectWay) => Promise<Response>
 
 /**
- * Called when the first byte of a stream is asked for. Connects the reader past the `Response` and returns what ends that, or
- * undefined where there is no such way. `onGone` is called when the reader has gone, or its stream has ended.
+ * Called when the platform asks for the first byte of a stream. Connects the reader past the `Response`, and returns a function
+ * that ends this connection; undefined when that is not possible. `onGone` is called when the reader has gone, or its stream has
+ * ended.
  */
 export type DirectWay = (subscribe: SubscribeRequest, onGone: () => void) => (() => void) | undefined
 
-/** For every adapter whose framework or platform answers a `Request` with a `Response`. */
+/** For adapters whose framework or platform answers a `Request` with a `Response`. */
 export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: number }): FetchExchange {
   const budgetBytes = options.sinkBudgetBytes ?? defaultBudgetBytes
 
@@ -41,11 +42,11 @@ export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: numbe
   }
 
   /**
-   * The reader is connected when the platform asks for the first bytes. A `Response` that nobody reads, because a timeout or
-   * other middleware has answered instead, would otherwise be a session that nobody ever ends.
+   * Connects the reader when the platform asks for the first bytes. Connected earlier, a `Response` that nobody reads, because a
+   * timeout or other middleware has answered instead, would leave a session that nobody ever ends.
    *
-   * The stream's own queue stays empty: what waits, waits in the sink, where it is counted, and is handed out when the
-   * platform asks for more, which it does when the connection has taken what it got.
+   * The stream's own queue stays empty. Bytes wait in the sink, where they are counted, until the platform asks for more. The
+   * platform asks when the connection has taken the bytes before.
    */
   function bodyOf(
     { subscribe }: Plan & { kind: 'stream' },
@@ -63,7 +64,7 @@ export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: numbe
       budgetBytes,
       itemsOf: ({ plain }) => [plain],
       onDrain: () => session?.drained(),
-      // At once, because nobody may be asking any more; the platform then cuts the connection.
+      // Fails the body at once, because the platform may never ask again. The platform then cuts the connection.
       onDestroy: (error) => body.error(error),
     })
     const taker = {
@@ -77,7 +78,7 @@ export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: numbe
 
     function begin(): void {
       begun = true
-      // Whoever left while their rights were looked up would be a session that nobody ever ends.
+      // A reader that left while its rights were looked up would leave a session that nobody ever ends.
       if (signal.aborted) {
         sink.end()
         return
@@ -85,7 +86,7 @@ export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: numbe
       try {
         leaveDirect = direct?.(subscribe, close)
         if (leaveDirect) return
-        // Some platforms tell of a reader that has gone by the one, some by the other.
+        // When a reader has gone, some platforms abort the request's signal, and others cancel the body.
         stopListening = onAbort(signal, leave)
         session = hub.port.subscribe(subscribe, sink)
       } catch (error) {
@@ -141,7 +142,7 @@ async function receive(hub: Hub, { maxBytes, accept }: Plan & { kind: 'body' }, 
   async function read(stream: ReadableStream<Uint8Array>): Promise<Uint8Array> {
     const parts: Uint8Array[] = []
     let length = 0
-    // Leaving the loop cancels the rest.
+    // To throw out of this loop cancels the rest of the body.
     for await (const part of stream) {
       length += part.length
       if (length > maxBytes) throw tooLarge(maxBytes)

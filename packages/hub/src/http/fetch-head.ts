@@ -1,7 +1,7 @@
 import type { RequestHead } from './route.ts'
 import { parseTarget } from './target.ts'
 
-/** What a request of the fetch standard tells of itself. */
+/** The head of a request of the fetch standard, as routing needs it. */
 export function fetchHead({ method, url, headers }: Request): Pick<RequestHead, 'method' | 'target' | 'header'> {
   return { method, target: parseTarget(url), header: (name) => headers.get(name) ?? undefined }
 }

@@ -6,13 +6,13 @@ import type { AdapterOptions, BasePathOptions, ProxyOptions, SubscribeOptions } 
 import { peerOf } from './peer.ts'
 import { nothingHere, type RequestHead, route, routeStream } from './route.ts'
 
-/** What a platform calls its handler with: a request, and what else it has to say, as Bun, Deno and Next do. */
+/** The arguments of a handler: the request, and the arguments that a platform such as Bun, Deno or Next.js adds. */
 export type FetchCall<Rest extends readonly unknown[]> = readonly [request: Request, ...rest: Rest]
 
 export interface AddressOptions<Rest extends readonly unknown[]> {
   /**
-   * The address of the peer, which the request itself does not tell. Left out, limits per address do not hold, unless
-   * `trustProxy` is set.
+   * Gives the address of the peer, which a `Request` does not hold.
+   * @defaultValue none: limits per address do not apply, unless `trustProxy` is set
    */
   ip?: (...call: FetchCall<Rest>) => string | null | undefined
 }
@@ -28,7 +28,7 @@ export type FetchSubscribeOptions<Rest extends readonly unknown[]> = SubscribeOp
 
 export type FetchHandler<Rest extends readonly unknown[]> = (...call: FetchCall<Rest>) => Promise<Response>
 
-/** All of the hub, streams, polls and publishing: `Deno.serve(fetchHandler(hub))`. Other paths are answered with 404. */
+/** The whole hub, with streams, polls and publishing: `Deno.serve(fetchHandler(hub))`. Other paths are answered with 404. */
 export function fetchHandler<Rest extends readonly unknown[] = []>(
   hub: Hub,
   options: FetchHandlerOptions<Rest> = {},
@@ -38,10 +38,7 @@ export function fetchHandler<Rest extends readonly unknown[] = []>(
   return withLength((...call) => exchange(route(hub, { ...headOf(call, options), basePath }) ?? nothingHere, call[0]))
 }
 
-/**
- * Streams at a path of your own, such as a route handler of Next.js. The channels are what the option `channels` says, or
- * those in `?channel=`.
- */
+/** Streams at a path of your own, such as a route handler of Next.js. `channels` names the channels, else `?channel=` does. */
 export function subscribe<Rest extends readonly unknown[] = []>(
   hub: Hub,
   options: FetchSubscribeOptions<Rest> = {},
@@ -52,10 +49,7 @@ export function subscribe<Rest extends readonly unknown[] = []>(
   )
 }
 
-/**
- * Deno gives a handler as many arguments as its `length` says, of a request and what it knows of the connection. Rest
- * parameters count for none.
- */
+/** Deno passes as many arguments as a handler's `length`: the request, and the facts of the connection. `...call` counts as 0. */
 function withLength<Handler extends (...call: never[]) => unknown>(handler: Handler): Handler {
   return Object.defineProperty(handler, 'length', { value: 2 })
 }

@@ -12,14 +12,14 @@ export function onceGone({ socket }: IncomingMessage, response: ServerResponse, 
   else onceQueuedGone(socket, response, cleanUp)
 }
 
-/** A response that waits behind another on the same socket has no socket yet, and is never told that it went. */
+/** A response that waits behind another on the same socket has no socket yet, and gets no 'close' when the socket closes. */
 function onceQueuedGone(socket: Socket, response: ServerResponse, cleanUp: () => void): void {
   let onSocket = cleanUps.get(socket)
   if (!onSocket) {
     const waiting = new Set<() => void>()
     onSocket = waiting
     cleanUps.set(socket, waiting)
-    // One listener, however many requests one socket carries.
+    // One listener per socket, however many requests the socket carries.
     socket.once('close', () => {
       for (const each of waiting) each()
     })

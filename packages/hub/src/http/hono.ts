@@ -18,11 +18,11 @@ import { type Plan, type RequestHead, route, routeStream } from './route.ts'
 import { parseTarget } from './target.ts'
 import { inTurn } from './turn.ts'
 
-/** What is used of a context of Hono. */
+/** The part of a Hono context that the adapter uses. */
 export interface HonoContext {
   readonly req: { readonly raw: Request; param(): unknown }
   readonly res: Response
-  /** The platform's own; `@hono/node-server` gives Node's request and response here. */
+  /** An object of the platform. `@hono/node-server` puts Node's request and response here. */
   readonly env: unknown
 }
 
@@ -33,8 +33,8 @@ export type HonoHandlerOptions<Context extends HonoContext> = AdapterOptions<[co
 export type HonoSubscribeOptions<Context extends HonoContext> = SubscribeOptions<[context: Context]> & ProxyOptions
 
 /**
- * Streams at a route of your own: `app.get('/events/:channel{.+}', subscribe(hub))`. The channel is what the pattern has
- * matched, unless the option `channels` says.
+ * Streams at a route of your own: `app.get('/events/:channel{.+}', subscribe(hub))`. The text that the pattern matches is the
+ * channel, unless the option `channels` names others.
  */
 export function subscribe<Context extends HonoContext = import('hono').Context>(
   hub: Hub,
@@ -48,8 +48,8 @@ export function subscribe<Context extends HonoContext = import('hono').Context>(
 }
 
 /**
- * All of the hub, streams, polls and publishing: `app.use(honoHandler(hub))`; below a path, `app.use('/api/*',
- * honoHandler(hub, { basePath: '/api' }))`. What is not the hub's goes on to the next handler.
+ * The whole hub, with streams, polls and publishing: `app.use(honoHandler(hub))`; below a path, `app.use('/api/*',
+ * honoHandler(hub, { basePath: '/api' }))`. Requests for other paths go to the next handler.
  */
 export function honoHandler<Context extends HonoContext = import('hono').Context>(
   hub: Hub,
@@ -66,8 +66,8 @@ export function honoHandler<Context extends HonoContext = import('hono').Context
 }
 
 /**
- * On Node, the bytes of a stream go to its response directly, as with every adapter there: through a `Response` each write
- * would be a dozen promises. The `Response` still is what Hono, its middleware and its server handle and send the head of.
+ * On Node, the bytes of a stream go to Node's response directly: through a `Response`, each write would cost a dozen promises.
+ * Hono, its middleware and its server still get a `Response`, and send its head.
  */
 function createHonoExchange(hub: Hub, { sinkBudgetBytes = defaultBudgetBytes }: { sinkBudgetBytes?: number }) {
   const exchange = createFetchExchange(hub, { sinkBudgetBytes })
@@ -75,7 +75,7 @@ function createHonoExchange(hub: Hub, { sinkBudgetBytes = defaultBudgetBytes }: 
   return async (planned: Promise<Plan>, context: HonoContext): Promise<Response> => {
     const { req, env } = context
     const plan = await planned
-    // Once it was looked at, Hono adds what middleware has set by `c.header` to the response that it is given.
+    // Once `context.res` was read, Hono adds the headers that middleware set by `c.header` to our response.
     void context.res
     // For the application's `onError`.
     if (plan.kind === 'failure') throw plan.error
@@ -91,13 +91,13 @@ function createHonoExchange(hub: Hub, { sinkBudgetBytes = defaultBudgetBytes }: 
       streamTo(hub, subscribe, outgoing, { budgetBytes: sinkBudgetBytes, isHeadSent: true, onGone })
       return () => outgoing.end()
     })
-    // Without it, `@hono/node-server` reads ahead before it sends the head, to find out how long the body is.
+    // Without this header, `@hono/node-server` reads ahead to learn the length of the body before it sends the head.
     if (incoming.httpVersion === '1.1') response.headers.set('Transfer-Encoding', 'chunked')
     return response
   }
 }
 
-/** Whether the head is out, and what follows is ours: nothing that stands in between reads the body to change it. */
+/** Whether the head is out, and the body is sent unchanged: no middleware compresses it. */
 function isSentAsItIs(outgoing: ServerResponse): boolean {
   return outgoing.headersSent && !outgoing.writableEnded && outgoing.getHeader('content-encoding') === undefined
 }
@@ -107,12 +107,12 @@ function nodeOf(env: unknown): { incoming: IncomingMessage; outgoing: ServerResp
   return incoming && outgoing ? { incoming, outgoing } : undefined
 }
 
-/** As the platforms tell it: Node by its request, Bun by its server, Deno by what it knows of the connection. */
+/** The address of the peer: on Node from its request, on Bun from its server, on Deno from its facts of the connection. */
 function addressOf({ env, req }: HonoContext): string | undefined {
   const node = nodeOf(env)
   if (node) return nodeAddress(node.incoming)
   const { server, remoteAddr } = (env ?? {}) as { server?: BunServer; remoteAddr?: { hostname?: string } }
-  // Bun gives its server as it is, or among other things, by how it was started.
+  // By how Bun was started, `env` is its server, or holds the server under `server`.
   const bun = server ?? (env as BunServer | undefined)
   return bun?.requestIP?.(req.raw)?.address ?? remoteAddr?.hostname
 }
@@ -136,13 +136,13 @@ function headOf<Context extends HonoContext>(
 }
 
 /**
- * A request's address is normalised by Hono's server on Node: `/events/r/../q` would be read as the channel `q`, which every
- * other adapter on Node rejects. Where Node's own request tells of such segments, its word counts.
+ * Hono's server on Node normalises the URL of a request: `/events/r/../q` would become the channel `q`. Every other adapter on
+ * Node rejects such a path. So a URL with dot segments is read from Node's own request.
  */
 function asItCame(env: unknown): Partial<Pick<RequestHead, 'target'>> {
   const url = nodeOf(env)?.incoming.url
   return url !== undefined && dotSegment.test(url) ? { target: parseTarget(url) } : {}
 }
 
-// Also as browsers read it: with one or both dots encoded.
+// URL parsers also take an encoded dot, %2e, for a dot.
 const dotSegment = /\/(?:\.|%2e){1,2}(?:[/?#]|$)/i

@@ -12,8 +12,8 @@ import { connectionOf, sendAnswer } from './send.ts'
 import { inTurn } from './turn.ts'
 
 /**
- * Carries out what was planned for a request, on Node's own request and response. Never throws: whatever goes wrong is told
- * to the hub's observers and costs this response alone. A failure of the program goes to `next`, where there is one.
+ * Carries out the plan for a request, on Node's own request and response. Never throws: an error is told to the hub's observers,
+ * and costs this response alone. A failure of the program's own code goes to `next`, if it is given.
  */
 export type NodeExchange = (
   plan: Plan | Promise<Plan>,
@@ -22,7 +22,7 @@ export type NodeExchange = (
   next?: (error: unknown) => void,
 ) => void
 
-/** For every adapter whose framework runs on Node's HTTP server. A response of HTTP/2 is one by its compatible half. */
+/** For adapters whose framework runs on Node's HTTP server. HTTP/2 is served by Node's compatible API. */
 export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): NodeExchange {
   const { sinkBudgetBytes: budgetBytes = defaultBudgetBytes, maxBodyBytes = Number.POSITIVE_INFINITY } = options
   const { stream = streamOfHub } = options
@@ -40,7 +40,7 @@ export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): Node
     response: ServerResponse,
     next: ((error: unknown) => void) | undefined,
   ): Promise<void> {
-    // A reader that vanishes while it is written to is an everyday thing: 'close' follows and tells the session.
+    // A reader often vanishes during a write. That is no error for anybody: 'close' follows, and tells the session.
     response.on('error', destroy)
     const plan = await planned
     if (response.socket === null && (plan.kind === 'stream' || plan.kind === 'poll')) await inTurn(request, response)
@@ -52,8 +52,8 @@ export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): Node
   }
 
   /**
-   * Whether there is somebody to answer. Whoever left while their rights were looked up would be a session that nobody ever
-   * ends, and what another part of the program has answered is not ours to touch.
+   * Whether this response is still to be answered. A reader that left while its rights were looked up would leave a session that
+   * nobody ever ends. A response that another part of the program has answered must not be touched.
    */
   function isFree(response: ServerResponse): boolean {
     if (response.headersSent) hub.port.failed(answeredBefore())
@@ -66,12 +66,12 @@ export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): Node
   }
 }
 
-// One function for all responses: a new one for each would be memory for as long as the stream is open.
+// One function for all responses: a closure for each would take memory for as long as the stream is open.
 function destroy(this: ServerResponse): void {
   this.destroy()
 }
 
-/** The answer that a plan comes to. Reads the body of a publish, and waits for what a poll waits for. */
+/** The answer that a plan leads to, once the body of a publish is read, or a poll has something to say. */
 export function answerTo(
   hub: Hub,
   plan: Exclude<Plan, { kind: 'stream' }>,
@@ -89,18 +89,18 @@ export interface NodeExchangeOptions {
   readonly maxBodyBytes?: number
   /**
    * Carries out a plan to stream, on a response that nothing was sent on.
-   * @defaultValue writes the head, and then what the hub has for the reader
+   * @defaultValue writes the head, and then the bytes of the hub
    */
   stream?(plan: Plan & { kind: 'stream' }, request: IncomingMessage, response: ServerResponse): void
 }
 
-/** Says that it failed, if that can still be said. */
+/** Answers with the failure if nothing was sent yet; else cuts the response. */
 function giveUp(hub: Hub, request: IncomingMessage, response: ServerResponse, error: unknown): void {
   try {
     if (response.headersSent) response.destroy()
     else sendAnswer(hub, request, response, rejection(error))
   } catch {
-    // What made the answer fail, such as middleware that wraps the response, makes this one fail too.
+    // The cause of the first failure, such as middleware that wraps the response, makes this answer fail too.
     response.destroy()
   }
 }
@@ -113,7 +113,7 @@ function answeredBefore(): RejoinError {
   )
 }
 
-/** The answer to a poll, which is over when its reader has left, and rejected when its server closes. */
+/** The answer to a poll. The poll is over when its reader has left, and is rejected when its server closes. */
 export function pollFor(
   hub: Hub,
   plan: Plan & { kind: 'poll' },
@@ -154,7 +154,7 @@ async function receive(
   }
 }
 
-/** What middleware has read before us and left on the request, as bytes or text. */
+/** The body that middleware has read before us and left on the request, as bytes or text. */
 function bodyAtHand(request: IncomingMessage, maxBytes: number): Uint8Array | undefined {
   if (!request.readableEnded) return undefined
   const { body } = request as { body?: unknown }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { RequestHead } from './route.ts'
 import { targetOf } from './target.ts'
 
-/** What Node's own request tells of itself. */
+/** The head of a Node request, as routing needs it. */
 export function nodeHead(request: IncomingMessage): Pick<RequestHead, 'method' | 'target' | 'header'> {
   return {
     method: request.method ?? 'GET',
@@ -14,7 +14,7 @@ export function nodeHead(request: IncomingMessage): Pick<RequestHead, 'method' |
   }
 }
 
-/** The address that the connection has. A request of HTTP/2 that is over already has no socket any more. */
+/** The address of the connection; undefined for an HTTP/2 request that is over, because it has no socket any more. */
 export function nodeAddress(request: IncomingMessage): string | undefined {
   return request.socket?.remoteAddress
 }

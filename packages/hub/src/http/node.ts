@@ -14,16 +14,16 @@ export type NodeHandlerOptions = AdapterOptions<[request: IncomingMessage]> &
 
 export interface NodeHandler {
   (request: IncomingMessage, response: ServerResponse, next?: Next): void
-  /** HTTP/2, by Node's compatible API. `authorize` is given that request, which has the same method, url and headers. */
+  /** HTTP/2, by Node's compatible API. `authorize` gets the HTTP/2 request, which has the same method, url and headers. */
   (request: Http2ServerRequest, response: Http2ServerResponse, next?: Next): void
 }
 
-/** As connect and Express call it: with nothing for the next handler, with an error for those that handle errors. */
+/** As in Connect and Express: call it without an argument for the next handler, with an error for the error handlers. */
 type Next = (error?: unknown) => void
 
 /**
- * Serves a hub on Node's own HTTP server: `createServer(nodeHandler(hub))`. Paths that are not the hub's go to `next`, or
- * are answered with 404 when there is none.
+ * Serves a hub on Node's own HTTP server: `createServer(nodeHandler(hub))`. Requests for other paths go to `next`; without
+ * `next` they are answered with 404.
  */
 export function nodeHandler(hub: Hub, options: NodeHandlerOptions = {}): NodeHandler {
   const { authorize, rateLimit, basePath = '', trustProxy } = options

@@ -1,41 +1,43 @@
 import type { Grant } from '../hub/readers/grant.ts'
 
-/** What every adapter can be told. `Call` is what its framework calls a handler with. */
+/** The options of every adapter. `Call` holds the arguments that the framework passes to a handler. */
 export interface AdapterOptions<Call extends readonly unknown[]> {
   /**
-   * Says who sent a request and what they may do; null is answered with 401. Asked for every request, and again before a
-   * reader that has fallen behind reads on. Left out, everybody may do everything.
+   * Says who sent a request, and what the sender may do; null is answered with 401. Called for every request, and again before
+   * a reader that has fallen behind reads on.
+   * @defaultValue none: everybody may do everything
    */
   authorize?: (...call: Call) => Grant | null | Promise<Grant | null>
   /**
-   * Says for how many milliseconds the sender of a publish has to wait: the publish is answered with 429 and `Retry-After`.
-   * 0 lets it through. `subject` is that of its rights; null when it has none, or could not show any. Asked after `authorize`,
-   * before the body is read. Left out, nobody has to wait.
+   * Says for how many milliseconds a publisher has to wait. 0 lets the publish through; otherwise it is answered with 429 and
+   * `Retry-After`. `subject` comes from the publisher's rights, and is null when they have none or `authorize` gave none. Called
+   * after `authorize`, before the body is read.
+   * @defaultValue none: nobody has to wait
    */
   rateLimit?: (subject: string | null, ...call: Call) => number
   /**
-   * Bytes that may wait for one reader before it is considered slow, and is served from the log when it reads again. Also
-   * what each slow reader costs in memory.
+   * Bytes that may wait for one reader. A reader with more is slow: it gets nothing until it has read them, and then catches up
+   * from the log. Each slow reader costs this much memory.
    * @defaultValue 65536
    */
   sinkBudgetBytes?: number
 }
 
-/** For adapters that see the address as the client wrote it. Routers that take their own part off need none of this. */
+/** For adapters that see the whole path, as the client sent it. Frameworks that strip the prefix of a mount do not need it. */
 export interface BasePathOptions {
   /**
-   * What stands before the hub's paths: with `/api`, streams are read at `/api/events/<channel>`. Requests for anything
-   * else are not the hub's.
+   * The prefix of the hub's paths: with `/api`, streams are read at `/api/events/<channel>`. The hub does not answer requests
+   * for other paths.
    * @defaultValue ''
    */
   basePath?: string
 }
 
-/** For adapters whose framework does not know which proxies to believe. */
+/** For adapters whose framework does not know which proxies to trust. */
 export interface ProxyOptions {
   /**
-   * Whether requests come through a proxy of yours, so that `X-Forwarded-For` and `X-Forwarded-Last-Event-Id` can be
-   * believed. Set without such a proxy, any client can pretend to be another address.
+   * Whether all requests come through a proxy of yours. If so, the hub believes `X-Forwarded-For` and
+   * `X-Forwarded-Last-Event-Id`. Without such a proxy, any client could then pretend to have another address.
    * @defaultValue false
    */
   trustProxy?: boolean
@@ -44,22 +46,22 @@ export interface ProxyOptions {
 /** For adapters that read bodies themselves. */
 export interface BodyOptions {
   /**
-   * The largest body of a publish, in bytes; a larger one is answered with 413, once its sender is known and allowed.
+   * The largest body of a publish, in bytes. A larger body is answered with 413, after the rights of its sender are checked.
    * @defaultValue 262144, which is also the most
    */
   maxBodyBytes?: number
 }
 
-/** For a stream at a path of the program's own. */
+/** For a stream at a route of the program's own. */
 export interface SubscribeOptions<Call extends readonly unknown[]> extends AdapterOptions<Call> {
   /**
-   * The channels of the stream, whatever the request asks for. Left out, the one that the route's pattern has matched; of a
-   * route that matches none, those in `?channel=`.
+   * Gives the channels of the stream, whatever the request asks for.
+   * @defaultValue the channel that the route's pattern matches; the channels in `?channel=` when it matches none
    */
   channels?: (...call: Call) => string | readonly string[] | Promise<string | readonly string[]>
   /**
-   * Whether `?channel=` may name more channels than the one that the route's pattern has matched. A guard of the route sees
-   * only that one: allow more where `authorize` judges all of them.
+   * Whether `?channel=` may add channels to the one that the route's pattern matches. A guard of the route sees only the matched
+   * channel, so allow more only where `authorize` judges all of them.
    * @defaultValue false
    */
   moreChannels?: boolean

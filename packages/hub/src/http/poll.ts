@@ -3,10 +3,7 @@ import type { PollOptions } from '../hub/pull/poll.ts'
 import { type Answer, jsonAnswer, readerRejection } from './answer.ts'
 import type { Target } from './target.ts'
 
-/**
- * Answers a poll (§4.14). One that is rejected gets a status whether or not it asked for it: no `EventSource` reads
- * this, and whatever does can read that.
- */
+/** Answers a poll (§4.14). A rejected poll always gets a status: no `EventSource` polls, and other clients can read a status. */
 export async function answerPoll(
   hub: Hub,
   request: SubscribeRequest,
@@ -18,7 +15,7 @@ export async function answerPoll(
   return jsonAnswer(200, answer, { Vary: 'Last-Event-ID, Authorization, Cookie, Origin' })
 }
 
-/** The requester of a poll, as far as its adapter knows: when it has gone, and what carries its answers. */
+/** The facts that an adapter knows of a poll: when its sender has gone, and which connection carries its answers. */
 export type Poller = Pick<PollOptions, 'signal' | 'connection'>
 
 function readWait(text: string | null): { waitMs?: number } {

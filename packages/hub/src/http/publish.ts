@@ -11,8 +11,8 @@ import type { Target } from './target.ts'
 export const maxBodyBytes = 256 * 1024
 
 /**
- * Publishes what a request's body says (§5.1). `channel` is what stood in the path, '' for an envelope, a batch or an event of
- * the default channel.
+ * Publishes the events in a request's body (§5.1). `channel` is the channel in the path; '' for an envelope, a batch or an event
+ * of the default channel.
  *
  * @param assertAllowed - throws for a channel that the publisher has no right to
  */
@@ -46,12 +46,12 @@ export async function publishBody(
   }
   const envelopes = value.map((event, index) => readEnvelope(event, data[index], index))
   for (const envelope of envelopes) assertAllowed(envelope.channel)
-  // To read a large batch and to publish it both take long, so each has a turn of its own.
+  // Reading and publishing a large batch both take long, so each gets a turn of its own.
   if (envelopes.length > largeBatch) await new Promise((resolve) => setImmediate(resolve))
   const events = await hub.publishBatch(envelopes, options)
-  // Nothing that may stand in an id (§2.6) has to be escaped in JSON.
+  // No character of an id (§2.6) has to be escaped in JSON.
   const ids = events.map(({ id }) => id).join('"},{"id":"')
-  // Of several, what all of them have at least.
+  // The answer for a batch states the durability of its least durable event.
   const [least = events[0]] = events.filter((event) => event.live)
   const durability = durabilityOf(hub, least)
   return jsonTextAnswer(least?.local ? 202 : 201, `{"events":[{"id":"${ids}"}],"durability":"${durability}"}`)
@@ -68,9 +68,9 @@ function durabilityOf({ log }: Hub, event: PublishedEvent | undefined): string {
 const largeBatch = 256
 
 /**
- * An event whose body is its data, and of which the rest stands in the query.
+ * An event whose data is the body. Its other fields are in the query.
  *
- * @param value - what the text is as JSON; undefined when it is none, and the event is text
+ * @param value - the body as JSON; undefined for a body that is no JSON, which is published as text
  */
 function readBody(text: string, value: unknown, query: URLSearchParams): Message {
   const [type, key] = [query.get('type'), query.get('key')]
@@ -82,11 +82,11 @@ function readBody(text: string, value: unknown, query: URLSearchParams): Message
     ...(isSet(query, 'forget') ? { forget: true } : {}),
     ...(isSet(query, 'live') ? { live: true } : {}),
   }
-  // Data with its text, like that of an envelope.
+  // The data together with its text, as in an envelope.
   return said as Message
 }
 
-/** `?live` and `?live=true` say so, `?live=false` does not. */
+/** `?live` and `?live=true` set it, `?live=false` does not. */
 function isSet(query: URLSearchParams, name: string): boolean {
   return query.has(name) && query.get(name) !== 'false'
 }
@@ -110,7 +110,7 @@ function namesChannels(value: unknown): boolean {
   return events.every((event) => typeof event === 'object' && event !== null && 'channel' in event)
 }
 
-/** @param mayBeText - whether a body that is no JSON is the text of an event, and gives undefined */
+/** @param mayBeText - whether a body that is no JSON is the text of an event: it then gives undefined instead of an error */
 function parseJson(text: string, mayBeText: boolean): unknown {
   try {
     return JSON.parse(text)
@@ -126,8 +126,8 @@ function parseJson(text: string, mayBeText: boolean): unknown {
 type Envelope = Message & { readonly channel: string }
 
 /**
- * What was parsed, once it is known to be an event: nothing is copied of what may be a thousand. Its data goes on as the text
- * that was sent.
+ * Checks that a parsed value is an event, and returns that same object: a batch may hold a thousand, and none is copied. The
+ * data travels on as the text that was sent.
  */
 function readEnvelope(value: unknown, data: string | undefined, index?: number): Envelope {
   const problem = problemOf(value)
@@ -144,7 +144,7 @@ function problemOf(value: unknown): string | undefined {
   for (const key in value) {
     if (key === 'channel' || key === 'type' || key === 'data' || key === 'text') continue
     if (key === 'key' || key === 'forget' || key === 'live') continue
-    // A program may have given every object a key.
+    // `for in` also lists keys that a program has added to `Object.prototype`.
     if (Object.hasOwn(value, key)) {
       return `unknown key ${JSON.stringify(key)}. Use channel, type, data or text, and key, forget or live.`
     }

@@ -7,11 +7,10 @@ import { streamHeaders } from './subscribe.ts'
 import { targetOf } from './target.ts'
 
 /**
- * Rejects a reader that the hub has not seen yet, and tells it when to return. Polls, and readers that ask for it, get a
- * status. Others get a stream that ends at once: one of them may be a native `EventSource`, which returns after no status
- * but 200 (§4.12).
+ * Rejects a reader that the hub has not seen yet, and tells it when to return. Polls, and readers that send `?reject=status`, get
+ * a status. All others get a stream that ends at once: a native `EventSource` returns after no status but 200 (§4.12).
  *
- * @returns the status it got
+ * @returns the status of the response
  */
 export function rejectReader(request: IncomingMessage, response: ServerResponse, why: StreamRejection): number {
   const { endpoint, query } = targetOf(request)
@@ -25,5 +24,5 @@ export function rejectReader(request: IncomingMessage, response: ServerResponse,
   return 200
 }
 
-/** Its `retryMs` needs some chance in it (§4.11), or all readers would be back at once. */
+/** `retryMs` needs a random part (§4.11): otherwise all rejected readers return at the same moment. */
 type StreamRejection = ReaderRejection & { readonly reason: CloseReason }

@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
 
 /**
- * Ends a connection by a RST, which waits for nothing. Between the last byte and the FIN behind it that fails in Node (20.20):
- * the socket then counts as closing, never closes, and the process can never end. Nothing is left to wait for there, so an
- * ordinary end will do.
+ * Ends a connection by a RST, which waits for nothing. In Node 20.20, a reset fails after the last byte is out and before the FIN
+ * is: the socket counts as closing, never closes, and keeps the process alive. No bytes wait in that state, so an ordinary
+ * `destroy` ends the connection as fast.
  */
 export function resetSocket(socket: Socket): void {
   if (socket.writableEnded && !socket.writableFinished && socket.writableLength === 0) socket.destroy()

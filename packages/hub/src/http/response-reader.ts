@@ -7,7 +7,7 @@ import { ResponseSink } from './response-sink.ts'
 
 export interface StreamingOptions {
   readonly budgetBytes: number
-  /** Whether the head is out; else it was given to `writeHead`, and goes out with the first bytes. */
+  /** Whether the head is out. If not, it was given to `writeHead`, and goes out with the first bytes. */
   readonly isHeadSent: boolean
   /** Called when the reader has left, or its stream has ended. */
   readonly onGone?: (() => void) | undefined
@@ -26,7 +26,7 @@ export function streamTo(
   new ResponseReader(hub, session, response, onGone)
 }
 
-/** Ends a session with its response, and the response with its server. A class for its size, like the session itself. */
+/** Ends the session when its response closes, and the stream when its server closes. A class, which is smaller than closures. */
 class ResponseReader implements Carried {
   readonly #hub: Hub
   readonly #session: ConnectedReader
@@ -42,7 +42,7 @@ class ResponseReader implements Carried {
     if (response.socket === null) {
       onceGone(response.req, response, () => this.gone())
     } else {
-      // One function for all of them, because a closure for each is more memory than this object.
+      // One listener for all responses: a closure for each would take more memory than this object.
       ;(response as Read)[reader] = this
       response.on('close', gone)
     }

@@ -9,20 +9,20 @@ import { cut } from './send.ts'
 /**
  * Writes a session's bytes to a Node response.
  *
- * All readers of a turn share one buffer that is chunk-framed already, so where nothing stands between the response and
- * its socket the buffer goes to the socket as it is. Through `response.write` each reader would get its own chunk header,
- * body and trailer: three writes and three allocations instead of one and none.
+ * All readers of a turn share one buffer, which is already framed as an HTTP chunk. Where nothing stands between the response and
+ * its socket, the buffer goes to the socket as it is. Through `response.write`, each reader would get its own chunk header, body
+ * and trailer: three writes and three allocations instead of one and none.
  *
- * A head that was not sent goes out with the first bytes, in one call of the system, because a call of its own is a tenth of what
- * a return costs. When the first bytes take long, because the log has to be asked, the head goes ahead.
+ * A head that is not sent yet goes out with the first bytes in one system call. A call of its own would be a tenth of the cost of
+ * a return. When the first bytes take long, because the log has to be asked, the head goes ahead.
  *
- * A class, and not closures over local variables, for its size: ten thousand of these wait at a time.
+ * A class, because closures take more memory, and ten thousand of these sinks wait at a time.
  */
 export class ResponseSink implements Sink {
   readonly #response: ServerResponse
   readonly #budgetBytes: number
   #session: Pick<Session, 'drained'> | undefined
-  /** Where bytes go; undefined until the head is sent. */
+  /** The socket or the response that bytes are written to; undefined until the head is sent. */
   #target: Writable | undefined
   #isFramed = false
   #isFull = false
@@ -34,13 +34,13 @@ export class ResponseSink implements Sink {
     if (isHeadSent) this.#aim()
   }
 
-  /** From now on, this session is told when the sink has emptied after it was full. */
+  /** From now on, tells this session when the sink was full and has drained. */
   serve(session: Pick<Session, 'drained'>): void {
     this.#session = session
     if (this.#target === undefined) setTimeout(sendHead, headWaitsMs, this).unref()
   }
 
-  /** Sends the head without anything behind it, unless it is out. */
+  /** Sends the head alone, unless it is already out. */
   sendHead(): void {
     if (this.#target !== undefined || this.#response.writableEnded || this.#response.destroyed) return
     this.#response.flushHeaders()
@@ -65,9 +65,9 @@ export class ResponseSink implements Sink {
     this.#target?.write(this.#isFramed ? chunked : plain)
   }
 
-  /** What is written meanwhile goes out in one call of the system, behind the head unless that is out. */
+  /** Sends the bytes that `write` writes in one system call, together with the head if the head is not out yet. */
   #inOneCall(write: () => void): void {
-    // A connection of HTTP/2 has other streams, which are not to wait.
+    // Other streams share an HTTP/2 connection, and must not wait for this one.
     const socket = http2StreamOf(this.#response) ? null : this.#response.socket
     socket?.cork()
     this.sendHead()
@@ -77,9 +77,9 @@ export class ResponseSink implements Sink {
 
   #hasRoom(): boolean {
     const target = this.#target ?? this.#response
-    // Below its high-water mark a stream emits no 'drain', and a session waiting for one would sleep for ever.
+    // Below its high-water mark a stream emits no 'drain', and a session that waits for one would sleep for ever.
     const limit = Math.max(this.#budgetBytes, target.writableHighWaterMark)
-    // Judged by what waits, not by the answer of write(): a healthy TLS socket says false at 16 KB and drains at once.
+    // Judged by the bytes in wait, not by the result of write(): a healthy TLS socket returns false at 16 KB and drains at once.
     if (this.pending <= limit) return true
     this.#listen()
     return false
@@ -91,7 +91,7 @@ export class ResponseSink implements Sink {
     this.#isFramed = socket !== undefined && this.#response.chunkedEncoding
   }
 
-  /** Only while the sink is full: most readers never are, and a listener for each of them is memory. */
+  /** Listens only while the sink is full: most sinks never are, and a listener for each would take memory. */
   #listen(): void {
     if (this.#isFull || !this.#target) return
     this.#isFull = true
@@ -114,7 +114,7 @@ export class ResponseSink implements Sink {
   }
 }
 
-// In a rush of readers the first bytes wait for their turn, and no client gives up a connection so soon.
+// In a rush of readers, the first bytes wait for their turn. No client gives up a connection within a second.
 const headWaitsMs = 1000
 
 function sendHead(sink: ResponseSink): void {
@@ -122,8 +122,8 @@ function sendHead(sink: ResponseSink): void {
 }
 
 /**
- * The socket, when bytes may be written past the response: the headers are out, nothing waits in the response (a pipelined
- * request waits there for its predecessor), and nobody has wrapped `write`, as compression middleware does.
+ * The socket, when bytes may be written past the response. Then the headers are out, nothing waits in the response (a pipelined
+ * response waits there for its predecessor), and no middleware, such as compression, has wrapped `write`.
  */
 function ownSocket(response: ServerResponse): Socket | undefined {
   const direct =

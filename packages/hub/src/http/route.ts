@@ -18,39 +18,39 @@ import { maxBodyBytes, publishBody } from './publish.ts'
 import { type Channels, namedChannels, readSubscription, streamHeaders } from './subscribe.ts'
 import type { Target } from './target.ts'
 
-/** A request, as far as routing needs it: what every HTTP framework can tell. */
+/** The parts of a request that routing needs. Every HTTP framework can give them. */
 export interface RequestHead {
   readonly method: string
   readonly target: Target
-  /** What stands before the hub's own paths; left out, nothing. */
+  /** The prefix of the hub's own paths; left out, there is none. */
   readonly basePath?: string
   /** Value of the header with this lower-case name. */
   header(name: string): string | undefined
   /**
-   * Who is at the other end. Asked while the plan is made, because it runs code of the framework and of the program: what
-   * it throws is then explained like any other failure of a plan.
+   * Who is at the other end. A function, because it runs code of the framework and of the program: an error that it throws while
+   * the plan is made is answered like any other failure.
    */
   peer(): Peer
-  /** Asks the program for the requester's rights; undefined where everybody may do everything. */
+  /** Asks the program for the requester's rights; undefined when everybody may do everything. */
   readonly authorize: (() => Grant | null | Promise<Grant | null>) | undefined
-  /** Asks the program for how many milliseconds a publisher has to wait; undefined where there is no limit. */
+  /** Asks the program for how many milliseconds a publisher has to wait; undefined without a limit. */
   readonly rateLimit: ((subject: string | null) => number) | undefined
 }
 
 export interface Peer {
-  /** Its address. Nothing, or an empty text, when unknown: a connection that was reset has none any more. */
+  /** The peer's address; undefined, null or '' when it is unknown, as after the connection was reset. */
   readonly ip: string | null | undefined
-  /** Whether it is a proxy of ours, whose forwarded headers may be believed. */
+  /** Whether the peer is a proxy of ours: then its `X-Forwarded-…` headers are believed. */
   readonly trusted: boolean
 }
 
 /**
- * What to do with a request: answer it, stream to it, answer it when there is something, or read its body first. An
- * adapter carries it out in its framework's terms and decides nothing.
+ * What to do with a request: answer it, stream to it, answer it once there is an event (a poll), or read its body first. An
+ * adapter carries the plan out in its framework's terms, and decides nothing.
  */
 export type Plan =
   | { readonly kind: 'answer'; readonly answer: Answer }
-  /** The program's own code failed: for the framework's error handler, or to be answered where there is none. */
+  /** The program's own code failed. The framework's error handler gets `error`; without a handler, `answer` is sent. */
   | { readonly kind: 'failure'; readonly error: unknown; readonly answer: Answer }
   | {
       readonly kind: 'stream'
@@ -60,14 +60,14 @@ export type Plan =
   | { readonly kind: 'poll'; answer(poller: Poller): Promise<Answer> }
   | { readonly kind: 'body'; readonly maxBytes: number; accept(body: Uint8Array): Promise<Answer> }
 
-/** For a path that is nobody's. */
+/** For a path that neither the hub nor another handler serves. */
 export const nothingHere: Plan = answerWith(
   jsonAnswer(404, {
     error: { code: 'not-found', message: 'Nothing is here. Read /events/<channel>, or POST to /publish/<channel>.' },
   }),
 )
 
-/** The plan for a request, undefined when its path is none of the hub's. Never throws and never rejects. */
+/** The plan for a request; undefined when the path is not one of the hub's. Never throws and never rejects. */
 export function route(hub: Hub, request: RequestHead): Promise<Plan> | undefined {
   const target = request.target.below(request.basePath ?? '')
   const plan = planFor(hub, target, request)
@@ -92,12 +92,12 @@ function planFor(hub: Hub, target: Target, request: RequestHead): Promise<Plan> 
   }
 }
 
-/** The channel in the path; for a request that names none at all, the hub's default; '' where there is neither. */
+/** The channel in the path. A request that names no channel at all gets the hub's default channel, or '' without one. */
 function channelOf({ defaultChannel = '' }: Hub, { rest, query }: Target): string {
   return rest === '' && !query.has('channel') ? defaultChannel : rest
 }
 
-/** The plan for a request that the program has routed to a stream by itself. Never throws and never rejects. */
+/** The plan for a stream at a route of the program's own. Never throws and never rejects. */
 export function routeStream(
   hub: Hub,
   request: RequestHead,
@@ -107,7 +107,7 @@ export function routeStream(
   return explained(hub, toldOf(hub, request.target, request, plan()))
 }
 
-/** Tells those who observe the hub of a reader whose request is rejected. */
+/** Tells the hub's observers when a reader's request is rejected. */
 async function toldOf(hub: Hub, target: Target, request: RequestHead, plan: Promise<Plan>): Promise<Plan> {
   try {
     return await plan
@@ -136,7 +136,7 @@ function tellRejection(
   })
 }
 
-/** Of one who would publish, end or delete, only that it may not: what else is wrong with a publish is its own affair. */
+/** Tells the hub's observers of a publisher without the right to an action. Its other mistakes concern the publisher alone. */
 function tellRefusal(
   hub: Hub,
   target: Target,
@@ -154,12 +154,12 @@ function addressIn(request: RequestHead): string | null {
   try {
     return request.peer().ip || null
   } catch {
-    // The program's own code failed to tell. The same failure is what the request is answered with.
+    // The program's own code failed to give the address. The request is answered with that same failure.
     return null
   }
 }
 
-/** With an answer instead of a rejection. */
+/** Turns a rejected promise into a plan that answers with the error. */
 function explained(hub: Hub, plan: Promise<Plan>): Promise<Plan> {
   return plan.catch((error): Plan => {
     const answer = explain(hub)(error)
@@ -167,7 +167,7 @@ function explained(hub: Hub, plan: Promise<Plan>): Promise<Plan> {
   })
 }
 
-/** Makes an answer of what went wrong, and tells the program of everything that is not the requester's doing. */
+/** Turns an error into an answer. Tells the program of every error that the requester did not cause. */
 function explain(hub: Hub): (error: unknown) => Answer {
   return (error) => {
     if (!isOurs(error) || error.code === 'unreachable') hub.port.failed(error)
@@ -175,7 +175,7 @@ function explain(hub: Hub): (error: unknown) => Answer {
   }
 }
 
-/** Whether the error is one of Rejoin's that says what is wrong with the request. */
+/** Whether this is an error of Rejoin that says what is wrong with the request. */
 function isOurs(error: unknown): error is RejoinError {
   return error instanceof RejoinError && error.code !== 'internal'
 }
@@ -195,20 +195,20 @@ async function planStream(hub: Hub, channels: Channels, target: Target, request:
 async function planPoll(hub: Hub, target: Target, request: RequestHead): Promise<Plan> {
   if (request.method !== 'GET') return answerWith(wrongMethod('GET'))
   const subscribe = await readRequest(hub, channelOf(hub, target), target, request)
-  // A poll is rejected by its answer, where readers that poll already keep their room.
+  // A poll is not rejected here but by its answer, because a reader that polls already keeps its room.
   const verdict = await hub.port.admit(subscribe, { readsStatus: false, polls: true })
   if (verdict && verdict.kind !== 'rejected') return answerWith(nothingMoreOf(verdict.kind, subscribe))
   return { kind: 'poll', answer: (poller) => answerPoll(hub, subscribe, target, poller).catch(explain(hub)) }
 }
 
-/** For a reader of channels that have all ended. Throws when they were deleted: a client is told that for good. */
+/** The answer for a reader whose channels have all ended. Throws when they were deleted: the client must not return. */
 function nothingMoreOf(kind: 'finished' | 'deleted', { subscription }: SubscribeRequest): Answer {
   if (kind === 'finished') return nothingMore
   const names = subscription.channels.join(', ')
   throw new RejoinError(`${names} was deleted. Remove the subscription.`, { code: 'channel-deleted' })
 }
 
-/** What a reader asks for, if it may. */
+/** The subscription that a reader asks for. Throws when the reader has no right to it. */
 async function readRequest(
   hub: Hub,
   channels: Channels,
@@ -231,7 +231,7 @@ async function readRequest(
 async function planPublish(hub: Hub, target: Target, request: RequestHead): Promise<Plan> {
   if (request.method !== 'POST') return answerWith(wrongMethod('POST'))
   const channel = target.rest
-  // Before the body is read: whoever may not publish must not be able to fill the memory either.
+  // Checked before the body is read, so that a sender without the right to publish cannot fill the memory.
   const { grant, waitMs } = await allowedPublisher(hub, target, request, 'publish')
   if (waitMs > 0) return answerWith(rateLimited(waitMs))
   const idempotencyKey = request.header('idempotency-key')
@@ -253,7 +253,7 @@ async function planPublish(hub: Hub, target: Target, request: RequestHead): Prom
   return { kind: 'body', maxBytes: maxBodyBytes, accept }
 }
 
-// No name of a channel is longer (§5.2); a body can hold any text in its place.
+// No channel has a longer name (§5.2), but a body may hold any text as its `channel`.
 const maxShownName = 256
 
 async function planEnd(hub: Hub, target: Target, request: RequestHead): Promise<Plan> {
@@ -272,7 +272,7 @@ async function planDelete(hub: Hub, target: Target, request: RequestHead): Promi
   return answerWith(jsonAnswer(200, await hub.delete(channel)))
 }
 
-/** A publisher that may do this, and for how long it has to wait. Throws for one that may not. */
+/** The rights of a publisher, and for how long it has to wait. Throws when it has no right to this action. */
 async function allowedPublisher(
   hub: Hub,
   target: Target,
@@ -299,8 +299,8 @@ interface Publisher {
 }
 
 /**
- * The rights of a publisher, and for how long it has to wait. A publisher that is not known counts against its limit too,
- * or guessing tokens would be free.
+ * The rights of a publisher, and for how long it has to wait. A publisher without valid credentials counts against its limit too:
+ * otherwise guessing tokens would be free.
  */
 async function publisherOf(request: RequestHead): Promise<Publisher> {
   const { rateLimit } = request
@@ -317,7 +317,7 @@ async function publisherOf(request: RequestHead): Promise<Publisher> {
   return { grant, waitMs }
 }
 
-/** The requester's rights, undefined when this hub asks for none. */
+/** The requester's rights; undefined when the hub has no `authorize`. */
 async function grantOf({ authorize }: RequestHead): Promise<Grant | undefined> {
   if (!authorize) return undefined
   const grant = await authorize()
@@ -325,7 +325,7 @@ async function grantOf({ authorize }: RequestHead): Promise<Grant | undefined> {
   throw new RejoinError('This hub wants to know who you are. Send a valid token.', { code: 'unauthorized' })
 }
 
-/** The same for a reader that is here already. Null, which ends its stream, also when the program fails to say. */
+/** The present rights of a connected reader. Null ends its stream; `authorize` that fails gives null, too. */
 async function renewedGrant(hub: Hub, request: RequestHead): Promise<Grant | null> {
   try {
     return (await grantOf(request)) ?? null

@@ -6,8 +6,8 @@ import { http2StreamOf } from './http2-stream.ts'
 import { resetSocket } from './reset.ts'
 
 /**
- * Sends an answer that is not a stream, and gives it up when nobody takes it. A short answer on a connection with nothing in
- * wait is sent and forgotten: that is every publish, and the system's own buffer holds it.
+ * Sends an answer that is not a stream, and gives it up when its reader does not take it. A short answer on a connection with
+ * no bytes in wait is not watched: the system's own buffer holds it. The answer to a single publish is that short.
  */
 export function sendAnswer(
   hub: Pick<Hub, 'port'>,
@@ -35,7 +35,7 @@ export function sendAnswer(
   response.on('drain', write)
   write()
 
-  /** In pieces: what is pending then falls while a slow reader takes a long answer, and tells it from one that is dead. */
+  /** Writes in pieces, so that `pending` falls while a slow reader takes a long answer. For a dead reader it does not fall. */
   function write(): void {
     while (length - written > pieceBytes) {
       const piece = bytes.subarray(written, written + pieceBytes)
@@ -58,19 +58,19 @@ export function sendPlainAnswer(response: ServerResponse, { status, headers, bod
 const shortBytes = 4096
 const pieceBytes = 64 * 1024
 
-/** What carries a response: the socket, or the session of HTTP/2 that it shares with others. */
+/** The connection that carries a response: the socket, or the HTTP/2 session that several responses share. */
 export function connectionOf(response: ServerResponse): object {
   return http2StreamOf(response)?.session ?? response.socket ?? response
 }
 
-/** Ends a response at once and lets go of what waits. Over HTTP/2 the stream alone, because others share the connection. */
+/** Ends a response at once, and drops the bytes in wait. Over HTTP/2 only the stream ends: others share the connection. */
 export function cut(response: ServerResponse): void {
   const stream = http2StreamOf(response)
-  // A reset, because a FIN would queue behind what the peer does not read.
+  // A reset, because a FIN would queue behind the bytes that the peer does not read.
   if (stream) stream.close(http2Cancel)
   else if (response.socket) resetSocket(response.socket)
   else response.destroy()
 }
 
-// RFC 9113, section 7: the stream is no longer needed. Written out, because not every platform has a `node:http2`.
+// CANCEL (RFC 9113, section 7): the stream is no longer needed. A number, because not every platform has `node:http2`.
 const http2Cancel = 8

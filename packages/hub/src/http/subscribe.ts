@@ -5,7 +5,7 @@ import type { Start } from '../hub/read/opening.ts'
 import type { RequestHead } from './route.ts'
 import type { Target } from './target.ts'
 
-/** The headers of a stream (§4.2); what was made for one subject must not be kept for another. */
+/** The headers of a stream (§4.2). A stream for one subject must not be cached for another. */
 export function streamHeaders(authenticated: boolean): Record<string, string> {
   return {
     'Content-Type': 'text/event-stream; charset=utf-8',
@@ -16,8 +16,8 @@ export function streamHeaders(authenticated: boolean): Record<string, string> {
 }
 
 /**
- * Where a subscription's channels come from: a text is what stood in the path, '' for none, and the query may name more; a
- * list is the program's own, and the request has no say in it.
+ * The channels of a subscription. A text is the channel in the path ('' for none), and the query may name more. A list comes from
+ * the program, and the request cannot change it.
  */
 export type Channels = string | readonly string[]
 
@@ -69,7 +69,7 @@ function readCursor(query: URLSearchParams, { header }: RequestHead, trusted: bo
   if (inHeader) return inHeader
   for (const name of ['lastEventId', 'lastEventID', 'cursor']) {
     const values = query.getAll(name).filter((value) => value !== '')
-    // Two cursors cannot both be the last. Joined they are nobody's id, as two headers are, and the verdict says so.
+    // Two cursors contradict each other. Joined, as HTTP joins two headers, they are no valid id, and the verdict says so.
     if (values.length > 0) return values.join(', ')
   }
   return null

@@ -1,13 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 
-/**
- * The target of a request: its path and query, taken apart without normalising. `..` and `//` have to reach the channel
- * check as the client sent them.
- */
+/** The target of a request: its path and query. Nothing is normalised, because the channel check has to see `..` and `//`. */
 export class Target {
-  /** As the client sent it, without a scheme and a host. */
+  /** The path as the client sent it, without scheme and host. */
   readonly path: string
-  /** The first segment of the path, by which the kinds of requests are told apart; '' when the path has none. */
+  /** The first segment of the path, which says what kind of request it is; '' when the path has none. */
   readonly endpoint: string
   readonly #queryText: string
   #query: URLSearchParams | undefined
@@ -18,13 +15,13 @@ export class Target {
     this.#queryText = queryText
   }
 
-  /** Parsed when it is asked for: a publish has none, and an empty `URLSearchParams` costs as much as the path. */
+  /** Parsed on demand: a publish has no query, and an empty `URLSearchParams` costs as much as parsing the path. */
   get query(): URLSearchParams {
     this.#query ??= this.#queryText === '' ? emptyQuery : new URLSearchParams(this.#queryText)
     return this.#query
   }
 
-  /** Whether the query could hold this parameter, without parsing the query. */
+  /** Whether the query can hold this parameter; false is certain, true is not. Spares parsing the query. */
   mayHave(parameter: string): boolean {
     return this.#queryText.includes(`${parameter}=`)
   }
@@ -36,12 +33,12 @@ export class Target {
     try {
       return decodeURIComponent(rest)
     } catch {
-      // Not percent-encoded UTF-8. No valid channel has a lone surrogate, so the channel check rejects it with its advice.
+      // Not percent-encoded UTF-8. The channel check rejects a lone surrogate, with advice, because no valid channel has one.
       return '\ud800'
     }
   }
 
-  /** The target as seen from below `basePath`. Its endpoint is '' when the path is not below it. */
+  /** The target without the prefix `basePath`. Its endpoint is '' when the path is not below `basePath`. */
   below(basePath: string): Target {
     const base = basePath.replace(/\/$/, '')
     if (base === '') return this
@@ -49,10 +46,10 @@ export class Target {
   }
 }
 
-// Most readers ask with a path alone, and the target of each is kept for as long as it reads.
+// Shared: most readers send no query, and the target of each reader is kept for as long as it reads.
 const emptyQuery = new URLSearchParams()
 
-/** Not by `new URL()`: that normalises the path, and throws for targets that a client is free to send, such as `//`. */
+/** Does not use `new URL()`, which normalises the path, and throws for targets that a client may send, such as `//`. */
 export function parseTarget(url: string): Target {
   // RFC 9112, section 3.2.2: a target may name a host.
   const relative = url[0] === '/' ? url : url.replace(/^https?:\/\/[^/?#]*/i, '') || '/'
@@ -61,8 +58,8 @@ export function parseTarget(url: string): Target {
 }
 
 /**
- * The target of a request of Node. It is taken apart once and kept on the request, because every step that looks at a
- * request asks for it. A router that changes `url`, as Express does below a mount, gets a new one.
+ * The target of a Node request. It is parsed once and kept on the request, because every step asks for it. When a router changes
+ * `url`, as Express does below a mount, the target is parsed again.
  */
 export function targetOf(request: Pick<IncomingMessage, 'url'>): Target {
   const kept = request as KeptTarget

@@ -3,17 +3,17 @@ import type { Socket } from 'node:net'
 import { resetSocket } from './reset.ts'
 
 /**
- * Resolves when a response is the next one on its connection: at once, unless its request was pipelined behind another
- * (RFC 9112, section 9.3.2) whose answer is not out yet. Begun earlier, the answers to a thousand pipelined polls would all
- * be in memory, and so would a thousand streams behind a first one that never ends. No browser and no proxy pipelines, so a
- * connection with many requests in wait is cut.
+ * Resolves when a response is the next one on its connection. That is at once, unless its request was pipelined (RFC 9112,
+ * section 9.3.2) behind another whose answer is not out yet. Without the wait, a thousand pipelined polls, or streams behind one
+ * that never ends, would all have their answers in memory. No browser and no proxy pipelines, so a connection with more than 32
+ * requests in wait is cut.
  */
 export async function inTurn({ socket }: IncomingMessage, response: ServerResponse): Promise<void> {
   if (response.socket !== null) return
   const waiting = (waitingOn.get(socket) ?? 0) + 1
   waitingOn.set(socket, waiting)
   if (waiting === maxWaiting + 1) resetSocket(socket)
-  // Never, when the connection is lost before: then there is nobody to answer, and nothing that would have to be undone.
+  // Never resolves when the connection is lost first: then there is nobody to answer, and nothing to undo.
   await new Promise((resolve) => response.once('socket', resolve))
   waitingOn.set(socket, (waitingOn.get(socket) ?? 0) - 1)
 }

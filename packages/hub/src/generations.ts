@@ -1,6 +1,6 @@
 /**
- * A map that forgets its oldest entries many at a time: it consists of two maps, and the older one is dropped whole. A map that
- * removes one entry for each new one took a twentieth of a publish.
+ * A map that forgets its oldest entries many at a time. It consists of two maps, and drops the older map whole. Removing one
+ * entry for each new entry took a twentieth of the time of a publish.
  */
 export class Generations<Value> {
   newer = new Map<string, Value>()
@@ -10,13 +10,13 @@ export class Generations<Value> {
     return this.newer.get(key) ?? this.older.get(key)
   }
 
-  /** Sets a value, and keeps at least the last `kept` values and at most twice as many. */
+  /** Sets a value. The map keeps at least the last `kept` values, and at most twice as many. */
   setAtMost(kept: number, key: string, value: Value): void {
     if (this.newer.size >= kept) this.turn()
     this.newer.set(key, value)
   }
 
-  /** Drops the older map, and begins a new one. */
+  /** Drops the older map. The newer map becomes the older one, and an empty map takes new values. */
   turn(): void {
     this.older = this.newer
     this.newer = new Map()

@@ -1,4 +1,4 @@
-/** For sibling packages of Rejoin, in the same version. Anything here may change in any release: there is no promise. */
+/** For the other packages of Rejoin, in the same version. Any export may change in any release. */
 
 export { Generations } from './generations.ts'
 export { type Answer, jsonAnswer, rejection, wrongMethod } from './http/answer.ts'

@@ -1,34 +1,31 @@
 import type { Environment } from './environment.ts'
 
 /**
- * Lets long work go on without stopping everything else: it is done in slices, in the order in which they came, and what
- * does not fit into this turn of the event loop goes on in the next. A slice should take a millisecond or two.
+ * Runs long work in slices, so that it never stops the event loop. Slices run first come, first served. A slice that does not
+ * fit into this turn of the event loop runs in a later turn. A slice should take a millisecond or two.
  */
 export interface SliceQueue {
   /** Runs `slice` now if this turn has time left for it, else in a later turn. */
   add(slice: () => void): void
-  /** The same, for a result; a promise that `slice` returns is waited for, without holding up the others. */
+  /** Like `add`, with a result. A promise that `slice` returns is awaited, and does not hold up other slices. */
   take<Result>(slice: () => Result | Promise<Result>): Promise<Result>
-  /** Whether this turn has time left. For work that can stop anywhere. */
+  /** Whether this turn has time left, for work that can stop at any point. */
   hasTime(): boolean
   /**
-   * A reader has come. Others may wait behind it, and Node accepts one connection in each turn of the event loop: the slices of
-   * the next turn get less time, so that a publisher with a new connection does not wait for all readers that catch up.
+   * Call this when a reader comes in. The slices of the next turn then get less time. Node accepts one connection in each turn
+   * of the event loop, so a publisher with a new connection would otherwise wait until all readers have caught up.
    */
   makeWay(): void
 }
 
-// A turn spent on slices delays live events by this much at most.
+// Slices delay live events by at most this long per turn.
 const budgetMs = 5
-// The same while readers come in. A hundred new connections then wait for a tenth of a second, not for half a second.
+// The budget while readers come in: a hundred new connections then wait for 0.1 s instead of 0.5 s.
 const crowdedBudgetMs = 1
 
 const queues = new WeakMap<Environment, SliceQueue>()
 
-/**
- * The queue of an environment. A hub and its log work in one event loop, so they share one queue: with a budget each, a
- * turn would take as many budgets as there are queues.
- */
+/** The queue of an environment. A hub and its log share one event loop, and so one queue: two queues would spend two budgets. */
 export function sliceQueueOf(environment: Environment): SliceQueue {
   let queue = queues.get(environment)
   if (!queue) {
@@ -41,7 +38,7 @@ export function sliceQueueOf(environment: Environment): SliceQueue {
 export function createSliceQueue(environment: Environment): SliceQueue {
   let waiting: (() => void)[] = []
   let running = false
-  /** When this turn's time is used up; undefined until somebody needed time in this turn. */
+  /** When the budget of this turn is used up; undefined until a slice needs time in this turn. */
   let deadline: number | undefined
   let isCrowded = false
 
@@ -55,7 +52,7 @@ export function createSliceQueue(environment: Environment): SliceQueue {
         slice()
       }
     } finally {
-      // A slice that throws costs itself; the others go on at the end of this turn.
+      // A slice that throws stops no other slice: the rest goes on at the end of this turn.
       waiting = waiting.slice(next)
       running = false
     }
@@ -100,7 +97,7 @@ export function createSliceQueue(environment: Environment): SliceQueue {
   }
 }
 
-/** Calls `each` with every item, some in a slice, until it returns false. The items may change in between, as a `Map` may. */
+/** Calls `each` with every item, `atATime` items per slice, until `each` returns false. `items` may change between slices. */
 export async function walkInSlices<Item>(
   slices: SliceQueue,
   items: Iterable<Item>,

@@ -1,7 +1,7 @@
 import { comparePositions, isAfter, latest, origin } from '@rejoin/protocol'
 import type { BackPage, TypedPosition } from './contract.ts'
 
-/** One page of what several names have, read backwards: it begins where the first of them does. */
+/** Merges the pages of several names, read backwards. The merged page reaches back as far as the shortest of them. */
 export function mergeBackPages(pages: readonly BackPage[]): BackPage {
   const [only] = pages
   if (only && pages.length === 1) return only
@@ -14,7 +14,7 @@ export function mergeBackPages(pages: readonly BackPage[]): BackPage {
   return { positions, completeAfter, wholeAfter }
 }
 
-/** Of how many events of each name a page is made, so that those of a hundred names are read in a millisecond or two. */
+/** How many events to read of each name, so that a page of a hundred names takes a millisecond or two. */
 export function shareOfBackPage(most: number, names: number): number {
   return Math.min(most, Math.max(16, Math.ceil((4 * most) / names)))
 }

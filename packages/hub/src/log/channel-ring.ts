@@ -6,54 +6,53 @@ import { indexAfter, type Stretch } from './in-order.ts'
 import type { RetainedSize } from './retained.ts'
 
 /**
- * The events one channel still holds, oldest first, and the position through which it has let go of them. A class, because
- * an idle channel is kept for long: its closures would cost a kilobyte.
+ * The events that one channel holds, oldest first, and the position through which it has let go of events. It is a class, because
+ * idle channels are kept for long, and the closures of each would cost a kilobyte.
  */
 export class ChannelRing {
-  /** The newest position that is no longer held. */
+  /** The newest position that the channel no longer holds. */
   trimmedThrough: Position
-  /** Where the channel was last invalidated, `origin` if never. */
+  /** The position of the last invalidation, `origin` if there was none. */
   invalidatedThrough: Position = origin
-  /** Its end, once it has one. */
+  /** The entry of the channel's end. */
   ended: LogEvent | undefined
 
   readonly #window: Required<WindowOptions>
   readonly #log: HeldBytes
   #events: LogEvent[] = []
-  // Events before this index are gone. Shifting an array of thousands on every append would cost more than the append,
-  // so the dead part is cut off only when it is half of the whole.
+  // Events before this index are gone. To shift an array of thousands on every append would cost more than the append, so
+  // the dead part is cut off only when it is half of the array.
   #start = 0
   #bytes = 0
   #previous: Position = origin
   #emptySince = 0
-  /** The newest event of each key. Most channels have none. */
+  /** The newest event of each key. Most channels have no keys. */
   #retained: Map<string, LogEvent> | undefined
   #retainedBytes = 0
 
-  /** @param log - counts what all channels hold together */
+  /** @param log - counts the bytes of all channels together */
   constructor(trimmedThrough: Position, window: Required<WindowOptions>, log: HeldBytes) {
     this.trimmedThrough = trimmedThrough
     this.#window = window
     this.#log = log
   }
 
-  /** The oldest event that it holds. */
   get oldest(): LogEvent | undefined {
     return this.#events[this.#start]
   }
 
-  /** When the last event was let go, while the channel holds none and retains none. */
+  /** When the channel let go of its last event; undefined while it holds or retains an event. */
   get idleSince(): number | undefined {
     const isEmpty = this.#start === this.#events.length && !this.#retained?.size
     return isEmpty ? this.#emptySince : undefined
   }
 
-  /** Its last event or invalidation, to which the next event is linked. */
+  /** The position of the last event or invalidation, to which the next event is linked. */
   get newest(): Position {
     return this.#previous
   }
 
-  /** What its oldest event names as the one before it; its newest position while it holds none. */
+  /** The position that the oldest event names as `previous`; the newest position while the channel holds no event. */
   get previous(): Position {
     return this.#events[this.#start]?.previous ?? this.#previous
   }
@@ -69,14 +68,12 @@ export class ChannelRing {
     return event
   }
 
-  /** Nothing comes after this. */
   end(channel: string, position: Position, at: number): LogEvent {
     this.ended = { kind: 'end', channel, type: '', data: '', position, at, previous: this.#previous }
     if (this.#start === this.#events.length) this.#emptySince = at
     return this.ended
   }
 
-  /** Lets go of everything, because it is no longer true. */
   invalidate(channel: string, position: Position, at: number): LogEvent {
     while (this.#start < this.#events.length) this.dropOldest(at)
     this.#retained = undefined
@@ -99,13 +96,13 @@ export class ChannelRing {
     }
   }
 
-  /** The events after `after`, not past `through`. Good until the next change. */
+  /** The events after `after`, not past `through`. The result is good until the next change of the ring. */
   between(after: Position, through: Position): Stretch<LogEvent> {
     const from = indexAfter(this.#events, after, this.#start)
     return { items: this.#events, from, to: indexAfter(this.#events, through, from) }
   }
 
-  /** The event that stands at a position, if it is still held. */
+  /** The event at a position, if the channel still holds it. */
   at(position: Position): LogEvent | undefined {
     const event = this.#events[indexAfter(this.#events, position, this.#start) - 1]
     return event && isSame(event.position, position) && isAfter(position, this.trimmedThrough) ? event : undefined
@@ -146,7 +143,7 @@ export class ChannelRing {
     }
   }
 
-  /** Lets go of the oldest event. There has to be one. */
+  /** The channel has to hold an event. */
   dropOldest(now: number): void {
     const event = this.#events[this.#start] as LogEvent
     this.#start += 1

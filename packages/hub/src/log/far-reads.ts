@@ -7,19 +7,19 @@ import type { PartRead } from './merged-page.ts'
 import type { NameRead, PageRange } from './name-read.ts'
 
 /**
- * Reads of patterns from before where the feed begins, by a look at every channel. One look brings several pages: looked for
- * page by page, a reader of a million channels would cost a thousand looks.
+ * Reads of patterns from a position that the feed no longer covers. Such a read looks at every channel. One look brings several
+ * pages: with a look for each page, a reader of a million channels would cost a thousand looks.
  *
- * What a look brought is kept for the pages that follow, for ten seconds at most. Everything that was there between two positions
- * stays everything that was ever there, because events are appended behind them; what is trimmed meanwhile is served from here
- * once more. What is invalidated is not: `clear` is called for it.
+ * The events of a look are kept for the next pages, for ten seconds at most. They stay complete, because new events are appended
+ * after them. An event that is trimmed meanwhile is served once more. After an invalidation the log calls `clear`, so no
+ * invalidated event is served.
  */
 export interface FarReads {
   read(pattern: string, range: PageRange): Promise<NameRead>
   clear(): void
 }
 
-/** A look at every channel of a pattern, for a page of this size. */
+/** Looks at every channel of a pattern, for one page of this range. */
 export type Look = (pattern: string, range: PageRange) => Promise<NameRead>
 
 export function createFarReads(look: Look, environment: Pick<Environment, 'after'>): FarReads {
@@ -52,7 +52,7 @@ export function createFarReads(look: Look, environment: Pick<Environment, 'after
   }
 }
 
-// Eight pages of a hub, which are put together in some milliseconds.
+// Eight pages of a hub. To put them together takes some milliseconds.
 const lookFor: PageLimit = { events: 8192, bytes: 2 * 1024 * 1024 }
 const keptMs = 10_000
 

@@ -11,17 +11,21 @@ import {
 import type { IdSwitch, NewIdFormat } from './contract.ts'
 import { idsOf, isKnownCodec } from './stored-formats.ts'
 
-/** A switch of a log's ids that can be made. */
+/** A switch of the ids that this log can make. */
 export interface PlannedSwitch {
-  /** False where the log writes its ids so already. */
+  /** False when the log writes its ids in this format already. */
   readonly isNew: boolean
-  /** The log's formats, when the new one holds from a position on. */
+  /** The log's formats, with the new format from a position on. */
   since(position: Position): IdFormats
-  /** What the caller of `switchIds` is told. */
+  /** The answer to the caller of `switchIds`. */
   told(formats: IdFormats): IdSwitch
 }
 
-/** Rejects what the log could not keep to, and says why. */
+/**
+ * Rejects a format that the log could not keep to, and says why.
+ *
+ * @param lasting - whether the log survives a restart
+ */
 export function planIdSwitch(
   formats: IdFormats,
   { codec, version }: NewIdFormat,
@@ -42,7 +46,7 @@ export function planIdSwitch(
       `${codec.name} is a codec of your own. Other hubs, and the next start, would not know it: switch to one of Rejoin's.`,
     )
   }
-  // The codec that wrote the same ids before, if there was one, so that the list has one object for one codec.
+  // Takes the codec object that wrote the same ids before, if there is one: formats are compared by their codec objects.
   const format = {
     codec: formats.list.find((other) => idsOf(other.codec) === idsOf(codec))?.codec ?? codec,
     version,
@@ -50,11 +54,11 @@ export function planIdSwitch(
   const isNew = format.codec !== newest.codec || version !== newest.version
   const since = (position: Position) => {
     const first = latest(position, newest.since ?? origin)
-    // No event has got an id of a format that ends where it begins.
+    // A format that ends where it begins has no ids, so it goes.
     const kept = formats.list.filter(({ since = origin }, index) => index === 0 || !isSame(since, first))
     return createIdFormats([...kept, { ...format, since: first }])
   }
-  // Whether the list can be, told before anything is written.
+  // Makes the list once to find out whether it is valid, before anything is written.
   if (isNew) since({ ms: Number.MAX_SAFE_INTEGER, seq: 0 })
   return {
     isNew,
@@ -67,7 +71,7 @@ export function planIdSwitch(
   }
 }
 
-/** The first position that can follow another one: no event up to that has it, and every later one stands at it or behind. */
+/** The first position that can follow another one: later events stand at it or after it. */
 export function positionBehind({ ms, seq }: Position): Position {
   return { ms, seq: seq + 1 }
 }

@@ -1,8 +1,8 @@
 import { RejoinError } from '@rejoin/protocol'
 
-/** What publishes were already made under which key, for a bounded time and number of keys. */
+/** Remembers the result of each publish by its idempotency key, for a bounded time and a bounded number of keys. */
 export interface Idempotency<Result> {
-  /** The result of an earlier publish under this key. Throws `key-reused` when that one said something else. */
+  /** The result of an earlier publish under this key. Throws `key-reused` when the earlier publish had another hash. */
   earlier(once: Once, now: number): Result | undefined
   /** Throws `overloaded` when there is no room for another key of this publisher. */
   admit(once: Once): void
@@ -10,39 +10,39 @@ export interface Idempotency<Result> {
 }
 
 export interface Once {
-  /** Whose keys these are: two publishers may use the same key without meeting. */
+  /** The publisher of the key: two publishers may use the same key without conflict. */
   readonly scope: string
   readonly key: string
-  /** Of everything that was to be published. */
+  /** The hash of everything in the publish. */
   readonly hash: string
 }
 
 export interface IdempotencyOptions {
   /**
-   * How long a key is remembered, in milliseconds. A publisher that retries later than that publishes twice; our own retries
-   * for ten minutes at most.
+   * How long a key is remembered, in milliseconds. A publisher that retries later than that publishes twice. Rejoin's own
+   * publisher retries for ten minutes at most.
    * @defaultValue 86400000 (a day)
    */
   maxAgeMs?: number
   /**
-   * How many keys are remembered over all publishers; beyond that the oldest go, but none that is younger than ten minutes,
-   * the retry horizon. Each costs about 300 bytes, and 50 per event.
+   * How many keys are remembered over all publishers. Beyond that the oldest keys go, but no key that is younger than ten
+   * minutes, the retry horizon. Each key costs about 300 bytes, and 50 more per event.
    * @defaultValue 100000
    */
   maxKeys?: number
   /**
-   * How many keys there is room for when more than `maxKeys` are younger than ten minutes. A publisher gets as many as are still
-   * free, so one alone can take half of them and none can take all: two that take what they can get have a third each. Beyond
-   * that, a publish under a new key is rejected with `overloaded` (503 with `Retry-After`), because remembering it would mean to
-   * forget another one that may still be repeated.
+   * How many keys there is room for when more than `maxKeys` are younger than ten minutes. A publisher may have as many keys as
+   * are still free. So one publisher alone can take half of the room, two can take a third each, and none can take all. Beyond
+   * that, a publish under a new key is rejected with `overloaded` (503 with `Retry-After`): to remember its key, the log would
+   * have to forget another key whose publish may still be repeated.
    * @defaultValue 400000 in memory, 1000000 in a log that lasts
    */
   maxRecentKeys?: number
 }
 
 /**
- * A key younger than this is never forgotten. Publishers that retry have to give up by then (§5.5), as ours does: a retry that
- * comes later may publish twice.
+ * A key younger than this is never forgotten. Publishers have to stop retrying by then (§5.5), and Rejoin's own does: a later
+ * retry may publish twice.
  */
 export const retryHorizonMs = 600_000
 
@@ -54,17 +54,17 @@ export function keyLimits(options: IdempotencyOptions = {}, room = 1_000_000): K
   return { maxAgeMs, maxKeys, maxRecentKeys: Math.max(maxRecentKeys, maxKeys) }
 }
 
-/** Whether a key of this age goes when there are so many. */
+/** Whether a log with this number of keys forgets a key of this age. */
 export function isForgotten(ageMs: number, keys: number, { maxAgeMs, maxKeys }: KeyLimits): boolean {
   return ageMs > maxAgeMs || (keys > maxKeys && ageMs > retryHorizonMs)
 }
 
-/** Whether there are so many keys that the share of their publisher counts. */
+/** Whether there are so many keys that the share of each publisher is bounded. */
 export function isCrowded(keys: number, { maxRecentKeys }: KeyLimits): boolean {
   return keys * 2 >= maxRecentKeys
 }
 
-/** Rejects another key of a publisher that has `own` of all `keys`. Each may have as many as are free. */
+/** Rejects one more key of a publisher that has `own` of all `keys`, when it has as many as are free. */
 export function admitKey(own: number, keys: number, { maxRecentKeys }: KeyLimits): void {
   if (own >= maxRecentKeys - keys) throw noRoomForKeys()
 }
@@ -85,7 +85,7 @@ export function keyReused(): RejoinError {
 
 export function createIdempotency<Result>(options?: IdempotencyOptions): Idempotency<Result> {
   const limits = keyLimits(options, 400_000)
-  // In the order in which they were remembered, which is the order in which they go.
+  // Oldest first: the log forgets keys in the order in which it remembered them.
   const known = new Map<string, { scope: string; hash: string; result: Result; at: number }>()
   const owned = new Map<string, number>()
 
@@ -122,7 +122,7 @@ export function createIdempotency<Result>(options?: IdempotencyOptions): Idempot
   }
 }
 
-// A line break is in no header and no subject, so no two pairs meet.
+// No header and no subject contains a line break, so no two pairs of scope and key have the same id.
 function idOf(scope: string, key: string): string {
   return `${scope}\n${key}`
 }

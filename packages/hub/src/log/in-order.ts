@@ -22,8 +22,8 @@ export interface Stretch<Item extends Positioned> {
 }
 
 /**
- * Walks stretches as one list in position order, as far as the caller goes: nothing is copied or compared beyond that. The
- * stretches lie in a heap by their next item, so a step costs the logarithm of their number.
+ * Walks several stretches as one list in position order. It copies and compares only as far as the caller walks. The stretches
+ * lie in a heap by their next item, so a step costs the logarithm of their number.
  */
 export function* mergeInOrder<Item extends Positioned>(stretches: readonly Stretch<Item>[]): Generator<Item> {
   const heap = stretches.filter((stretch) => stretch.from < stretch.to)

@@ -3,7 +3,7 @@ import type { LogEvent, Page, PageLimit } from './contract.ts'
 import { eventBytes } from './event-bytes.ts'
 import { mergeInOrder } from './in-order.ts'
 
-/** What was read of one channel or pattern, and up to where that is everything. */
+/** The events that were read of one channel or pattern: all of them up to `through`. */
 export interface PartRead {
   readonly events: readonly LogEvent[]
   readonly through: Position
@@ -15,7 +15,7 @@ export interface PageEnd {
   readonly limit: PageLimit
 }
 
-/** One page of what was read of several names, each of them under the same limit: it ends where the first of them does. */
+/** Merges the reads of several names, each made under the same limit, into one page. It ends where the shortest read ends. */
 export function mergePages(reads: readonly PartRead[], { through, limit }: PageEnd): Page {
   const end = reads.reduce((end, read) => (isAfter(end, read.through) ? read.through : end), through)
   const [only] = reads

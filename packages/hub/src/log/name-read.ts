@@ -2,24 +2,23 @@ import { isAfter, isPattern, latest, origin, type Position } from '@rejoin/proto
 import type { Gap, Page, PageLimit } from './contract.ts'
 import { mergePages, type PartRead } from './merged-page.ts'
 
-/** What was read of one channel or pattern, and how far it is good; or that something is gone. */
+/** The events that were read of one channel or pattern, or a loss where some are gone. */
 export type NameRead = PartRead | Lost
 
 export interface Lost {
-  /** Behind this position, as far as this read could see, everything is there. */
+  /** After this position everything is there, as far as this read could see. */
   readonly wholeAfter: Position
-  /** Invalidated, and not only trimmed. */
+  /** True when the events were invalidated, false when they were only trimmed. */
   readonly forced: boolean
 }
 
-/** What a page is to hold. */
 export interface PageRange {
   readonly after: Position
   readonly through: Position
   readonly limit: PageLimit
 }
 
-/** What a channel has lost after a position, undefined when nothing. */
+/** The loss of a channel after a position, undefined when it has lost nothing there. */
 export function lossAfter(
   { trimmedThrough, invalidatedThrough }: { readonly trimmedThrough: Position; readonly invalidatedThrough: Position },
   after: Position,
@@ -28,17 +27,16 @@ export function lossAfter(
   return { wholeAfter: trimmedThrough, forced: isAfter(invalidatedThrough, after) }
 }
 
-/** Both losses as one. */
 export function addLoss(sum: Lost | undefined, other: Lost | undefined): Lost | undefined {
   if (!sum || !other) return sum ?? other
   return { wholeAfter: latest(sum.wholeAfter, other.wholeAfter), forced: sum.forced || other.forced }
 }
 
 /**
- * One page of what was read of several names, or their gap.
+ * Makes one page of the reads of several names, or announces their gap.
  *
- * @param lossBeyond - what a pattern has lost that its own part of the page did not come to. Asked when there is a gap: the
- *   reader is to be sent behind that as well, and not to be alarmed twice.
+ * @param lossBeyond - the loss of a pattern beyond its part of this page. Asked when there is a gap: the reader is sent past that
+ *   loss as well, so that it is told once and not twice.
  */
 export function pageOf(
   names: readonly string[],

@@ -2,7 +2,7 @@ import { comparePositions, RejoinError } from '@rejoin/protocol'
 import { type LogEvent, type NewEvent, retainLimits } from './contract.ts'
 import { retainedBytes } from './event-bytes.ts'
 
-/** How much one channel retains, or would. */
+/** How much one channel retains, or would retain after an append. */
 export interface RetainedSize {
   keys: number
   bytes: number
@@ -13,10 +13,10 @@ function isOverLimit({ keys, bytes }: RetainedSize): boolean {
 }
 
 /**
- * Why these entries cannot be appended, undefined when they can: with them, a channel would retain too much.
+ * The rejection of entries with which a channel would retain too much; undefined when they can be appended.
  *
- * @param sizeOf - what the channel retains now
- * @param retainedAt - its event of a key
+ * @param sizeOf - how much the channel retains now
+ * @param retainedAt - the event that the channel retains under a key
  */
 export function refuseRetaining(
   entries: readonly NewEvent[],
@@ -24,7 +24,7 @@ export function refuseRetaining(
   retainedAt: (channel: string, key: string) => NewEvent | undefined,
 ): RejoinError | undefined {
   const changed = new Map<string, ChannelChange>()
-  // In one pass: a batch may have a thousand channels with one entry each.
+  // One pass over the entries, not one for each channel: a batch may have a thousand channels with one entry each.
   for (const entry of entries) {
     const { channel, key } = entry
     if (key === undefined) continue
@@ -46,11 +46,11 @@ export function refuseRetaining(
 
 interface ChannelChange {
   readonly size: RetainedSize
-  /** By key: what it retains with the entries so far, undefined where it retains nothing any more. */
+  /** The event of each key after the entries so far; undefined for a key that was forgotten. */
   readonly values: Map<string, NewEvent | undefined>
 }
 
-/** All of them in order, undefined when they are too many to be sent in one piece. */
+/** The events in position order; undefined when they are too many to be sent in one piece. */
 export function inOnePiece(events: Iterable<LogEvent>): LogEvent[] | undefined {
   const size = { keys: 0, bytes: 0 }
   const taken: LogEvent[] = []

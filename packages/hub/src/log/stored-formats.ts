@@ -12,7 +12,7 @@ import {
   uuidv7,
 } from '@rejoin/protocol'
 
-/** A format as a log keeps it: codecs are code, so their settings are kept as the id of one certain position. */
+/** A format as a log keeps it. A codec is code, so the log keeps the id that it writes for one fixed position. */
 export interface StoredFormat {
   readonly ids: string
   readonly version?: number | undefined
@@ -24,11 +24,11 @@ export function storeFormats(list: readonly IdFormat[]): StoredFormat[] {
 }
 
 /**
- * The formats of a log that is there already. It keeps them, whatever it is opened with; a codec that it never had is a
- * mistake of the caller, who expects other ids than it would get.
+ * The formats of an existing log. The log keeps them, whatever codec it is opened with. A codec that the log never had is
+ * rejected: the caller expects ids that it would not get.
  *
- * @param own - the codec that the log is opened with, if one was named
- * @param name - of the log, to begin a sentence with
+ * @param own - the codec that the caller named, if any
+ * @param name - the log's name, as the first words of a sentence
  */
 export function openFormats(stored: readonly StoredFormat[], own: IdCodec | undefined, name: string): IdFormats {
   const written = stored.map(({ ids }) => ids)
@@ -39,7 +39,7 @@ export function openFormats(stored: readonly StoredFormat[], own: IdCodec | unde
         'open it with the codec it was made with, switch it by `rejoin migrate ids`, or begin another log.',
     )
   }
-  // One object for one codec: by that a format that came back is told from one with other settings.
+  // Each codec becomes one object, because formats are compared by their codec objects.
   const codecs = new Map(written.map((ids) => [ids, codecOf(ids, own)]))
   return createIdFormats(
     stored.map(({ ids, version, since }) => {
@@ -52,18 +52,20 @@ export function openFormats(stored: readonly StoredFormat[], own: IdCodec | unde
   )
 }
 
-/** Whether a log can be opened again with this codec by those who know only how its ids look. */
+/**
+ * Whether Rejoin can rebuild this codec from the ids that it writes, so that a log with it opens without being given the codec.
+ */
 export function isKnownCodec(codec: IdCodec): boolean {
   return codecOf(idsOf(codec), undefined) !== undefined
 }
 
-/** Tells the settings of a codec from any other: the id of one certain position. */
+/** The name of a codec and the id that it writes for one fixed position. By that, two codecs with other settings differ. */
 export function idsOf(codec: IdCodec): string {
   const position = { ms: codec.clock === 'counter' ? 0 : sampleMs, seq: 7 }
   return `${codec.name} ${codec.encode(position, { epoch: '0123456Z', number: 5, first: position })}`
 }
 
-// In 2027: within the range of every codec, and of a snowflake start chosen before that.
+// A time in 2027: within the range of every codec, and of a snowflake whose start lies before it.
 const sampleMs = 1_800_000_000_000
 
 function codecOf(ids: string, own: IdCodec | undefined): IdCodec | undefined {
@@ -72,7 +74,7 @@ function codecOf(ids: string, own: IdCodec | undefined): IdCodec | undefined {
   return known.find((codec) => codec && idsOf(codec) === ids)
 }
 
-/** The codecs of the protocol, with the settings that a sample tells. */
+/** Makes the codecs of the protocol again, with the settings that a sample id shows. */
 const rebuilt = {
   ulid,
   uuidv7,

@@ -5,23 +5,23 @@ import type { PartRead } from './merged-page.ts'
 import { addLoss, type Lost, type NameRead, type PageRange } from './name-read.ts'
 
 /**
- * One page of more channels than can be read at once. They are added some at a time, and the end of the page moves closer as
- * it fills: of most channels nothing is read then. It takes no more memory than a page, however many there are.
+ * One page of more channels than can be read at once. The caller adds the channels some at a time. As the page fills, its end
+ * moves closer, so most channels need not be read at all. It takes the memory of one page, however many channels there are.
  */
 export interface WidePage {
-  /** Behind this position nothing is needed any more. */
+  /** The end of the page so far. Events after this position are not needed. */
   readonly through: Position
-  /** Events to read of one channel, when so many are read before they are added. */
+  /** How many events to read of each channel, when so many channels are read before they are added. */
   share(channels: number): number
   add(reads: readonly NameRead[]): void
-  /** What all that was added amounts to. */
+  /** The page of everything that was added, or the loss. */
   result(): NameRead
 }
 
 export function createWidePage({ through, limit }: PageRange): WidePage {
   let end = through
   let lost: Lost | undefined
-  // A heap with the last of them in front, which is the next to go. Kept in order, each channel would cost a walk of the page.
+  // A heap with the last event in front, which is the next to go. In a sorted list, each channel would cost a walk of the page.
   const events: LogEvent[] = []
   let bytes = 0
 
@@ -44,7 +44,7 @@ export function createWidePage({ through, limit }: PageRange): WidePage {
     return last !== undefined && isAfter(last.position, end)
   }
 
-  /** Whether it is full without the last of them. */
+  /** Whether the page is full without its last event. */
   function isOver(): boolean {
     const [last] = events
     if (!last || events.length === 1) return false
@@ -55,7 +55,7 @@ export function createWidePage({ through, limit }: PageRange): WidePage {
     get through() {
       return end
     },
-    // A page of each would be far more than the one page that is wanted; one event of each might end it too soon.
+    // A full page of each channel would be far more than one page. One event of each channel might end the page too soon.
     share: (channels) => Math.max(1, Math.min(limit.events, Math.ceil((4 * limit.events) / Math.max(1, channels)))),
     add(reads) {
       for (const read of reads) if ('wholeAfter' in read) lost = addLoss(lost, read)
@@ -78,7 +78,7 @@ function push(heap: LogEvent[], event: LogEvent): void {
   heap[at] = event
 }
 
-/** Takes the last in order off. */
+/** Takes off the event with the last position. */
 function pop(heap: LogEvent[]): LogEvent {
   const top = heap[0] as LogEvent
   const event = heap.pop() as LogEvent

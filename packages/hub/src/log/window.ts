@@ -10,7 +10,7 @@ import {
 } from '@rejoin/protocol'
 import type { Gap, Window, WindowOptions } from './contract.ts'
 
-/** The window a log works with: the caller's bounds over the log's own defaults, each checked. */
+/** The caller's bounds over the log's own defaults, each checked. */
 export function windowOf(
   options: WindowOptions | undefined,
   defaults: Required<WindowOptions>,
@@ -26,7 +26,7 @@ export function windowOf(
   return window
 }
 
-/** What all channels of a log may hold together, checked. */
+/** The bytes that all channels of a log may hold together, checked. */
 export function budgetOf(maxBytes: number | undefined): number | undefined {
   if (maxBytes === undefined || maxBytes >= 1) return maxBytes
   throw new RejoinError(`maxBytes is ${String(maxBytes)}. Give a number of 1 or more, or leave it out.`, {
@@ -34,16 +34,16 @@ export function budgetOf(maxBytes: number | undefined): number | undefined {
   })
 }
 
-/** Windows for channels and patterns of their own; each takes what it leaves out from the log's window. */
+/** Windows of some channels and patterns. A bound that one of them leaves out is the bound of the log's window. */
 export type ChannelWindows = Readonly<Record<string, WindowOptions>>
 
-/** Which window a channel has: that of its own name, else of the narrowest pattern over it, else the log's. */
+/** The windows of a log by channel: that of the channel's own name, else of the narrowest pattern over it, else the log's. */
 export interface Windows {
   of(channel: string): Required<WindowOptions>
-  /** The longest and the shortest age that any channel has. */
+  /** The longest and the shortest `maxAgeMs` of all channels. */
   readonly longestAgeMs: number
   readonly shortestAgeMs: number
-  /** Those that are not the log's, by the names they were given for. */
+  /** The windows of some channels and patterns, by the names they were given for. */
   readonly named: ReadonlyMap<string, Required<WindowOptions>>
 }
 
@@ -61,7 +61,7 @@ export function createWindows(window: Required<WindowOptions>, windows: ChannelW
   }
 }
 
-/** The window of a pattern, from those of its channels; `sum` is what was summed up so far. */
+/** Adds the windows of some channels to the window of their pattern. */
 export function sumWindows(sum: Window, windows: Iterable<Window>): Window {
   let { events, bytes, trimmedThrough, oldest, newest, lost } = sum
   for (const window of windows) {
@@ -76,17 +76,15 @@ export function sumWindows(sum: Window, windows: Iterable<Window>): Window {
   return { channel: sum.channel, events, bytes, trimmedThrough, ...bounds, ...(lost ? { lost } : {}) }
 }
 
-/** Of a pattern before its channels are looked at: one that was forgotten may have been any of them. */
+/** The window of a pattern before its channels are added. Any forgotten channel may have been one of the pattern's. */
 export function windowOfForgotten(pattern: string, forgottenThrough: Position): Window {
   const lost = isSame(forgottenThrough, origin) ? {} : { lost: 'expired' as const }
   return { channel: pattern, events: 0, bytes: 0, trimmedThrough: forgottenThrough, ...lost }
 }
 
 /**
- * Why a channel's beginning is gone. The link of its oldest event tells, not `trimmedThrough` alone: a channel that is new after
- * another was forgotten starts with that of the other.
- *
- * @param previous - what its oldest event names as the one before it; without events, its newest position
+ * Why a channel's beginning is gone. The link of its oldest event tells that, and `trimmedThrough` alone does not: a new channel
+ * starts with the `trimmedThrough` of the channels that were forgotten before it.
  */
 export function lossOf(channel: Beginning, forgottenThrough: Position): Pick<Window, 'lost'> {
   const { previous, trimmedThrough, invalidatedThrough } = channel
@@ -95,6 +93,7 @@ export function lossOf(channel: Beginning, forgottenThrough: Position): Pick<Win
 }
 
 export interface Beginning {
+  /** The position that the oldest event names as `previous`; without events, the newest position. */
   readonly previous: Position
   readonly trimmedThrough: Position
   readonly invalidatedThrough: Position

@@ -3,13 +3,14 @@ import { addressOf } from '../http/peer.ts'
 
 export interface ProxyTrust {
   /**
-   * Whether `X-Forwarded-For` may be believed. Express knows by its setting `trust proxy`, and need not be told.
+   * Whether `X-Forwarded-For` is believed. Set it only behind a proxy of yours. Express has its own setting, `trust proxy`, which
+   * counts instead.
    * @defaultValue false
    */
   trustProxy?: boolean
 }
 
-/** Where a request comes from: what Express found out, or else what the connection says. */
+/** The address that a request comes from: the one that Express found, else the one of the connection. */
 export function clientAddress(
   request: IncomingMessage & { readonly ip?: string | undefined },
   { trustProxy = false }: ProxyTrust,

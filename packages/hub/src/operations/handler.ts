@@ -4,21 +4,21 @@ import { type Answer, rejection, wrongMethod } from '../http/answer.ts'
 import { sendPlainAnswer } from '../http/send.ts'
 import type { Hub } from '../hub/hub.ts'
 
-/** A handler of Node's own server, of Express and of Connect. */
+/** A handler for Node's own server, Express and Connect. */
 export type OperationHandler = (
   request: IncomingMessage,
   response: ServerResponse,
   next?: (error?: unknown) => void,
 ) => void
 
-/** Answers by a function. What it throws of ours is an answer; anything else is told to the hub, and is a 500. */
+/** Sends the result of `answer`. A `RejoinError` becomes the answer; any other error is told to the hub and answered with 500. */
 export function operationHandler(
   hub: Pick<Hub, 'port'>,
   methods: readonly string[],
   answer: (request: IncomingMessage) => Promise<Answer>,
 ): OperationHandler {
   return async (request, response) => {
-    // Whoever goes while it is answered is not worth a word.
+    // A requester that leaves before its answer is no failure.
     response.on('error', () => response.destroy())
     if (!methods.includes(request.method ?? '')) return sendPlainAnswer(response, wrongMethod(...methods))
     try {

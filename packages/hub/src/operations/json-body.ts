@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { RejoinError } from '@rejoin/protocol'
 
-/** The JSON value that a request's body holds; null when there is none. */
+/** The JSON value in a request's body; null for an empty body. */
 export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
   const text = (await readBytes(request, maxBytes)).toString('utf8')
   if (text === '') return null
@@ -26,7 +26,7 @@ function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> 
       else reject(new RejoinError(`The body is over ${maxBytes} bytes. Send less.`, { code: 'too-large' }))
     })
     request.once('end', () => resolve(Buffer.concat(parts)))
-    // Whoever leaves in the middle is not told, but is no failure of ours either.
+    // A requester that leaves in the middle never sees this answer, and it must not be reported as a failure of the hub.
     request.once('error', (cause) => {
       reject(new RejoinError('The body broke off. Send it as a whole.', { code: 'invalid-data', cause }))
     })

@@ -1,6 +1,6 @@
 /**
- * Rations the lines about single readers. A hundred in ten seconds are what a person can follow; what is over that is counted
- * and told in one line when the ten seconds are over. Without it, 16 minutes of readers that come and go were 866,000 lines.
+ * Rations the log lines about single readers. A person can follow a hundred lines in ten seconds. Further lines are counted, and
+ * reported in one line after the ten seconds. Without the ration, 16 minutes of readers that come and go made 866,000 lines.
  */
 export function createLineRation(tell: (counts: Readonly<Record<string, number>>) => void): LineRation {
   let left = linesPerWindow
@@ -31,9 +31,9 @@ export function createLineRation(tell: (counts: Readonly<Record<string, number>>
 }
 
 export interface LineRation {
-  /** Whether a line of this event may be written. If not, it is counted. */
+  /** Whether a line about this event may be written. If not, the line is counted. */
   take(event: string): boolean
-  /** Tells what was counted so far. */
+  /** Reports the lines that were counted so far. */
   flush(): void
 }
 

@@ -4,42 +4,42 @@ import { createLineRation } from './line-ration.ts'
 import { causeText, plainText } from './plain-text.ts'
 import type { ReconnectReport } from './reconnect-reports.ts'
 
-/** One line of a log, with names in snake_case. docs/guides/observe.md lists the fields by `event`. */
+/** One line for the operator, with fields in snake_case. docs/guides/observe.md lists the fields of each `event`. */
 export type LogLine = { readonly level: LogLevel; readonly event: string } & Readonly<Record<string, unknown>>
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
 export interface LogLinesOptions {
   /**
-   * The least important lines that are still written. Publishes are `debug`, and so is a line for each of many readers.
+   * Lines below this level are not written. With `debug`, every publish gets a line, and so does every reader in a crowd.
    * @defaultValue 'info'
    */
   level?: LogLevel
 }
 
-/** A request that was rejected, as the operator is told of it. */
+/** A rejected request, for the operator's log. */
 export interface RejectedRequest extends Omit<RejectedReader, 'action'> {
-  /** What was asked for; left out, to read. */
+  /** What the requester wanted to do; left out, it wanted to read. */
   readonly action?: string
-  /** Of the page that sent the request, if one did. */
+  /** The origin of the page that sent the request, if a page did. */
   readonly origin?: string
 }
 
 export interface LogLines {
-  /** From now on, says what becomes of the hub's readers. */
+  /** From now on, writes lines about the hub's readers. */
   watch(hub: Pick<Hub, 'on'>): void
-  /** Your program rejected a request before the hub saw it. Of the others it says so by itself, once it watches the hub. */
+  /** Writes a line about a request that your program rejected before the hub saw it. `watch` covers the hub's own rejections. */
   rejected(request: RejectedRequest): void
-  /** A client told, once it was back, that it had lost its connection. */
+  /** Writes a line about a client that reported, after its return, that it had lost its connection. */
   reconnected(report: ReconnectReport): void
-  /** Tells what was counted so far; for a program that ends. */
+  /** Reports the lines that were counted so far. Call it before the program ends. */
   flush(): void
 }
 
 /**
- * The lines that `rejoin serve` writes about readers, for the logger of your own program. Text that others chose comes without
- * control characters and bounded. A crowd does not flood them: of lines about single readers 100 are written in ten seconds, and
- * `sse_more` counts the rest; with the level `debug` all are written.
+ * The lines that `rejoin serve` writes about readers, for the logger of your own program. Text that a client chose has no control
+ * characters, and a bounded length. A crowd does not flood the log: in ten seconds, 100 lines about single readers are written,
+ * and `sse_more` counts the rest. With the level `debug` all lines are written.
  *
  * @param write - called with each line: `(line) => logger[line.level](line)`
  */
@@ -51,13 +51,13 @@ export function createLogLines(write: (line: LogLine) => void, { level = 'info' 
   }
   const more = (counts: Readonly<Record<string, number>>) => line('info', { event: 'sse_more', ...counts })
   const ration = createLineRation(more)
-  // Their own, so that a flood of them hides none of the lines about readers that were let in.
+  // A ration of their own, so that a flood of rejections hides no lines about readers that were let in.
   const rejections = createLineRation(more)
   const all = isWritten('debug')
 
   /**
-   * A line about one reader: with `debug` each of them, else as many as a person can follow.
-   * @param fields - called for a line that is written; when thousands return at once, most are not.
+   * Writes a line about one reader: with `debug` always, else within the ration.
+   * @param fields - called only for a line that is written: when thousands return at once, most are not.
    */
   function say(level: LogLevel, event: string, fields: () => object, within = ration): void {
     if (isWritten(level) && (all || within.take(event))) write({ level, event, ...fields() })
@@ -139,7 +139,7 @@ export function createLogLines(write: (line: LogLine) => void, { level = 'info' 
       })
       hub.on('healed', ({ channels }) => line('warn', { event: 'log_healed', ...channelFields(channels) }))
       hub.on('error', ({ cause }) => line('error', { event: 'request_failed', cause: causeText(cause) }))
-      // Not even listened for otherwise: there are more of these than of anything else.
+      // Without `debug` there is no listener at all, because publishes are the most frequent observations.
       if (isWritten('debug')) {
         hub.on('publish', ({ channel, type, id, bytes, subject }) => {
           line('debug', { event: 'publish', ...publishFields({ channel, type, id, bytes, subject }) })
@@ -168,7 +168,7 @@ const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
 
 type Fields = { readonly event: string } & Readonly<Record<string, unknown>>
 
-// A subscription may name 100 channels of 256 bytes each, and a reader in a loop would fill a disk with them.
+// A subscription may name 100 channels of 256 bytes each, and a reader in a loop would fill the disk with their names.
 const maxChannels = 10
 
 function connectionFields(reader: ReaderObservation) {

@@ -6,29 +6,30 @@ import type { Hub } from '../hub/hub.ts'
 import { clientAddress, type ProxyTrust } from './client-address.ts'
 import type { OperationHandler } from './handler.ts'
 
-/** A time in which readers are rejected because an operator said so. Publishing goes on: the readers miss nothing. */
+/** A time in which all readers are rejected, by order of the operator. Publishing goes on; the readers catch up afterwards. */
 export interface Maintenance {
   readonly isOn: boolean
-  /** When readers are to try again. */
+  /** For how long rejected readers are told to wait. */
   readonly retryAfterMs: number
-  /** Closes all streams, spread over a time, and rejects readers from now on. */
+  /** Rejects readers from now on, and closes all streams within `withinMs`. */
   begin(options?: MaintenanceTimes): void
   /** Lets readers in again. Streams that are still open stay open. */
   end(): void
-  /** Rejects a reader while it is on, and says so. */
+  /** Rejects this request if it is a reader's and maintenance is on. Returns whether it did. */
   rejects(request: IncomingMessage, response: ServerResponse): boolean
-  /** The same, to be mounted before the hub: `app.use(maintenance.handler)`. What it does not reject goes on. */
+  /** `rejects` as middleware, mounted before the hub: `app.use(maintenance.handler)`. Other requests go to the next handler. */
   readonly handler: OperationHandler
 }
 
 export interface MaintenanceTimes {
   /**
-   * When readers are to try again.
+   * For how long readers are told to wait, in milliseconds. Each gets up to a fifth more at random, so that they do not return
+   * together.
    * @defaultValue 60000
    */
   retryAfterMs?: number
   /**
-   * Over how long the ends of the streams are spread, so that their readers do not return together.
+   * The time over which the streams are closed, in milliseconds. Spread closes keep their readers from returning together.
    * @defaultValue 5000
    */
   withinMs?: number
@@ -36,12 +37,12 @@ export interface MaintenanceTimes {
 
 export interface MaintenanceOptions extends ProxyTrust {
   /**
-   * Which requests are those of readers, where they come in at routes of your own.
+   * Tells whether a request is a reader's. Needed when readers use routes of your own.
    * @defaultValue GET below `/events`, `/stream` and `/poll`
    */
   isReader?(request: IncomingMessage): boolean
   /**
-   * For tests.
+   * The source of chance, for tests.
    * @defaultValue Math.random
    */
   random?(): number
@@ -53,7 +54,7 @@ export function createMaintenance(hub: Hub, options: MaintenanceOptions = {}): M
   let retryAfterMs = 0
   let letStay: (() => void) | undefined
 
-  /** What to tell one reader: up to a fifth on top at random, as everywhere (§4.11), or all would be back at once. */
+  /** The wait of one reader: up to a fifth more at random (§4.11), or all would return at once. */
   const retryMs = () => Math.round(retryAfterMs * (1 + random() / 5))
 
   function rejects(request: IncomingMessage, response: ServerResponse): boolean {
@@ -99,7 +100,7 @@ function asksForEvents(request: IncomingMessage): boolean {
   return request.method === 'GET' && isReaderEndpoint(targetOf(request).endpoint)
 }
 
-/** Ends all connections, spread evenly. Returns a function that lets those stay who are still here. */
+/** Ends all connections, spread evenly over `withinMs`. Returns a function that stops this: connections still open stay open. */
 function endConnections(hub: Hub, { retryMs, withinMs }: { retryMs(): number; withinMs: number }): () => void {
   const names = [...hub.connections()].map(({ connection }) => connection)
   const timers: NodeJS.Timeout[] = []

@@ -1,13 +1,13 @@
 /**
- * Text that somebody else chose, as it may stand in a line of ours: without what a terminal or a log viewer would obey,
- * line breaks and direction marks included, and no longer than `maxLength`.
+ * Makes text from a client safe for one line of output. Characters that a terminal or a log viewer would obey, such as line
+ * breaks and direction marks, are replaced. Text over `maxLength` is cut.
  */
 export function plainText(text: string, maxLength = 256): string {
   const shown = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text
   return shown.replaceAll(obeyed, '\ufffd').toWellFormed()
 }
 
-/** The same for text that is wanted whole, with its line breaks. Lines after the first are moved in by `indent`. */
+/** Like `plainText`, for text that keeps its length and its line breaks. Lines after the first begin with `indent`. */
 export function plainLines(text: string, indent = ''): string {
   return text
     .split('\n')
@@ -15,7 +15,7 @@ export function plainLines(text: string, indent = ''): string {
     .join(`\n${indent}`)
 }
 
-/** Why something failed, with what was behind it: that the keys could not be read helps nobody who is not told why. */
+/** The text of an error together with its causes: "the keys could not be read" helps only with the reason behind it. */
 export function causeText(cause: unknown): string {
   let text = String(cause)
   let inner = cause
@@ -27,9 +27,9 @@ export function causeText(cause: unknown): string {
   return plainText(text, 1000)
 }
 
-// Of ours, of fetch, and of the system.
+// One cause each from Rejoin, from fetch and from the system.
 const maxDepth = 3
 
-// C0, DEL and C1 (of which 0x9b begins an escape sequence), the separators that some viewers break lines at, and the marks
-// that make a text read in another order than it is written.
+// C0, DEL and C1 (0x9b begins an escape sequence), the separators at which some viewers break lines, and the marks that change
+// the reading direction.
 const obeyed = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g

@@ -6,24 +6,24 @@ import { clientAddress, type ProxyTrust } from './client-address.ts'
 import { type OperationHandler, operationHandler } from './handler.ts'
 import { readJson } from './json-body.ts'
 
-/** What `@rejoin/client` reports of one reconnect, and from where it came. All of it is the client's word. */
+/** One reconnect, as `@rejoin/client` reports it. A client can invent everything but its `ip`. */
 export interface ReconnectReport {
   readonly attempt: number
   readonly delayMs: number
-  /** Of the stream, without its query. Null when the report names none. */
+  /** The URL of the stream, without its query. Null when the report names none. */
   readonly url: string | null
-  /** When the connection was lost, ISO 8601. When the report does not say: when it arrived. */
+  /** When the connection was lost, as the client wrote it (ISO 8601); else when the report arrived. */
   readonly timestamp: string
   readonly ip: string | null
   readonly userAgent: string | null
 }
 
-/** Who sends reports. */
+/** The sender of a report. */
 export type ReportSender = Pick<ReconnectReport, 'ip' | 'userAgent'>
 
 /**
- * Takes what `@rejoin/client` sends with its option `reports`: `app.post('/log', reportsHandler(hub, lines.reconnected))`. A body
- * that `express.json()` has parsed is taken as well.
+ * Receives the reports of `@rejoin/client` (its option `reports`): `app.post('/log', reportsHandler(hub, lines.reconnected))`.
+ * The body may already be parsed by `express.json()`.
  */
 export function reportsHandler(
   hub: Hub,
@@ -39,8 +39,8 @@ export function reportsHandler(
 }
 
 /**
- * The same for any framework. All of it is hearsay, from whoever likes to say it: bounded in size and number, and used for nothing
- * but lines and counts.
+ * Like `reportsHandler`, for any framework. Anybody can send reports and invent their content. So they are bounded in size and
+ * number; use them for log lines and counts only.
  */
 export function createReports(
   tell: (report: ReconnectReport) => void,
@@ -61,7 +61,7 @@ export function createReports(
 
 export interface ReconnectReports {
   /**
-   * Tells of each report in a body, which is asked for only when the sender may speak. Rejects with `rate-limited` or
+   * Tells of each report in a body. `body` is not called for a sender over its limit. Rejects with `rate-limited` or
    * `invalid-data`.
    */
   take(sender: ReportSender, body: () => unknown): Promise<void>
@@ -69,13 +69,13 @@ export interface ReconnectReports {
 
 const noted: Answer = { status: 204, headers: { 'Cache-Control': 'no-store' }, body: '' }
 
-/** A client reports a hundred reconnects at most, of some 200 bytes each. */
+/** A client reports at most a hundred reconnects at once, of about 200 bytes each. */
 export const maxReportBytes = 64 * 1024
 
 const minuteMs = 60_000
-// A client reports every 30 s at most; one address may be a whole office.
+// Requests per minute. A client sends one every 30 s at most, and one address may be a whole office.
 const maxPerAddress = 60
-// What an outage of many thousand clients is worth in lines. Also bounds the addresses that are remembered.
+// Requests per minute from all addresses. An outage of many thousand clients needs no more lines. Also bounds `byAddress`.
 const maxInAll = 3000
 export const maxRecords = 100
 
@@ -83,7 +83,7 @@ async function bodyOf(request: IncomingMessage & { readonly body?: unknown }): P
   return request.body ?? readJson(request, maxReportBytes)
 }
 
-/** Requests of a minute, counted by address and in all. */
+/** Counts the requests of a minute, by address and in all. */
 function createAllowance(now: () => number): (ip: string | null) => boolean {
   let since = now()
   let inAll = 0
@@ -104,7 +104,7 @@ function createAllowance(now: () => number): (ip: string | null) => boolean {
 
 type Told = Omit<ReconnectReport, keyof ReportSender>
 
-/** A list of records, or one record alone, which other clients may find easier. */
+/** Takes a list of records, or a single record, which is easier for other clients. */
 function readRecords(value: unknown): Told[] {
   const records = Array.isArray(value) ? value : [value]
   if (records.length > maxRecords) throw invalid(`Send at most ${maxRecords} reports at once.`)
@@ -137,7 +137,7 @@ function textOf(name: string, value: unknown): string | null {
   throw invalid(`"${name}" has to be a string.`)
 }
 
-/** Our client leaves the query out; others may not, and some keep their tokens there, or before the host. */
+/** Removes the query and the user info of a URL, where clients other than ours may have put a token. */
 function withoutSecrets(url: string | null): string | null {
   const bare = url?.replace(/[?#].*$/s, '')
   return bare?.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/]*@/i, '$1') ?? null

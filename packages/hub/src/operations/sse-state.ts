@@ -6,14 +6,14 @@ import type { ChannelWindow } from '../hub/read/channel-window.ts'
 import type { ChannelEntry } from '../hub/read/entries.ts'
 import { type OperationHandler, operationHandler } from './handler.ts'
 
-/** What a channel or a pattern holds, and how many readers it has here. */
+/** The events that a channel or a pattern holds, and the number of its readers on this hub. */
 export interface WindowState extends ChannelWindow {
   readonly channel: string
   readonly readers: number
   readonly entries: readonly ChannelEntry[]
 }
 
-/** The same, also in the words of a stream of entries. */
+/** `WindowState`, with its figures also under the names that streams of entries use, such as `firstEntry`. */
 export interface SseState extends WindowState {
   readonly length: number
   readonly firstEntry: string | null
@@ -23,8 +23,9 @@ export interface SseState extends WindowState {
 }
 
 /**
- * Answers `?channel=orders/42&limit=100` with the state of the channel, as JSON: `app.get('/debug/sse-state', sseStateHandler(hub))`.
- * Mount it behind a guard of your own: it shows ids, types, times and sizes to whoever may ask.
+ * Answers `?channel=orders/42&limit=100` with the state of the channel, as JSON:
+ * `app.get('/debug/sse-state', sseStateHandler(hub))`. Mount it behind a guard of your own: it shows ids, types, times and sizes
+ * of events to every requester.
  */
 export function sseStateHandler(hub: Hub): OperationHandler {
   return operationHandler(hub, ['GET', 'HEAD'], async (request) => {
@@ -36,7 +37,7 @@ export function sseStateHandler(hub: Hub): OperationHandler {
 /**
  * The state of a channel, or of all channels of a pattern, for a debug endpoint of your own.
  *
- * @param options - `limit`: how many of the newest events are listed, 100 if left out, at most 1,000
+ * @param options - `limit`: how many of the newest events are listed; 100 when left out
  */
 export async function sseState(hub: Hub, selector: string, { limit = 100 } = {}): Promise<SseState> {
   const state = await windowState(hub, selector, limit)
@@ -55,7 +56,7 @@ export async function windowState(hub: Hub, selector: string, limit: number): Pr
   return { channel: selector, ...window, readers: readersOf(hub, selector), entries }
 }
 
-/** Readers that get any event of the selector. */
+/** The number of readers that can get an event of the selector. */
 function readersOf(hub: Hub, selector: string): number {
   if (!isPattern(selector)) return hub.readers(selector)
   let readers = 0
@@ -71,7 +72,7 @@ export function selectorOf(query: URLSearchParams): string {
   return channel
 }
 
-/** How many entries of a list are asked for. */
+/** The `limit` in a query, from 1 to 1,000. Throws for any other value. */
 export function limitOf(query: URLSearchParams): number {
   const given = query.get('limit') ?? String(defaultLimit)
   if (!/^\d{1,15}$/.test(given)) throw invalid('"limit" has to be a whole number.')

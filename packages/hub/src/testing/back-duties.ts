@@ -4,7 +4,7 @@ import type { Log, TypedPosition } from '../log/contract.ts'
 import { append, type Duties, entry, readAll } from './log-bench.ts'
 import { createRandom } from './virtual-environment.ts'
 
-/** What a log owes to readers that ask for the last few events, if it can be read backwards. */
+/** Duties towards readers that ask for the last few events. They hold for a log that has `readBack`. */
 export const backDuties: Duties = {
   async 'read backwards, a log gives what it gives forwards, down to where all of it is whole'({ open, environment }) {
     const log = await open({ maxEvents: 5 })

@@ -3,7 +3,7 @@ import { isAfter, type Position } from '@rejoin/protocol'
 import type { Log, LogBudget } from '../log/contract.ts'
 import { append, atMost, type Bench, type Duties, dataOf, entry, readAll, type Stored } from './log-bench.ts'
 
-/** What a log with a budget owes: an end to what it holds, and a word to those who needed it. A log that has none is left alone. */
+/** Duties of a log with a budget: it holds no more than that, and readers are told what is gone. Other logs skip them. */
 export const budgetDuties: Duties = {
   async 'a log within its budget lets go of nothing, and says how much of the budget is used'(bench) {
     const log = await openWithBudget(bench, 1000)
@@ -96,7 +96,7 @@ export const budgetDuties: Duties = {
     assert.equal(await free.budget?.(), undefined)
     await free.close()
     const small = await bench.open(lasting, undefined, 2000)
-    // Channels that were not counted are found by the sweep, one after the other.
+    // The sweep finds the channels that were not counted, one after the other.
     const isCounted = async () => {
       const [all] = await small.windows(['*'])
       const budget = await small.budget?.()
@@ -147,13 +147,13 @@ async function openWithBudget({ open }: Bench, maxBytes: number, window = {}): P
   return log.budget && log
 }
 
-/** An event that counts for so many bytes. */
+/** An event that counts for `bytes` bytes. */
 function sized(channel: string, number: number, bytes: number) {
   const { type } = entry(channel, '')
   return entry(channel, `${number}`.padEnd(bytes - type.length, '.'))
 }
 
-/** A log may take some steps to come within its budget: a write is one. */
+/** Waits until the log is within its budget. A log may take several steps for that, and each `probe` lets it take one. */
 async function settled(log: Log): Promise<LogBudget> {
   for (let tries = 0; tries < 1000; tries += 1) {
     const budget = (await log.budget?.()) as LogBudget

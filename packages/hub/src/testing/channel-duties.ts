@@ -3,7 +3,7 @@ import { isAfter, origin, type Position } from '@rejoin/protocol'
 import { type NewEvent, retainLimits } from '../log/contract.ts'
 import { append, appendAll, atMost, type Duties, dataOf, entry, follow, readAll, type Stored } from './log-bench.ts'
 
-/** What a log owes to channels that end, that retain their newest values, and to events that are not held. */
+/** Duties for channels that end, for retained events, and for live events, which a log does not hold. */
 export const channelDuties: Duties = {
   async 'a channel that has ended takes nothing more, keeps what it holds, and says where it ended'({
     open,
@@ -107,7 +107,7 @@ export const channelDuties: Duties = {
     const ended = await log.end('a/1')
     const endedEmpty = await log.end('a/2')
     await environment.advance(60_000)
-    // The clock alone: a month of rounds would take long.
+    // Steps the clock alone, because a month of timers would take long.
     environment.stepClock(31 * 24 * 3_600_000)
     const again = () => append(log, [entry('a/1', 'again'), entry('a/2', 'again')])
     for (let round = 1; ; round += 1) {
@@ -124,7 +124,7 @@ export const channelDuties: Duties = {
     await environment.settle()
     const head = await log.head()
     const gapOf = async (name: string, after: Position) => (await log.read([name], after, head, atMost(9))).gap?.reason
-    // The reader of the last event was never told that the channel ended.
+    // A reader that has only the last event was never told that the channel ended.
     for (const after of [start, (last as Stored).position]) {
       for (const name of ['a/1', 'a/2', 'a/*']) assert.equal(await gapOf(name, after), 'expired')
     }

@@ -1,27 +1,27 @@
 import type { Cancel, Environment } from '../environment.ts'
 
 /**
- * The way between readers and a hub, which a test can cut and slow down. Requests and answers are those of the fetch standard,
- * so it needs no sockets: readers see the errors that `fetch` gives them anywhere else.
+ * A network between readers and a hub, which a test can cut and slow down. It carries requests and responses of the fetch
+ * standard, so it needs no sockets. Readers see the same errors that a real `fetch` gives them.
  */
 export interface FaultyNetwork {
-  /** Answers a request as `handler` does, across this network. Rejects, as `fetch` does, while the network is cut. */
+  /** Gives the response of `handler`, carried across this network. Rejects, as `fetch` does, while the network is cut. */
   carry(request: Request, handler: (request: Request) => Promise<Response>): Promise<Response>
-  /** Breaks every connection, in the middle of what it carries, and every new one for so long. */
+  /** Breaks every connection, also in the middle of a response, and every new connection for `forMs`. */
   cut(forMs: number): void
-  /** Lets each connection carry so many bytes per second. With 0, connections stay open and nothing gets through. */
+  /** Limits each connection to this speed. With 0, connections stay open and nothing gets through. */
   slow(bytesPerSecond: number): void
   /** Ends a cut, and lets connections be fast again. */
   heal(): void
 }
 
-/** @param onActivity - called whenever something moves, for who waits until nothing does */
+/** @param onActivity - called whenever the network carries something, for a test that waits until it is quiet */
 export function createFaultyNetwork(environment: Environment, onActivity: () => void = () => undefined): FaultyNetwork {
   const connections = new Set<Connection>()
   let isCut = false
   let bytesPerSecond = Number.POSITIVE_INFINITY
   let cancelHealing: Cancel = () => undefined
-  /** Those that wait for their bytes to be sent, and have to look again when the speed changes. */
+  /** Wakes the connections that wait for their bytes to be sent: they start again when the speed changes. */
   let waiting = new Set<() => void>()
 
   function setSpeed(speed: number): void {
@@ -31,7 +31,7 @@ export function createFaultyNetwork(environment: Environment, onActivity: () => 
     for (const wake of waked) wake()
   }
 
-  /** Resolves with how many of the bytes are through. */
+  /** Resolves with how many of the bytes are through; 0 when the speed has changed and the caller has to ask again. */
   async function sent(bytes: number): Promise<number> {
     if (bytesPerSecond === Number.POSITIVE_INFINITY) return bytes
     const piece = Math.min(bytes, Math.max(1, Math.floor(bytesPerSecond * stepSeconds)))
@@ -106,7 +106,7 @@ interface Connection {
 }
 
 interface ConnectionParts {
-  /** Resolves with how many of the bytes are through, 0 when that has to be asked again. */
+  /** Resolves with how many of the bytes are through; 0 when the caller has to ask again. */
   sent(bytes: number): Promise<number>
   onActivity(): void
   onOver(): void
@@ -120,7 +120,7 @@ function newConnection(asked: AbortSignal, { sent, onActivity, onOver }: Connect
   const broken = new Promise<never>((_, rejectBroken) => {
     reject = rejectBroken
   })
-  // Nobody waits for it once there is an answer.
+  // Once there is a response, nobody waits for `broken`, and its rejection must not count as unhandled.
   broken.catch(() => undefined)
 
   function finish(): boolean {
@@ -150,7 +150,7 @@ function newConnection(asked: AbortSignal, { sent, onActivity, onOver }: Connect
   function carry(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     const reader = body.getReader()
     let rest = new Uint8Array()
-    // A body that has failed already rejects, and nothing is left to cancel.
+    // `cancel` rejects for a body that has already failed: then nothing is left to cancel.
     gone.signal.addEventListener('abort', () => void reader.cancel().catch(() => undefined))
 
     async function deliver(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
@@ -182,7 +182,7 @@ function newConnection(asked: AbortSignal, { sent, onActivity, onOver }: Connect
           if (finish()) gone.abort()
         },
       },
-      // Nothing is read ahead: what the reader does not take waits in the hub, where it counts.
+      // Nothing is read ahead: bytes that the reader does not take wait in the hub, which counts them.
       { highWaterMark: 0 },
     )
   }

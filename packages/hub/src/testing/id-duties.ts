@@ -14,7 +14,7 @@ import {
 import type { Log, NewIdFormat } from '../log/contract.ts'
 import { append, appendAll, type Bench, type Duties, dataOf, entry, follow, readAll, type Stored } from './log-bench.ts'
 
-/** What a log owes whose ids can change while it is in use, if they can. */
+/** Duties of a log whose id format can change while it is in use. They hold for a log that has `switchIds`. */
 export const idDuties: Duties = whereIdsSwitch({
   async 'a switch of the ids changes those of later events, and of no event before it'(log) {
     const before = await appendAll(log, ['a', 'b'])
@@ -60,7 +60,7 @@ export const idDuties: Duties = whereIdsSwitch({
       (await readAll(log, ['a'], origin)).map(({ position }) => position),
     )
     assert.equal(during.length, 1)
-    // The id that a publisher is told is the one that readers get.
+    // Publishers and readers get the same id for one event.
     for (const batch of tail.batches) {
       for (const { position } of batch.events) {
         const branch = batch.branch ?? log.history.findLast(({ first }) => !isAfter(first, position))
@@ -131,7 +131,7 @@ export const idDuties: Duties = whereIdsSwitch({
   async 'positions suit the new ids from the first one on'(log) {
     const many = Array.from({ length: 5000 }, (_, index) => entry('a', `${index}`))
     const before = await append(log, many)
-    // Its ids have room for 4,096 events of a millisecond; and not every log can have them.
+    // Snowflake ids have room for 4,096 events in a millisecond. Not every log can have such ids.
     const format = { codec: snowflake(), version: 2 }
     const isRefused = await log.switchIds(format, { dryRun: true }).then(
       () => false,
@@ -163,7 +163,7 @@ function whereIdsSwitch(duties: Record<string, (log: SwitchingLog, bench: Bench)
   return Object.fromEntries(tried)
 }
 
-/** With the same clock. */
+/** Another codec for the same kind of positions: a counter, or milliseconds. */
 function otherCodec(log: Log): IdCodec {
   if (log.formats.range.kind === 'counter') return sequence()
   return log.formats.list[0]?.codec.name === 'uuidv7' ? ulid() : uuidv7()

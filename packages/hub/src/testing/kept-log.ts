@@ -3,13 +3,13 @@ import type { Log, LogSource } from '../log/contract.ts'
 import { type MemoryLogOptions, memoryLog } from '../log/memory/log.ts'
 
 /**
- * A memory log that outlives its hubs, as a log in a folder or in Redis does, and whose events a test can let expire. It is the
- * memory log of every other hub: only its clock is ahead.
+ * A memory log that outlives its hubs, as a log in a folder or in Redis does. A test can let its events expire: the log's clock
+ * is then set ahead. In all else it is the ordinary memory log.
  */
 export interface KeptLog extends LogSource {
-  /** Everything it holds is now older than its window. Channels whose window has no age keep what they hold. */
+  /** Makes all events older than their window. Channels whose window has no age limit keep their events. */
   expire(): void
-  /** Lets go of the log: the next hub finds an empty one, on a branch that continues nothing. */
+  /** Drops the log: the next hub opens an empty log, on a branch that continues nothing. */
   lose(): Promise<void>
 }
 
@@ -21,7 +21,7 @@ export function keptLog(options: MemoryLogOptions = {}): KeptLog {
   async function openFirst(environment: Environment): Promise<Log> {
     const log = await source.open({ ...environment, now: () => environment.now() + aheadMs })
     const close = log.close.bind(log)
-    // The log has to stay open when a hub closes, and go on with its tails as every log does.
+    // The log stays open when a hub closes, so that the next hub finds it.
     log.close = async () => undefined
     kept = { log, close }
     return log
@@ -43,5 +43,5 @@ export function keptLog(options: MemoryLogOptions = {}): KeptLog {
   }
 }
 
-/** The `hotBytes` of a hub on such a log: what has expired must not be served from the memory of the hub. */
+/** The `hotBytes` of a hub on a kept log. So small that the hub serves no expired event from its own memory. */
 export const coldBytes = 1

@@ -3,7 +3,7 @@ import { origin } from '@rejoin/protocol'
 import type { Log } from '../log/contract.ts'
 import { append, type Duties, entry, readAll } from './log-bench.ts'
 
-/** What a log owes to publishers that repeat themselves: the bounds of what it remembers of them (§5.5). */
+/** Duties towards publishers that repeat a publish: how many idempotency keys a log remembers, and for how long (§5.5). */
 export const keyDuties: Duties = {
   async 'a key younger than ten minutes is not forgotten, however many come after it'({ open, environment }) {
     const log = await open(lasting, { maxKeys: 2, maxRecentKeys: 40 })
@@ -41,7 +41,7 @@ export const keyDuties: Duties = {
     await publishOnce(log, 'you', 1)
     await append(log, [entry('a', 'without a key')])
     assert.equal((await readAll(log, ['a'], origin)).length, mine + 3)
-    // What was refused is no publish: under the same key it is made once there is room.
+    // A refused publish leaves no key behind: it succeeds under the same key once there is room.
     await environment.advance(11 * 60_000)
     for (let attempt = 0; attempt < 20; attempt += 1) {
       const isTaken = await publishOnce(log, 'me', mine).then(

@@ -14,13 +14,13 @@ import type {
 import type { IdempotencyOptions } from '../log/idempotency.ts'
 import type { VirtualEnvironment } from './virtual-environment.ts'
 
-/** Where a duty of the contract is tried: logs on one position, in virtual time. */
+/** The setting in which a duty is tested: logs at one location, in virtual time. */
 export interface Bench {
   readonly environment: VirtualEnvironment
   open(window?: WindowOptions, idempotency?: IdempotencyOptions, maxBytes?: number): Promise<Log>
 }
 
-/** Tests by name. */
+/** Tests of duties, by name. */
 export type Duties = Readonly<Record<string, (bench: Bench) => Promise<void>>>
 
 export function entry(channel: string, data: string): NewEvent {
@@ -43,7 +43,7 @@ export async function append(log: Log, entries: readonly NewEvent[], once?: Appe
   return entries.map((entry, index) => ({ ...entry, ...(stamps[index] as Stamp) }))
 }
 
-/** One append each, the data being its number. */
+/** Appends one event per channel, one append each. The data is the index of the event. */
 export async function appendAll(log: Log, channels: readonly string[]): Promise<Stored[]> {
   const events: Stored[] = []
   for (const [index, channel] of channels.entries()) events.push(...(await append(log, [entry(channel, `${index}`)])))

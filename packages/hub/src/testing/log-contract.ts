@@ -15,8 +15,9 @@ export interface LogContractOptions {
   /** The test function of your runner: vitest's, node:test's, Jest's. */
   test(name: string, run: () => Promise<void>): void
   /**
-   * A log with this window, these bounds on the idempotency keys it remembers, and this budget, that nobody else uses. Called
-   * twice with the same `location`, it opens what it left there. A log that cannot have a budget ignores it, and has no `budget`.
+   * Gives a log that no other test uses, with this window, these bounds on its idempotency keys, and this budget (`maxBytes`).
+   * Called again with the same `location`, it gives the log that was left there. A log that cannot have a budget ignores
+   * `maxBytes`, and has no `budget`.
    */
   source(options: {
     window?: WindowOptions
@@ -24,12 +25,15 @@ export interface LogContractOptions {
     maxBytes?: number
     location: string
   }): LogSource
-  /** Duties this log cannot have, each with the reason; they are left out. An unknown name is an error. */
+  /**
+   * Duties that this log cannot have, each with the reason. Their tests are left out. An unknown name is an error.
+   * @defaultValue [], all duties are tested
+   */
   differs?: readonly { readonly reason: string; readonly tests: readonly string[] }[]
 }
 
 /**
- * The duties of a log as tests. Run it on every log you write: what it checks is what the hub relies on.
+ * The duties of a log, as tests. Run them on every log that you write: the hub relies on each duty.
  *
  * ```ts
  * describe('my log', () => logContract({ test, source: ({ window }) => myLog({ window }) }))

@@ -15,7 +15,7 @@ import {
 } from './log-bench.ts'
 import { createRandom } from './virtual-environment.ts'
 
-/** What every log owes: order, pages, windows, keys, its tail and its history. */
+/** Duties of every log: order, pages, windows, keys, its tail and its history. */
 export const logDuties: Duties = {
   async 'positions rise strictly, and the newest is the head'({ open }) {
     const log = await open()
@@ -250,10 +250,10 @@ export const logDuties: Duties = {
     )
     const whole = await read(names, at(4))
     assert.deepEqual([whole.gap, whole.events.map(dataOf)], [undefined, ['5', '6', '7', '8', '9']])
-    // What another of them lost before the cursor is not its concern.
+    // A loss of another channel before the cursor does not concern this reader.
     const ofOne = await read(names, at(3))
     assert.deepEqual(ofOne.gap, { channels: ['late'], reason: 'expired', wholeAfter: at(4) })
-    // Nor is the invalidation of another channel.
+    // Nor does the invalidation of another channel.
     const voided = await log.invalidate('whole')
     const [last] = (await appendAll(log, ['a', 'a'])).slice(-1)
     const since = await read(names, voided.position)

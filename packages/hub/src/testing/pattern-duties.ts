@@ -3,7 +3,7 @@ import { origin } from '@rejoin/protocol'
 import { append, appendAll, atMost, type Duties, dataOf, entry, readAll, type Stored } from './log-bench.ts'
 import { createRandom } from './virtual-environment.ts'
 
-/** What a log owes to readers of patterns. */
+/** Duties towards readers of patterns. */
 export const patternDuties: Duties = {
   async 'a pattern gives the events of all channels below it, in position order, and no others'({ open }) {
     const log = await open()

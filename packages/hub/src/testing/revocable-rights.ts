@@ -1,17 +1,14 @@
 import type { Grant } from '../hub/readers/grant.ts'
 
-/**
- * Rights that a test can take back. A request with credentials that were taken back is answered with 401. New credentials are let
- * in again, as after a login.
- */
+/** Rights that a test can revoke. Requests with revoked credentials get 401. New credentials are let in, as after a login. */
 export interface RevocableRights {
   /**
    * The rights of a request.
-   * @param credentials - of the request, such as its `Authorization`; empty for none
-   * @param ask - the rules of the program
+   * @param credentials - the credentials of the request, such as its `Authorization`; '' for none
+   * @param ask - asks the program's own rules
    */
   of(credentials: string, ask: () => Grant | null | Promise<Grant | null>): Promise<Grant | null>
-  /** Takes back what one subject, or everybody, has been given. Returns the subjects whose streams have to end. */
+  /** Revokes the credentials of one subject, or of everybody. Returns the subjects whose streams have to end. */
   revoke(subject?: string): readonly string[]
 }
 
@@ -24,7 +21,7 @@ export function createRevocableRights(): RevocableRights {
       if (revoked.has(credentials)) return null
       const grant = await ask()
       if (!grant) return null
-      // Rights that everybody has belong to nobody, and could not be taken back.
+      // Rights without a subject could not be revoked, so they get one.
       const subject = grant.subject ?? anybody
       given.set(credentials, subject)
       return { ...grant, subject }

@@ -3,8 +3,8 @@ import type { Log } from '../log/contract.ts'
 import type { VirtualEnvironment } from './virtual-environment.ts'
 
 /**
- * Makes `settle` wait for tails, too. That of a log in this process has everything by then; one that comes over a
- * connection takes its time, which is not the virtual one.
+ * Makes `settle` wait for tails, too. The tail of a log in this process has everything when `settle` is over. A tail over a
+ * connection needs real time, which virtual time does not cover.
  */
 export function settleTails(environment: VirtualEnvironment): { watch(log: Log): void } {
   const watched: { log: Log; delivered: Position }[] = []
@@ -46,5 +46,5 @@ export function settleTails(environment: VirtualEnvironment): { watch(log: Log):
   }
 }
 
-// What does not come within this does not come; the duty then fails on what it finds missing.
+// A tail that is behind after this time stays behind. The duty then fails on the missing events.
 const patienceMs = 5000

@@ -20,74 +20,74 @@ export interface TestHubOptions
     Pick<MemoryLogOptions, 'window' | 'windows'>,
     BasePathOptions {
   /**
-   * When time begins, in milliseconds since 1970.
+   * The virtual time at which the test begins, in milliseconds since 1970.
    * @defaultValue the first of January 2026, 00:00 UTC
    */
   now?: number
   /**
-   * What chance comes from, such as how long readers wait. The same seed gives the same test.
+   * The seed of all chance, such as how long readers wait. The same seed gives the same test.
    * @defaultValue 1
    */
   seed?: number
 }
 
 /**
- * A hub in the process of a test, in virtual time, on a network in memory that the test can break. It is the hub itself, with its
- * log, its streams and its polls: only sockets and time are not real. Every method waits until nothing moves, does its work, and
- * waits again, so a test sleeps nowhere.
+ * A hub in the process of a test, in virtual time, on a network in memory that the test can break. The hub, its log, its streams
+ * and its polls are the real ones; only sockets and time are not. Every method waits until nothing moves, does its work, and
+ * waits again, so a test needs no sleeps.
  */
 export interface TestHub<Served extends AnyHub = Hub> {
-  /** The hub. Another one after `restart`. */
+  /** The present hub. `restart` replaces it. */
   readonly hub: Served
-  /** Publishes, and resolves when the readers that are connected have the event. */
+  /** Publishes an event, and resolves when all connected readers have it. */
   readonly publish: Served['publish']
   /** Answers requests for the hub, across the network. */
   readonly fetch: typeof globalThis.fetch
-  /** The time that hub and readers share. Give it to `connect` as `clock`, or call `attachTo` of `@rejoin/client/testing`. */
+  /** The clock that hub and readers share. Give it to `connect` as `clock`, or call `attachTo` of `@rejoin/client/testing`. */
   readonly clock: TestClock
-  /** Whether a request with this URL is for the hub. The others are the application's own. */
+  /** Whether a request for this URL goes to the hub. All other requests are the application's own. */
   answers(url: string | URL): boolean
   /**
-   * Breaks every stream and poll, in the middle of what it carries. New ones fail for `forMs` of virtual time.
-   * @param forMs - left out, until `heal`
+   * Breaks every stream and poll, also in the middle of an event. New ones fail for `forMs` of virtual time.
+   * @param forMs - left out, new ones fail until `heal`
    */
   cut(forMs?: number): Promise<void>
-  /** Ends what `cut` and `slow` have begun. Readers come back when their wait is over: `advance`. */
+  /** Ends `cut` and `slow`. Readers return when their wait is over: call `advance`. */
   heal(): Promise<void>
   /**
-   * Lets each stream and poll carry so many bytes per second of virtual time. With 0, connections stay open and nothing gets
-   * through, as when a network dies without a word.
+   * Limits the speed of each stream and poll, in bytes per second of virtual time. With 0, connections stay open and nothing gets
+   * through, as on a network that fails without closing its connections.
    */
   slow(bytesPerSecond: number): Promise<void>
   /**
-   * `'events'`: everything that the hub holds is now too old for its window. A reader that missed some of it is told
-   * `sync-required`, `expired`, when it returns. `'token'`: the rights of all streams have run out, and their readers come back
-   * with a fresh token.
-   * @param what - 'events' when left out
+   * With `'events'`, all events that the hub holds become too old for their window. A reader that missed some of them is told
+   * `sync-required`, `expired`, when it returns. With `'token'`, all streams close because their rights have expired, and readers
+   * return with a fresh token.
+   * @param what - `'events'` when left out
    */
   expire(what?: Expiring): Promise<void>
   /**
-   * Replaces the hub, as a new version of it would: streams are closed with `drain`, and readers return.
-   * @param events - `'kept'`, when left out: the log outlives the hub, and nobody misses anything. `'lost'`: the new hub begins
+   * Replaces the hub, as a deployment does: streams are closed with `drain`, and readers return.
+   * @param events - `'kept'` (when left out): the log outlives the hub, and readers miss nothing. `'lost'`: the new hub starts
    * with an empty log, and readers are told `sync-required`, `epoch`.
    */
   restart(events?: Restarting): Promise<void>
   /**
-   * Takes back the rights of a subject, or of everybody: streams are closed, and requests with the same credentials are answered
+   * Revokes the rights of a subject, or of everybody: streams are closed, and requests with the same credentials are answered
    * with 401. New credentials are let in.
    */
   revoke(subject?: string): Promise<void>
-  /** Lets virtual time pass, running what is due in it. */
+  /** Lets virtual time pass, and runs the timers that are due in it. */
   advance(ms: number): Promise<void>
-  /** Waits until nothing moves any more. Needed only after something that the test did not do through this object. */
+  /** Waits until nothing moves any more. Needed only after an action outside this object, such as a click on the page. */
   settle(): Promise<void>
-  /** Adds a page that reads here: `settle` waits for it, too, and `close` lets it go. */
+  /** Adds a page that reads from this hub. `settle` then waits for the page, too, and `close` makes it leave. */
   join(page: TestPage): void
-  /** Lets go of the pages, and closes the hub. */
+  /** Closes the hub, and makes all pages leave. */
   close(): Promise<void>
 }
 
-/** A hub, whatever may be published to it. */
+/** A hub, typed or not: the types of its channels do not matter here. */
 export type AnyHub = Pick<Hub, Exclude<keyof Hub, 'publish' | 'publishBatch'>> & {
   publish(...given: never[]): Promise<unknown>
 }
@@ -95,7 +95,7 @@ export type AnyHub = Pick<Hub, Exclude<keyof Hub, 'publish' | 'publishBatch'>> &
 export type Expiring = 'events' | 'token'
 export type Restarting = 'kept' | 'lost'
 
-/** Time and chance as readers take them. */
+/** The clock, the timers and the chance that readers use. */
 export interface TestClock {
   now(): number
   random(): number
@@ -103,11 +103,11 @@ export interface TestClock {
   clearTimeout(timer: unknown): void
 }
 
-/** What reads in the same process. */
+/** A page, in the process of the test, whose streams read from the hub. */
 export interface TestPage {
-  /** Resolves when the page has what it loads in parts. Called before time goes on. */
+  /** Resolves when the page has loaded the parts of its code that it loads later. Called before virtual time goes on. */
   loaded(): Promise<void>
-  /** Resolves when the page has shown what it has read. False when there was nothing to show. */
+  /** Resolves when the page has rendered the events that it has read; false when there was nothing to render. */
   settle(): Promise<boolean>
   leave(): void
 }
@@ -129,14 +129,14 @@ export function createTestHub<Channels extends ChannelTypes>(
 ): Promise<TestHub<TypedHub<Channels>>>
 export async function createTestHub(options: TestHubOptions = {}): Promise<TestHub> {
   const { authorize = everything, basePath = '', window, windows, now, seed, ...hubOptions } = options
-  /** Counts whatever moves. Two looks that find the same number have found everything at rest. */
+  /** Counts every movement. When it stays the same between two looks, everything is at rest. */
   let activity = 0
   const moved = () => {
     activity += 1
   }
   const virtual = createVirtualEnvironment({ ...(now && { now }), ...(seed && { seed }), isBusy })
-  // Turns of the event loop are real, and time alone is virtual: code of the application that waits for an answer gets it,
-  // also when the test does not call a method meanwhile.
+  // Only time is virtual; turns of the event loop are real. So code of the application gets its answers even while the test
+  // calls no method of this object.
   const environment: Environment = {
     ...virtual,
     after(delayMs, task) {
@@ -167,7 +167,7 @@ export async function createTestHub(options: TestHubOptions = {}): Promise<TestH
     return { hub, handler }
   }
 
-  /** Lets turns of the event loop pass, and tells whether something moved in them. */
+  /** Lets some turns of the event loop pass, and tells whether something moved in them. */
   async function isBusy(): Promise<boolean> {
     const before = activity
     const deadline = performance.now() + patienceMs
@@ -189,7 +189,7 @@ export async function createTestHub(options: TestHubOptions = {}): Promise<TestH
     }
   }
 
-  /** Before and after, so that a trouble meets a page that has opened its streams, and a test sees what came of it. */
+  /** Settles before `act`, so that the page has opened its streams, and after it, so that the test sees the result. */
   async function settled<Result>(act: () => Result | Promise<Result>): Promise<Result> {
     await settle()
     const result = await act()
@@ -202,11 +202,11 @@ export async function createTestHub(options: TestHubOptions = {}): Promise<TestH
     const { handler } = serving
     const request = requestOf(input, init)
     const { endpoint } = parseTarget(request.url).below(basePath)
-    // The answer to a poll may wait for the next event.
+    // Nobody waits for the answer to a poll: it may come with the next event only.
     const isAwaited = endpoint !== 'poll'
     if (isAwaited) unanswered += 1
     try {
-      // What is published arrives, also during a cut: a test wants to publish then.
+      // Publishes do not cross the faulty network, so that a test can publish during a cut.
       return await (isReaderEndpoint(endpoint) ? network.carry(request, handler) : handler(request))
     } finally {
       if (isAwaited) unanswered -= 1
@@ -271,9 +271,9 @@ interface Serving {
   readonly handler: FetchHandler<[]>
 }
 
-// Turns of the event loop in which nothing may move. A chunk takes one or two from the hub to a handler of the client.
+// Turns of the event loop without movement that count as quiet. A chunk takes one or two from the hub to the client's handler.
 const quietTurns = 8
-// How long `authorize` may take, in real time, before time goes on without its answer.
+// How long `authorize` may take, in real time, before virtual time goes on without its answer.
 const patienceMs = 1000
 
 const expired = { reason: 'token-expired' } as const
@@ -286,10 +286,7 @@ function credentialsOf({ headers }: Request): string {
   return `${headers.get('authorization') ?? ''}\n${headers.get('cookie') ?? ''}`
 }
 
-/**
- * The signal is set beside the constructor: a page that is simulated in Node, such as jsdom's, has signals of its own, which
- * `Request` refuses.
- */
+/** Sets the signal after the construction: `Request` refuses the signals of a simulated page, such as jsdom's. */
 function requestOf(input: string | URL | Request, { signal, ...init }: RequestInit): Request {
   if (input instanceof Request) return new Request(input, init)
   const { document } = globalThis as { document?: { baseURI?: string } }

@@ -1,28 +1,28 @@
 import type { Environment } from '../environment.ts'
 
-/** An environment in which time passes only when told to, and chance comes from a seed. */
+/** An environment whose time passes only when a test says so, and whose chance comes from a seed. */
 export interface VirtualEnvironment extends Environment {
-  /** Runs what is due in this turn, and what that makes due, until nothing is. Promises settle in between. */
+  /** Runs the tasks of this turn, and the tasks that they add, until none is left. Promises settle in between. */
   settle(): Promise<void>
-  /** Lets time pass, running timers at their moment and settling after each. */
+  /** Lets time pass. Runs each timer at its moment, and settles after each. */
   advance(ms: number): Promise<void>
-  /** Moves the wall clock alone, as an operator or NTP would; timers do not notice. */
+  /** Moves the wall clock alone, as an operator or NTP does. Timers are not affected. */
   stepClock(ms: number): void
 }
 
 export interface VirtualEnvironmentOptions {
   /**
-   * What the wall clock says at first, in milliseconds since 1970.
+   * The wall clock at the start, in milliseconds since 1970.
    * @defaultValue the first of January 2026, 00:00 UTC
    */
   now?: number
   /**
-   * What chance comes from. The same seed gives the same run.
+   * The seed of `random`. The same seed gives the same run.
    * @defaultValue 1
    */
   seed?: number
   /**
-   * Waits a moment for whatever else runs in this process, and tells whether something moved there: then `settle` looks again.
+   * Waits a moment for other work in this process, and tells whether anything moved there. If so, `settle` looks again.
    * @defaultValue none: nothing else runs
    */
   isBusy?: () => Promise<boolean>
@@ -37,7 +37,7 @@ export function createVirtualEnvironment(options: VirtualEnvironmentOptions = {}
 
   async function settle(): Promise<void> {
     do {
-      // A macrotask of the real loop: every promise that can settle has settled when it returns.
+      // A turn of the real event loop: after it, every promise that can settle has settled.
       await new Promise((resolve) => setImmediate(resolve))
       const tasks = dueInTurn
       dueInTurn = []

@@ -1,7 +1,7 @@
 import { type Formula, maxTimerMs, type RetryWait, rangeOf, spread } from './backoff.ts'
 import { report } from './handler-set.ts'
 
-/** Makes the formula of a user who wants other waits than those of full jitter. */
+/** Makes the formula for the option `backoff`. */
 export function createFormula(backoff: Backoff): Formula {
   if (typeof backoff === 'function') return (wait) => askUser(backoff, wait)
   const [least, width] = shares[backoff] ?? [0, 1]
@@ -18,21 +18,22 @@ function askUser(formula: (wait: RetryWait) => number, wait: RetryWait): number 
   try {
     asked = formula(wait) || 0
   } catch (error) {
-    // It has asked for nothing: without any wait, the stream would never come back.
+    // The wait is then the floor: an exception that got through would end all retries.
     report(error)
   }
   return Math.min(Math.max(asked, wait.floorMs), Math.max(wait.maxMs, wait.floorMs), maxTimerMs)
 }
 
 /**
- * How the waits of clients that lost the same server are spread. `full`: over all of a range that doubles with every
- * failure. `equal`: over its upper half. `±25%`: over a quarter below and above the whole range. `+20%`: over a fifth above
- * it. `decorrelated`: over three times the last wait. `none`: not at all, each client waits for the whole range. A function
- * gives the wait in ms; the server's floor and the limit still hold, also when it throws, which is reported.
+ * How clients that lost the same server spread their waits. Most formulas draw from a range that doubles with every
+ * failure. `full`: from all of the range. `equal`: from its upper half. `±25%`: from a quarter below to a quarter above
+ * the whole range. `+20%`: from the whole range to a fifth above it. `decorrelated`: from three times the last wait.
+ * `none`: each client waits for the whole range. A function returns the wait in ms. The server's floor and the limit
+ * hold for a function too. When the function throws, the error is reported and the wait is the floor.
  */
 export type Backoff = 'full' | 'equal' | '±25%' | '+20%' | 'decorrelated' | 'none' | ((wait: RetryWait) => number)
 
-/** The least of a range and what is drawn on top of it, as shares. Those of the others are 0 and 1. */
+/** The smallest share of the range, and the share that is drawn on top of it. The other formulas have 0 and 1. */
 const shares: Partial<Record<string, readonly [least: number, width: number]>> = {
   equal: [0.5, 0.5],
   '±25%': [0.75, 0.5],

@@ -1,6 +1,6 @@
-/** Time and chance. Tests pass their own, so that they wait for nothing and a run can be repeated. */
+/** Time and chance. Tests pass their own clock, so that they wait for nothing and a run can be repeated. */
 export interface Clock {
-  /** Ms since 1970. Wall-clock time, so that a machine that wakes from sleep sees how long it was away. */
+  /** Ms since 1970. Wall-clock time, so that a machine that wakes up knows how long it slept. */
   now(): number
   /** From 0 up to, not including, 1. */
   random(): number

@@ -17,25 +17,26 @@ import {
 import type { CloseReason, StreamState } from './stream-state.ts'
 
 /**
- * The life of a stream across its connections, as a pure function: what happened goes in, the next state and what to do
- * about it come out. It holds no timer, no clock and no socket, so a test can walk it through years in a millisecond.
+ * The life of a stream across its connections, as a pure function: an input goes in, the next state and its effects
+ * come out. The function has no timer, no clock and no socket, so a test can walk it through years in a millisecond.
  *
- * At most one connection is open at any time. Each has a generation, and what a transport reports about any but the
- * current one is ignored: an aborted request may still deliver a chunk, an error or a refusal.
+ * At most one connection is open at any time. Each connection has a generation. A report about any but the current
+ * connection is ignored, because an aborted request may still deliver a chunk, an error or a refusal.
  *
- * @param generation - of the connection that a report is about; none for what is not about one
+ * @param generation - of the connection that a report is about; undefined for an input that is about no connection
  */
 export function step(connection: Connection, input: Input, moment: Moment, generation?: number): Step {
-  // A timer that has fired is gone, also when it is to be set for the same time again.
+  // A timer that has fired must be set again, even for the same time.
   const before = input.type === 'timer' ? { ...connection, timerAt: never } : connection
-  // One copy per step, changed in place until it is handed out.
+  // One copy per step. The reactions change it before it is returned.
   const next: Draft = { ...before }
   const isCurrent = generation === before.generation
   if (before.state === 'closed') {
-    // A handler closed the stream. It did get this event, so whoever stores the cursor now must find it counted.
-    // So it must where the user has dealt with a gap, which is about no connection.
+    // A handler closed the stream. It did get this event, so the cursor that is stored must count the event. The same
+    // holds when the user has dealt with a gap, an input that is about no connection.
     if ('id' in input && (isCurrent ? input.type === 'event' : generation === undefined)) moveCursor(next, input.id)
-    // Only its owner closes a stream for good. What a server refused, it may grant now, and failures start from 0.
+    // Only its owner closes a stream for good. A server that refused the stream may accept it now. Failures start from
+    // 0.
     else if (input.type === 'connect' && before.closeReason !== 'closed') {
       next.attempt = 0
       open(next, moment)
@@ -47,13 +48,16 @@ export function step(connection: Connection, input: Input, moment: Moment, gener
   next.timerAt = Math.min(
     deadlineOf(next),
     isOpen(next) ? moment.now + moment.tickMs : never,
-    // One that is early is left alone: when it fires, it is set again. So a stream full of events sets none.
+    // A timer that is too early stays as it is: when it fires, it is set again. So a stream full of events sets no
+    // timers.
     next.state === before.state ? next.timerAt : never,
   )
   return { connection: next, effects: effectsOf(before, next) }
 }
 
-/** Where a stream stands before its first `connect`, which sets the rest. It may have to wait for its cursor. */
+/**
+ * The state before the first `connect`, which sets the other fields. A stream may have to load its cursor before that.
+ */
 export function newConnection(cursor: string | null, clientId: string): Connection {
   return {
     clientId,
@@ -82,8 +86,8 @@ const reactions: { readonly [Type in Input['type']]: Reaction<Extract<Input, { t
   connect: open,
   timer: due,
   wake,
-  // Chromium 156: a body that got bytes while its page was frozen is never read to again, and never fails.
-  // What has yet to be sent needs no other.
+  // Chromium 156: a response whose body got bytes while the page was frozen never delivers another byte, and never
+  // fails. A request that has not been sent yet is not affected.
   thaw: (next, moment) => isOpen(next) && !next.asking && open(next, moment),
   hide: (next) => rest(next, null),
   close: (next) => close(next, 'closed'),
@@ -95,7 +99,7 @@ const reactions: { readonly [Type in Input['type']]: Reaction<Extract<Input, { t
   },
   hello: greeted,
   event(next, moment, { id }) {
-    // On a hub `hello` comes first and announces the heartbeat. A server that starts with an event announces none, so
+    // On a hub, `hello` comes first and announces the heartbeat. A server that starts with an event announces none, so
     // its silence proves nothing.
     if (!next.proved) next.silenceMs = next.openMs = never
     next.lastEventAt = moment.now
@@ -130,19 +134,22 @@ function answered(
     next.answered = true
     next.openedAt = next.lastByteAt = moment.now
     next.refresh = false
-    // A proxy may hold back what follows the head. Only of a server that is no hub, nothing is to be expected.
+    // The state stays `connecting`, because a proxy may hold back the body. Only a server that is no hub may have
+    // nothing to send.
     if (next.openMs === never) next.state = 'connected'
   } else if (status >= 500 || [408, 425, 429].includes(status) || (status === 200 && next.known)) {
-    // What had a stream and now has another page is a login of the network (captive portal), or a server half restarted.
+    // Where there was a stream, another page is the login of a network (captive portal), or a server that is half
+    // restarted.
     lose(next, moment, retryAfterMs)
     next.faults = 0
-    // Who says when to come back has turned us away on purpose (§4.12).
+    // A server that says when to come back has rejected the request on purpose (§4.12).
     if (retryAfterMs) next.closeReason ??= 'overloaded'
   } else if (status === 401 && moment.canRefresh && !next.refresh) {
     next.refresh = true
     open(next, moment)
   } else if (isElsewhere && next.tier && status !== 204 && status !== 401) {
-    // Not every server can be polled, and a stream does not end because one cannot. But it is no hub, as above.
+    // Not every server can be polled, and the stream must not close because of that. But such a server is no hub, so
+    // its silence proves nothing.
     next.openMs = never
     skip(next, moment)
   } else {
@@ -161,7 +168,7 @@ function greeted(next: Draft, moment: Moment, { id, hello }: Greeting): void {
   next.silenceMs = never
   next.isHub = true
   if (heartbeatMs > 0) {
-    // Two heartbeats may be late, not lost; five seconds are for a slow network.
+    // A heartbeat may be late, so two must be missing. The slack is for a slow network.
     next.silenceMs = 2 * heartbeatMs + slackMs
     next.openMs = Math.min(next.silenceMs, maxOpenMs)
   }
@@ -170,14 +177,15 @@ function greeted(next: Draft, moment: Moment, { id, hello }: Greeting): void {
   }
   prove(next, moment)
   if (next.isLost) {
-    // A cursor that no hub knows has this one tell what may be gone (§4.6). Another server would take it for an id of its own.
+    // No hub knows the cursor `lost`, so this hub tells what may be gone (§4.6). Another server could take it for one
+    // of its ids.
     moveCursor(next, 'lost')
     open(next, moment)
   } else if (next.sent === null || requested === next.sent) {
     moveCursor(next, id)
   } else if (requested !== undefined) {
-    // Something between us and the hub took the cursor away, or answered with another reader's stream. This one starts
-    // at a position of its own, and taking its id would pass over what we have not seen (§4.4).
+    // A proxy removed the cursor, or answered with another reader's stream. This stream starts at another position, and
+    // taking its id would skip events that the client has not seen (§4.4).
     next.astray = next.inQuery
     next.inQuery = true
     if (!next.astray) open(next, moment)
@@ -187,17 +195,17 @@ function greeted(next: Draft, moment: Moment, { id, hello }: Greeting): void {
 function ended(next: Draft, moment: Moment, { reason, against }: Ending): void {
   if (next.proved) live(next, moment)
   if (reason === 'finished' || reason === 'too-large') {
-    // The next one would meet the same end.
+    // The next connection would end in the same way.
     close(next, reason)
     return
   }
-  // Whose silence proves nothing is no hub, and may send what it has and end for good reason.
+  // A server whose silence proves nothing is no hub. It may send all that it has and end the stream: that is no fault.
   const isDropped = next.answered && moment.now - next.openedAt < droppedMs && next.silenceMs < never
   // Only a hub gives reasons.
   if (reason) next.isHub = true
   if (!reason && isDropped) countFault(next, 1, moment)
   else if (against) countFault(next, against, moment)
-  // A server that cannot be reached, or ends a stream that did get through, explains those before.
+  // A server that cannot be reached, or that ends a stream which did get through, explains the earlier faults.
   else next.faults = 0
   next.refresh ||= reason === 'token-expired'
   lose(next, moment)
@@ -209,7 +217,7 @@ function prove(next: Draft, moment: Moment): void {
   live(next, moment)
 }
 
-/** A sign of life, which may also be the one that makes this a good stream. */
+/** Notes a sign of life. It also makes a stream good that has proved itself and is old enough. */
 function live(next: Draft, { now }: Moment): void {
   next.state = 'connected'
   next.lastByteAt = now
@@ -219,8 +227,8 @@ function live(next: Draft, { now }: Moment): void {
 }
 
 /**
- * A reload is dear, and one that is asked for again and again may be what keeps the reader behind. A few may follow each
- * other; then they are kept apart, by a wait before the connection that brings the next.
+ * A reload is expensive, and a reader may be behind because it reloads again and again. A few reloads may follow each
+ * other. After that, a wait before the next connection keeps them apart.
  */
 function resync(next: Draft, moment: Moment): void {
   const { now } = moment
@@ -233,18 +241,20 @@ function resync(next: Draft, moment: Moment): void {
 function due(next: Draft, moment: Moment): void {
   const { now } = moment
   next.lastByteAt = Math.min(next.lastByteAt, now)
-  // The end of a wait is believed without a look at the clock: had it been put back, the wait would grow by as much.
+  // The end of a wait is not compared with the clock: if the clock was put back, the wait would become longer by as
+  // much.
   if (!isOpen(next) || next.upgradeAt <= now) {
     open(next, moment)
   } else if (next.renewAt && next.renewAt <= now) {
-    // The stream goes on until there are other credentials.
+    // 0 asks for new credentials. The stream goes on until they arrive.
     next.renewAt = 0
   } else if (deadAt(next) <= now) {
-    // Without a head it may as well be the network that is gone.
+    // Without a head, the whole network may be gone, so the fault counts less.
     if (next.lastByteAt === next.openedAt) countFault(next, next.answered ? 2 : 1.5, moment)
-    // It has said something, and not `hello`: cut off in the middle of it, or no hub, which gets ever longer.
+    // Bytes arrived, but no `hello`: the stream was cut off, or the server is no hub and needs more time at each
+    // attempt.
     else if (!next.proved) next.openMs *= 2
-    // The first time, the silence was wait enough.
+    // After the first failure no further wait is needed: the silence was long enough.
     lose(next, moment, 0, next.attempt ? undefined : 0)
   } else if (deadlineOf(next) <= now) {
     next.stale = true
@@ -253,13 +263,13 @@ function due(next: Draft, moment: Moment): void {
 }
 
 /**
- * The network, the page or the tab is back. That is worth an attempt now, unless the server has said when to come, and
- * failures before it say nothing about those that may follow.
+ * The network, the page or the tab is back. The stream connects now, unless it is still alive or the server has asked
+ * it to come later. Earlier failures say nothing about the next ones.
  */
 function wake(next: Draft, moment: Moment): void {
   next.attempt = 0
   if ((isOpen(next) ? deadAt(next) : next.notBefore) <= moment.now) open(next, moment)
-  // While it was hidden it waited for nothing.
+  // A hidden stream has no time for its next attempt.
   else if (!isOpen(next)) next.nextRetryAt ??= next.notBefore
 }
 
@@ -267,7 +277,7 @@ function open(next: Draft, { now }: Moment, input?: { type: string; headers?: He
   if (next.upgradeAt <= now) {
     next.upgradeAt = never
     next.tier = 0
-    // One sign that the better way is still barred is enough.
+    // One more fault is enough to leave the first transport again.
     next.faults = faultLimit
   }
   next.refresh ||= next.renewAt <= now
@@ -289,7 +299,7 @@ function lose(next: Draft, moment: Moment, retryAfterMs = 0, leastMs?: number): 
     close(next, 'too-many-retries')
     return
   }
-  // What a server asks for may exceed what the client would choose: the server knows why.
+  // A server may ask for a longer wait than the client would choose: the server knows why.
   const floorMs = Math.min(Math.max(baseMs, retryAfterMs), Math.max(maxMs, maxAskedMs))
   next.waitMs = Math.ceil(
     retryDelay(
@@ -298,7 +308,7 @@ function lose(next: Draft, moment: Moment, retryAfterMs = 0, leastMs?: number): 
         baseMs,
         floorMs,
         maxMs,
-        // A hub has told each of its readers a time of its own (§4.11); a `Retry-After` is the same for all.
+        // A hub tells each of its readers another `retry:` (§4.11); a `Retry-After` is the same for all.
         isSpread: next.isHub && floorMs <= next.retryMs,
         previousMs: next.waitMs,
       },
@@ -323,7 +333,7 @@ function close(next: Draft, closeReason: CloseReason): void {
   next.closeReason = closeReason
 }
 
-/** Evidence that this transport does not get through: after enough of it, the next one has its turn. */
+/** Counts evidence that this transport does not get through. With enough of it, the next transport is used. */
 function countFault(next: Draft, weight: number, { now, tiers }: Moment): void {
   next.faults += weight
   if (next.faults < faultLimit) return
@@ -332,7 +342,7 @@ function countFault(next: Draft, weight: number, { now, tiers }: Moment): void {
   next.faults = 0
 }
 
-/** An empty id is a server's way to say that there is no cursor to come back with. */
+/** A server sends an empty id to say that there is no cursor to come back with. */
 function moveCursor(next: Draft, id: string | null): void {
   if (id === null) return
   next.cursor = id || null
@@ -341,22 +351,25 @@ function moveCursor(next: Draft, id: string | null): void {
 
 function deadlineOf(is: Connection): number {
   if (!isOpen(is)) return is.nextRetryAt ?? never
-  // One heartbeat that is overdue is worth a word, two are worth a new connection. A handler that keeps us from reading
-  // for as long is worth a word, too, whatever the line does.
+  // One overdue heartbeat makes the stream stale, a second one needs a new connection. A handler that keeps the client
+  // from reading for as long makes the stream stale too, whatever the connection does.
   const lateMs = (is.silenceMs + slackMs) / 2
   const lateAt = is.lastByteAt + (is.paused ? Math.min(lateMs, maxOpenMs) : lateMs)
   const isToldLate = is.paused === true || (!is.stale && is.proved)
   return Math.min(is.renewAt || never, is.upgradeAt, isToldLate ? lateAt : deadAt(is))
 }
 
-/** While a handler is awaited nothing is read, and before credentials are there nothing is sent: silence says nothing. */
+/**
+ * While a handler is awaited, nothing is read. Until the credentials arrive, nothing is sent. In both cases silence
+ * proves nothing.
+ */
 function deadAt(is: Connection): number {
   return is.paused || is.asking ? never : is.lastByteAt + is.silenceMs
 }
 
 /**
- * What runs a user's code comes last, as that code may step the machine again: what stood after it would then be done
- * for a state that has passed.
+ * Effects that run the user's code come last. That code may step the machine again, and an effect after it would then
+ * be carried out for an old state.
  */
 function effectsOf(before: Connection, next: Connection): Effect[] {
   const isNew = next.generation !== before.generation
@@ -371,12 +384,15 @@ function effectsOf(before: Connection, next: Connection): Effect[] {
   return effects.filter(Boolean) as Effect[]
 }
 
-/** Whether there is a connection: connected or connecting. */
+/** Whether there is a connection, or one is being made. */
 export function isOpen({ state }: Connection): boolean {
   return state.startsWith('connect')
 }
 
-/** Shown to the user on change. A cursor moves with every event, and a handler called that often would be a burden. */
+/**
+ * The fields whose change is told to the user. Not the cursor: it moves with every event, and a call for each would
+ * cost too much.
+ */
 const announced = ['state', 'attempt', 'nextRetryAt', 'stale', 'closeReason'] as const
 
 export const shownFields = [...announced, 'closeMessage', 'lastEventAt', 'cursor'] as const
@@ -392,102 +408,110 @@ export interface Connection extends Omit<StreamState, 'transport'>, OpenRequest 
   readonly sent: string | null
   readonly openedAt: number
   readonly lastByteAt: number
-  /** Silence after which the connection counts as dead. */
+  /** The silence after which the connection counts as dead. */
   readonly silenceMs: number
-  /** The same for one that has not said anything yet: 30 s, until a hub has announced its heartbeat. */
+  /**
+   * Like `silenceMs`, for a connection on which nothing has arrived yet: 30 s, until a hub has announced its heartbeat.
+   */
   readonly openMs: number
   /** The head of a stream has arrived on this connection. */
   readonly answered: boolean
   /** `hello` or an event has arrived on this connection. */
   readonly proved: boolean
-  /** The same on any connection: there is a stream at this address. */
+  /** `hello` or an event has arrived on any connection: there is a stream at this address. */
   readonly known: boolean
-  /** The server has greeted, on any connection. */
+  /** The server has sent `hello`, or a reason for its end, on any connection. */
   readonly isHub?: boolean
-  /** Nobody knows where this stream was when it was last open, and no server has been asked yet. */
+  /** The stored cursor could not be read, and no server has given a new one yet. */
   readonly isLost?: boolean | undefined
-  /** Reading has to wait for a handler; `late` once it has done so for longer than for a heartbeat. */
+  /** Reading waits for a handler. `late` once the wait is longer than for an overdue heartbeat. */
   readonly paused: boolean | 'late'
-  /** The user's code is asked for credentials, and the request has to wait. */
+  /** The user's code is being asked for credentials, and the request waits for them. */
   readonly asking: boolean
-  /** Which of the transports is used, and how much speaks against it. */
+  /** The index of the transport in use, and the faults that count against it. */
   readonly tier: number
   readonly faults: number
   /** When the first transport is tried again. */
   readonly upgradeAt: number
-  /** When fresh credentials are asked for, to replace this connection by one that has them; 0 from then on. */
+  /** When to ask for fresh credentials, with which the next connection replaces this one; 0 once they are asked for. */
   readonly renewAt: number
-  /** By when the reloads so far would be due, had they been kept apart. */
+  /** When the next reload would be due, if reloads were always `syncEveryMs` apart. */
   readonly syncAt: number
-  /** The last wait. */
+  /** The last wait before a retry. */
   readonly waitMs?: number
   /** The server's last `retry:`. */
   readonly retryMs: number
-  /** Before this a server has asked us not to come back. */
+  /** The server has asked the client not to come back before this time. */
   readonly notBefore: number
-  /** The hub did not see our cursor in the query either: this connection leaves something out, and the user must know. */
+  /**
+   * The hub did not see the cursor in the query either. Events are missing on this connection, and the user must be
+   * told.
+   */
   readonly astray: boolean
-  /** What the one timer is set for; infinite when it is not. */
+  /** The time that the timer is set for; infinite when none is set. */
   readonly timerAt: number
 }
 
-/** What a transport has to know of a connection that it is to make. */
+/** What a transport needs to know to make a connection. */
 export interface OpenRequest {
-  /** Names the stream over all its connections. */
+  /** Names the stream, on all its connections. */
   readonly clientId: string
-  /** Counts them. */
+  /** Counts the connections of the stream. */
   readonly generation: number
   readonly cursor: string | null
-  /** The cursor travels in the query: once a proxy was seen to strip the header, for good. */
+  /** The cursor travels in the query. Set for good once a proxy was seen to strip the header. */
   readonly inQuery: boolean
-  /** The last connection was refused for its credentials, or ended because they had expired. */
+  /** The server refused the credentials of the last connection, or they had expired. */
   readonly refresh: boolean
-  /** The headers with the credentials, when they have been asked for already. */
+  /** Headers with credentials, when these have been asked for already. */
   readonly renewed?: Headers | undefined
 }
 
 export type Input =
   | Report
-  /** Now, whatever there is or was. */
+  /** Connects now, whatever the state is. */
   | { readonly type: 'connect' }
   | { readonly type: 'timer' }
-  /** The machine or the page was away and is back. */
+  /** The page or the network was away and is back. */
   | { readonly type: 'wake' }
-  /** The page was frozen and is no more. */
+  /** The page was frozen, and is no longer. */
   | { readonly type: 'thaw' }
-  /** The page is kept for the back button, or it is hidden and the user wants no connection then. */
+  /** The page is kept for the back button, or it is hidden and `pauseWhenHidden` is set. */
   | { readonly type: 'hide' }
   | { readonly type: 'close' }
 
-/** What there is to tell about a connection. */
+/** What a transport or a receiver tells of a connection. */
 export type Report =
   | ({ readonly type: 'answered' } & Answer)
-  /** The transport cannot give what the user asks for, here or at all. */
+  /** The transport cannot do what the options ask for, or does not exist here. */
   | { readonly type: 'unusable' }
-  /** Anything at all arrived, a comment too: the line is alive. */
+  /** Bytes have arrived, if only a comment: the connection is alive. */
   | { readonly type: 'bytes' }
   /** The server's `retry:`. */
   | { readonly type: 'retry'; readonly ms: number }
   | ({ readonly type: 'hello' } & Greeting)
-  /** An event, after its handlers were called; before, a page that is left in between would lose it. */
+  /**
+   * An event has been handled. Told after its handlers ran: if told before, a page that is left in between would lose
+   * the event.
+   */
   | { readonly type: 'event'; readonly id: string | null }
-  /** An id that came without an event for the user, which moves the cursor all the same. */
+  /** An id has arrived without an event for the user. It moves the cursor too. */
   | { readonly type: 'id'; readonly id: string | null }
-  /** The user is about to be told of a gap; not if this ends the connection. */
+  /** The user is about to be told of a gap, unless this input ends the connection. */
   | { readonly type: 'sync' }
-  /** Whether the user's code is being asked for credentials, so that nothing has been sent. */
+  /** Whether the user's code is being asked for credentials. Until it answers, nothing is sent. */
   | { readonly type: 'asking'; readonly asking: boolean }
-  /** There are credentials for the next connection. */
+  /** The credentials for the next connection have arrived. */
   | { readonly type: 'renewed'; readonly headers: Headers }
-  /** Whether reading has to wait. */
+  /** Whether reading waits for a handler. */
   | { readonly type: 'paused'; readonly paused: boolean }
   | ({ readonly type: 'ended' } & Ending)
 
-/** The connection is over. */
+/** The connection has ended. */
 interface Ending {
-  /** Why, when that is known: by the hub (§4.10), or by us. */
+  /** The reason, when the hub (§4.10) or the client gives one. */
   readonly reason?: CloseReason | undefined
-  /** How much this speaks against the transport, which cannot tell why it failed. */
+  /** The weight of this end as a fault, from a transport that cannot tell why it failed. */
   readonly against?: number
 }
 
@@ -496,9 +520,9 @@ interface Answer {
   readonly status: number
   readonly isStream: boolean
   readonly retryAfterMs: number
-  /** The request went to another address than that of the stream, which not every server has. */
+  /** The request went to the address for polls, which not every server has. */
   readonly isElsewhere?: boolean
-  /** What the server says in the body by which it rejects the request. */
+  /** The server's message in the body of a rejection. */
   readonly closeMessage?: string | false | null | undefined
 }
 
@@ -508,10 +532,10 @@ interface Greeting {
 }
 
 /**
- * What to do about a step. `abort`: let go of the connection. `timer`: replace the one that was set by one for `timerAt`,
- * or by none. `open`: make the connection that the new state describes. `renew`: ask for credentials for the next one, and
- * tell when they are there. `warn`: name the handler that
- * keeps us from reading, unless that was done. `notify`: show the user.
+ * What to do after a step. `abort`: end the connection. `timer`: replace the timer by one for `timerAt`, or by none.
+ * `open`: make the connection that the new state describes. `renew`: ask for credentials for the next connection, and
+ * tell when they arrive. `warn`: name the handler that keeps the client from reading, once. `notify`: tell the user of
+ * the new state.
  */
 export type Effect = 'abort' | 'timer' | 'open' | 'warn' | 'renew' | 'notify'
 
@@ -520,7 +544,7 @@ export interface Step {
   readonly effects: readonly Effect[]
 }
 
-/** When and with which luck a step is taken, and what the user has set. */
+/** The time and the chance of a step, and the user's settings. */
 export interface Moment {
   readonly now: number
   random(): number
@@ -531,11 +555,11 @@ export interface Moment {
   /** How many transports there are. */
   readonly tiers: number
   /**
-   * How often to look at the clock while there is a connection. A look that comes late by twice as much means that the
-   * machine was frozen or asleep. Infinite where a page tells of that.
+   * How often to look at the clock while there is a connection. A look that is late by more than twice this time means
+   * that the machine was frozen or asleep. Infinite in a page, where the browser tells of that.
    */
   readonly tickMs: number
-  /** Whether there is somebody to ask for other credentials. */
+  /** Whether `token` or `headers` is a function that can be asked for other credentials. */
   readonly canRefresh: boolean
 }
 

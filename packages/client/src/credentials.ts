@@ -6,8 +6,8 @@ import type { Sink } from './transports/transport.ts'
 /**
  * Sends a request with the user's `headers` and `token`.
  *
- * A redirect is followed without them: a browser does not show where it leads, and what is meant for one server must not
- * reach another.
+ * A redirect is followed without them. A browser does not show where a redirect leads, and credentials for one server
+ * must not reach another.
  */
 export async function sendWithCredentials(
   send: Send,
@@ -21,7 +21,8 @@ export async function sendWithCredentials(
   tell({ type: 'asking', asking: false })
   const response = await send(headers, 'manual')
   const { status } = response
-  // Not a redirect, which a browser shows as status 0. Under 100 it is a part of one, of an answer that was cut off.
+  // Browsers show a redirect as status 0. A status below 100 is the rest of an answer that was cut off, and no
+  // redirect.
   if (status && (status < 300 || status > 399)) return response
   await response.body?.cancel()
   return send(new Headers(), 'follow')
@@ -35,8 +36,8 @@ export async function userHeaders({ headers, token }: RequestOptions, attempt: A
     if (given) made.set('Authorization', `Bearer ${given}`)
     return made
   } catch (error) {
-    // Retried like a network failure, as a token may have been out of reach; but it may also be a mistake in the user's
-    // code, which would otherwise look like a server that never answers.
+    // The attempt is retried like a network failure, because the source of the token may have been out of reach. The
+    // error is also reported: a mistake in the user's code would otherwise look like a server that never answers.
     if (!attempt.signal.aborted) report(error)
     throw error
   }

@@ -2,13 +2,14 @@ import { createParser, type ParsedEvent } from '@rejoin/protocol'
 import { nextTask } from './next-task.ts'
 
 /**
- * The standard's `EventSource` (https://html.spec.whatwg.org/multipage/server-sent-events.html) over `fetch`, for Node and
- * for pages that have to send headers. It does what the standard says and no more: it gives up for good on any status but
- * 200, waits the same time before every return, and knows nothing of `sync-required`. `connect` of `@rejoin/client` is the
- * client that survives all of that.
+ * The standard's `EventSource` (https://html.spec.whatwg.org/multipage/server-sent-events.html) over `fetch`, for Node
+ * and for pages that have to send headers. It does what the standard says and no more: it gives up for good on any
+ * status but 200, waits the same time before every reconnect, and knows nothing of `sync-required`. For a client that
+ * survives all of that, use `connect` of `@rejoin/client`.
  *
- * Where the text of the standard and the engines differ, it does what the engines agree on: an id outlives its connection,
- * an `id` without a value takes the cursor away, and every return goes to the address that was given, whatever the redirect.
+ * Where the standard and the engines differ, this class does what the engines agree on: an id outlives its connection,
+ * an `id` without a value removes the cursor, and every reconnect goes to the URL that was given, whatever the
+ * redirect.
  */
 export class EventSource extends (EventTarget as new () => StreamEventTarget) {
   declare static readonly CONNECTING: 0
@@ -28,15 +29,15 @@ export class EventSource extends (EventTarget as new () => StreamEventTarget) {
   #timer: ReturnType<typeof setTimeout> | undefined
 
   /**
-   * @param url - relative to the page where there is one
-   * @throws DOMException `SyntaxError` when the address cannot be parsed
+   * @param url - in a page, it may be relative
+   * @throws DOMException `SyntaxError` when the URL cannot be parsed
    */
   constructor(url: string | URL, options: EventSourceOptions = {}) {
     super()
     this.#url = parseUrl(url)
     this.#options = options
     this.#lastEventId = options.lastEventId ?? ''
-    // Not before the caller had its turn to register handlers.
+    // Both paths dispatch events in a later turn, so that the caller can register handlers first.
     if (/^https?:$/.test(this.#url.protocol)) void this.#connect()
     else this.#timer = setTimeout(() => this.#fail())
   }
@@ -78,7 +79,7 @@ export class EventSource extends (EventTarget as new () => StreamEventTarget) {
     this.#setHandler('error', handler)
   }
 
-  /** Ends it for good. No handler is called any more, not even for events that have arrived already. */
+  /** Closes the stream for good. No handler is called any more, not even for events that have already arrived. */
   close(): void {
     this.#readyState = 2
     clearTimeout(this.#timer)
@@ -103,7 +104,7 @@ export class EventSource extends (EventTarget as new () => StreamEventTarget) {
       if (signal.aborted) return
       response = await fetch(this.#url.href, request)
     } catch {
-      // A network that is away, a name that is unknown, or an origin that does not allow this page: `fetch` does not say which.
+      // The network is away, the name is unknown, or the origin does not allow this page: `fetch` does not say which.
       return this.#reestablish()
     }
     const { status, headers, body } = response
@@ -118,7 +119,7 @@ export class EventSource extends (EventTarget as new () => StreamEventTarget) {
     try {
       if (body && !(await this.#read(body, new URL(response.url || this.#url).origin))) return this.#fail()
     } catch {
-      // The connection broke. What was whole has been shown, the rest is asked for again.
+      // The connection broke. Complete events have been dispatched; the reconnect asks for the others again.
     }
     this.#reestablish()
   }
@@ -132,7 +133,7 @@ export class EventSource extends (EventTarget as new () => StreamEventTarget) {
     return sent
   }
 
-  /** @returns false when an event is too large to be read, which it would be the next time, too */
+  /** @returns false when an event is too large to be read, because it would be too large the next time as well */
   async #read(body: ReadableStream<Uint8Array>, origin: string): Promise<boolean> {
     let events: ParsedEvent[] = []
     const parser = createParser({
@@ -142,10 +143,10 @@ export class EventSource extends (EventTarget as new () => StreamEventTarget) {
         this.#waitMs = ms
       },
     })
-    // The parser drops the one BOM that may lead the stream.
+    // The parser drops the one leading BOM.
     const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
     const reader = body.getReader()
-    // Also for a `fetch` of the user's that does not pass the signal on.
+    // The user's `fetch` may not pass the signal on.
     const cancel = () => void reader.cancel().catch(() => undefined)
     this.#ended.signal.onabort = cancel
     for (;;) {
@@ -160,7 +161,7 @@ export class EventSource extends (EventTarget as new () => StreamEventTarget) {
       const arrived = events
       events = []
       for (const [index, { type, data, id }] of arrived.entries()) {
-        // Each event has a task of its own: promises that a handler left behind settle before the next event.
+        // Each event has a task of its own, so that the promises of its handlers settle before the next event.
         if (index > 0) await nextTask()
         if (this.#readyState === 2) return true
         this.#lastEventId = id
@@ -187,7 +188,7 @@ export class EventSource extends (EventTarget as new () => StreamEventTarget) {
     return this.#handlers.get(type)?.call ?? null
   }
 
-  /** A handler keeps its turn among the listeners when another takes its place, and loses it when it is taken away. */
+  /** A handler that replaces another keeps the order among the listeners. A handler that is removed loses it. */
   #setHandler(type: string, call: EventHandler<Event>): void {
     const present = this.#handlers.get(type)
     if (typeof call !== 'function') {
@@ -211,30 +212,30 @@ for (const target of [EventSource, EventSource.prototype]) {
 
 export interface EventSourceOptions {
   /**
-   * Sends cookies to another origin, too, which has to allow it.
+   * Sends cookies to another origin, too. That origin has to allow it.
    * @defaultValue false
    */
   readonly withCredentials?: boolean
   /**
-   * Headers of every request. A function is asked before each request, so that a token can be fresh; when it fails, the
-   * request counts as one that the network lost, and is made again after the usual wait.
+   * Headers of every request. A function is called before each request, so that a token can be fresh. When the function
+   * fails, the request counts as lost by the network, and is made again after the usual wait.
    * @defaultValue none but `Accept` and `Last-Event-ID`
    */
   readonly headers?: HeadersInit | (() => HeadersInit | Promise<HeadersInit>)
   /**
-   * Sends the requests: one with a proxy, say, or with certificates.
+   * Sends the requests, for example through a proxy or with certificates.
    * @defaultValue the global `fetch`
    */
   readonly fetch?: (url: string, init: RequestInit) => Promise<Response>
   /**
-   * The id of the last event seen before, by another object or on another day. The first request carries it as
+   * The id of the last event that was seen earlier, for example before a restart. The first request carries it as
    * `Last-Event-ID`, which the browser's own class cannot do.
-   * @defaultValue '': the stream starts where the server wants
+   * @defaultValue '': the server chooses where the stream starts
    */
   readonly lastEventId?: string
 }
 
-/** The platform's own, with the types that a stream's events have. */
+/** The platform's `EventTarget`, with the types of a stream's events. */
 interface StreamEventTarget extends EventTarget {
   addEventListener(
     type: 'open' | 'error',
@@ -278,8 +279,8 @@ function parseUrl(url: string | URL): URL {
 }
 
 /**
- * The id as bytes of UTF-8, which is how a header takes it. An id with control characters cannot be sent by every `fetch`;
- * with it no request would ever leave, so the return starts without a cursor.
+ * The id as bytes of UTF-8, the form that a header takes. An id with control characters becomes empty: not every
+ * `fetch` can send it, and without a request that succeeds the stream would never come back.
  */
 function headerBytes(id: string): string {
   const bytes = Array.from(new TextEncoder().encode(id), (byte) => String.fromCharCode(byte)).join('')

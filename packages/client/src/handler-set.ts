@@ -1,10 +1,11 @@
-/** Handlers for one kind of news. */
+/** The handlers of one kind of news. */
 export function createHandlerSet<Value>(): HandlerSet<Value> {
-  // Never changed in place, so that a round needs no copy: a copy would be the dearest part of a small event.
+  // The array is never changed in place, so that a round needs no copy: a copy would be the most expensive part of a
+  // small event.
   let handlers: readonly Handler<Value>[] = []
   return {
     add(handler) {
-      // A function of its own: what is added twice is called twice, and taken off once at a time.
+      // A function of its own: a handler that is added twice is called twice, and each `Off` removes one of the two.
       const own: Handler<Value> = (value) => handler(value)
       handlers = [...handlers, own]
       return () => {
@@ -14,7 +15,7 @@ export function createHandlerSet<Value>(): HandlerSet<Value> {
 
     call(value, isWanted) {
       let pending: Promise<unknown> | undefined
-      // A handler that a handler adds is for what comes next.
+      // A handler that is added during the round is first called in the next one.
       const round = handlers
       for (const handler of round) {
         if (!isWanted() || (handlers !== round && !handlers.includes(handler))) continue
@@ -29,8 +30,8 @@ export function createHandlerSet<Value>(): HandlerSet<Value> {
 }
 
 /**
- * Reports what the handler throws, or its promise rejects with, so that it ends neither the stream nor the round of the
- * other handlers.
+ * Reports an error of the handler, or of its promise, so that it ends neither the stream nor the round of the other
+ * handlers.
  */
 export function callHandler<Value>(handler: Handler<Value>, value: Value): Promise<unknown> | undefined {
   try {
@@ -42,34 +43,35 @@ export function callHandler<Value>(handler: Handler<Value>, value: Value): Promi
 }
 
 /**
- * Shows an exception of the user's code without letting it end the stream: as an uncaught one where the platform can
- * report without throwing, which error trackers see, and on the console in Node, where an uncaught one ends the process.
+ * Reports an error of the user's code without ending the stream. `reportError` shows it as an uncaught error, which
+ * error trackers see. Node has no `reportError`, and an uncaught error ends its process, so there the console shows the
+ * error.
  */
 export function report(error: unknown): void {
   const show = globalThis.reportError ?? console.error
   show(error)
 }
 
-/** By its method: a promise of another realm or library is none of our class. */
+/** Looks for `then`: a promise of another realm or library is not an instance of our `Promise`. */
 export function isPromise<Value>(value: Value | PromiseLike<Value>): value is PromiseLike<Value> {
   return typeof (value as Partial<PromiseLike<Value>> | undefined)?.then === 'function'
 }
 
 /**
- * The cursor that is stored waits for a promise that it returns. One that rejects is reported, and counts as settled.
- * Anything else is ignored.
+ * When it returns a promise, the stored cursor waits for that. A promise that rejects is reported and counts as
+ * settled. Any other result is ignored.
  */
 export type Handler<Value> = (value: Value) => unknown
 
-/** Takes the handler off again. */
+/** Removes the handler. */
 export type Off = () => void
 
 export interface HandlerSet<Value> {
-  /** Each time it is added, a handler is called once more. */
+  /** A handler that is added several times is called as often. */
   add(handler: Handler<Value>): Off
   /**
-   * @param isWanted - asked before each handler, as an earlier one may have made the news void
-   * @returns a promise for those that returned one. It never rejects.
+   * @param isWanted - asked before each handler: an earlier handler may have made the news obsolete
+   * @returns a promise for the handlers that returned one; it never rejects
    */
   call(value: Value, isWanted: () => boolean): Promise<unknown> | undefined
   isEmpty(): boolean

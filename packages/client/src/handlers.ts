@@ -4,9 +4,9 @@ import { createHandlerSet, type Handler, type HandlerSet, isPromise, type Off } 
 import type { ReadOptions } from './options.ts'
 
 /**
- * What the user wants to be told, by kind: a type of event, `*` for all of them, or news of our own.
+ * The user's handlers by kind: a type of event, `*` for all types, or news of the client's own.
  *
- * @param isWanted - false once a handler has closed the stream, after which no other is called
+ * @param isWanted - false once a handler has closed the stream; no other handler is called after that
  */
 export function createHandlers(
   { parse, schemas, keep }: ReadOptions & { keep: number },
@@ -15,7 +15,7 @@ export function createHandlers(
   const sets = new Map<string, HandlerSet<unknown>>()
   let latest: StreamEvent[] = []
   let shown: readonly StreamEvent[] | undefined
-  // Whose promise the stream waits for, if it waits. Empty once that was warned of.
+  // The name of the handler whose promise the stream waits for. Empty once the warning has been given.
   let awaited = ''
 
   return {
@@ -30,7 +30,7 @@ export function createHandlers(
     },
     kinds: sets,
     warn() {
-      // Once for a promise, on however many connections it is waited for.
+      // One warning per promise, even when several connections wait for it.
       if (awaited) warn(`Events wait for ${awaited}.`)
       awaited = ''
     },
@@ -55,11 +55,11 @@ export function createHandlers(
     }
     if (!advice) return
     warn(advice)
-    // Once is enough: from now on somebody listens.
+    // One warning is enough: from now on this kind has a handler.
     on(kind, () => undefined)
   }
 
-  /** @returns what `take` does, and a promise of it when a schema has to be waited for */
+  /** @returns what `take` returns, in a promise when a schema is async */
   function read(event: RawEvent, take: Take): Promise<unknown> | undefined {
     try {
       const data: unknown = parse === 'text' || event.content ? event.data : JSON.parse(event.data as string)
@@ -98,7 +98,7 @@ export function createHandlers(
   function deliver(event: StreamEvent): Promise<unknown> | undefined {
     const { type } = event
     if (keep >= 1) {
-      // Now and then, as each time moves all of them.
+      // Not at every event, because each cut copies all that are kept.
       if (latest.push(event) > 2 * keep) latest = latest.slice(-keep)
       shown = undefined
     }
@@ -113,20 +113,20 @@ function warn(advice: string): void {
   console.warn('Rejoin:', advice)
 }
 
-// Kinds beside the types of events, of which none holds a line break (§4.3).
+// Kinds that are no types of events: a type never holds a line break (§4.3).
 export const syncNews = '\ns'
 export const invalidNews = '\ni'
 export const duplicateNews = '\nd'
-/** An event for a handler for which the stream waits before it goes on. */
+/** An event for a loop. The stream waits for its promise before it goes on. */
 export const offerNews = '\no'
-/** The promise of a handler. */
+/** A handler has returned a promise. */
 export const promiseNews = '\np'
-/** A kind that has its first handler. */
+/** A kind has got its first handler. */
 export const kindNews = '\nk'
 
 /**
- * An event whose data is text, to be replaced by what is read from it. Not in a copy: one for each event would be a tenth of
- * what a small event costs (bench/client).
+ * An event whose data is still text. The data that is read from it replaces the text in the same object: a copy for
+ * each event would be a tenth of the cost of a small event (bench/client).
  */
 export type RawEvent = Omit<StreamEvent, 'data'> & { data: unknown }
 
@@ -135,22 +135,26 @@ type Take = (event: StreamEvent) => Promise<unknown> | undefined
 export interface Handlers {
   on(kind: string, handler: Handler<never>): Off
   /**
-   * @param advice - for whoever has no handler, once
-   * @returns a promise for the handlers that returned one. It never rejects.
+   * @param advice - a warning when the kind has no handler; given once
+   * @returns a promise for the handlers that returned one; it never rejects
    */
   call(kind: string, value: unknown, advice?: string): Promise<unknown> | undefined
   /**
-   * Takes the event over: its data is replaced by what is read from it.
+   * Takes the event over, and replaces its data by the data that is read from it.
    *
-   * @returns what later events have to wait for
+   * @returns a promise that later events have to wait for
    */
   event(event: RawEvent): Promise<unknown> | undefined
-  /** Tells of a gap, with the data of what is retained read. Returns what later events have to wait for. */
+  /**
+   * Tells of a gap, after the data of the retained events has been read.
+   *
+   * @returns a promise that later events have to wait for
+   */
   sync(gap: SyncRequired): Promise<unknown> | undefined
-  /** The last events, the same array until there is another. */
+  /** The last events; the same array until another event arrives. */
   latest(): readonly StreamEvent[]
-  /** Those that have had a handler; of further ones `kindNews` tells. */
+  /** The kinds that have had a handler. `kindNews` tells of each new one. */
   readonly kinds: ReadonlyMap<string, unknown>
-  /** Names the handler whose promise the stream has waited for too long. */
+  /** Warns of the handler whose promise the stream has waited for too long. */
   warn(): void
 }

@@ -4,10 +4,10 @@ import { type Handlers, offerNews } from './handlers.ts'
 import type { StreamState } from './stream-state.ts'
 
 /**
- * The events of a stream for one `for await`. The stream is read at the pace of the loop: one event is in its hands, and
- * counts as handled when it asks for the next. So nothing is dropped, and nothing piles up here.
+ * The events of a stream for one `for await`. The stream is read at the pace of the loop: the loop holds one event,
+ * which counts as handled when the loop asks for the next. So nothing is dropped, and nothing piles up in the client.
  *
- * @param signal - ends it; an event in the hands of the loop still counts only when the loop is done with it
+ * @param signal - ends the loop; an event that the loop holds still counts only when the loop is done with it
  */
 export function iterate(
   on: Handlers['on'],
@@ -17,7 +17,7 @@ export function iterate(
   let isOver = false
   let release: Off | undefined
   let arrive!: (event?: StreamEvent) => void
-  // None while an event is in the hands of the loop.
+  // Undefined while the loop holds an event.
   let arrival: Promise<StreamEvent | undefined> | undefined = next()
   const offOffer = on(offerNews, (event: StreamEvent) => {
     arrive(event)
@@ -34,7 +34,7 @@ export function iterate(
   if (signal?.aborted) end()
   const events = loop()
   events.return = () => {
-    // A generator that waits for an event would have this wait, too.
+    // The generator's own `return` would wait until the generator has got its event.
     leave()
     return events.next()
   }
@@ -48,11 +48,11 @@ export function iterate(
       yield event
       arrival = next()
       release?.()
-      // Looked at, because the end may have come while an event was on its way to the loop.
+      // The end may have come while an event was on its way to the loop.
       if (isOver) break
     }
-    // One turn later the stream has counted the event that the loop had, and has not gone on yet: code behind the loop may
-    // read `cursor`.
+    // The `await` takes one turn. By then the stream has counted the loop's last event and has not gone on, so code
+    // after the loop may read `cursor`.
     await leave()
   }
 

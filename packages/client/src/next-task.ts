@@ -1,4 +1,6 @@
-/** Resolves in a task of its own, after all that has settled by now. A timer would take four milliseconds in a page. */
+/**
+ * Resolves in a new task, after everything that is due in this one. In a page, a timer would take four milliseconds.
+ */
 export function nextTask(): Promise<void> {
   return new Promise((resolve) => {
     const { setImmediate } = globalThis as { setImmediate?: (run: () => void) => void }

@@ -4,8 +4,8 @@ import type { ConnectOptions } from './options.ts'
 import type { CursorStore } from './persistence.ts'
 
 /**
- * Reports options that do not exist, and values that mean nothing. A stream without the option that was meant works until the
- * day it is needed, and shows nothing until then. Numbers and `from` are not checked here: `connect` itself refuses them.
+ * Reports unknown options and invalid values. A misspelt option would otherwise stay unnoticed until the day it is
+ * needed. Numbers and `from` are not checked here: `connect` itself refuses them.
  */
 export function checkOptions(options: object): void {
   for (const [name, value] of Object.entries(options)) {

@@ -1,6 +1,6 @@
 /**
- * What not every page needs, in one chunk of its own: it is loaded when an option asks for it. Its parts are small,
- * and a chunk for each would make `connect` itself larger, by a path for each.
+ * Parts that not every page needs, in one chunk that is loaded when an option asks for it. The parts are small, and a
+ * chunk for each would make `connect` itself larger by the path of that chunk.
  */
 export { sendWithCredentials, userHeaders } from './credentials.ts'
 export { prepare } from './preparation.ts'

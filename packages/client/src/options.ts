@@ -10,75 +10,79 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
   /**
    * The cursor to start from, such as the `cursor` of an earlier stream: everything after it is delivered first.
    * `earliest` starts with the oldest events that the hub holds.
-   * @defaultValue none: the stream starts with what happens next
+   * @defaultValue none: the stream starts with the next event
    */
   from?: 'earliest' | (string & {}) | null
   /**
-   * Keeps the cursor beyond the page, in `sessionStorage` ('session') or in a store of yours. A cursor that is found
-   * there takes the place of `from`. It is saved after the handlers have run, and their promises have settled, so that a
-   * page that is left in between gets the event again. Give a store of your own when several users share a tab, or
-   * several streams a URL: 'session' goes by the URL alone.
+   * Keeps the cursor beyond the page, in `sessionStorage` ('session') or in your own store. A stored cursor replaces
+   * `from`. The cursor is saved after the handlers have run and their promises have settled, so a page that is left
+   * earlier gets the event again. Give your own store when several users share a tab, or several streams share a URL:
+   * 'session' knows only the URL.
    * @defaultValue none: a page that is loaded again starts anew
    */
   persist?: 'session' | CursorStore
   /**
-   * The shortest wait before a retry, and what is doubled for each further one, in ms. A longer `retry:` of the server
-   * replaces it. Smaller comes back sooner, and asks a server that is down more often.
+   * The shortest wait before a retry, in ms, doubled for each further retry. A longer `retry:` of the server replaces
+   * it. A smaller value reconnects sooner, and sends more requests to a server that is down.
    * @defaultValue 500
    */
   retryMs?: number
   /**
    * The longest wait before a retry that the client chooses, in ms. A server may ask for more, by `retry:` or
-   * `Retry-After`, up to ten minutes. Up to a tenth is added to a wait at its limit, so that clients do not come back
+   * `Retry-After`, up to ten minutes. A wait at its limit gets up to a tenth more, so that clients do not come back
    * together.
    * @defaultValue 30 000
    */
   maxRetryMs?: number
   /**
-   * Retries in a row that may fail before the stream closes with `too-many-retries`. The count starts again after a
+   * How many retries in a row may fail before the stream closes with `too-many-retries`. The count starts again after a
    * stream that was good for five seconds, when the network comes back, and when the tab is seen again.
    * @defaultValue Infinity: a laptop that was shut for a weekend continues where it was
    */
   maxRetries?: number
   /**
-   * How waits are spread: 'full', 'equal', '±25%', '+20%', 'decorrelated', 'none', or a function that gives the wait in ms.
-   * @defaultValue 'full', which keeps the clients of a hub that comes back furthest apart
+   * How clients spread their waits: 'full', 'equal', '±25%', '+20%', 'decorrelated', 'none', or a function that returns
+   * the wait in ms.
+   * @defaultValue 'full', which spreads the clients of a returning hub the widest
    */
   backoff?: Backoff
   /**
-   * The ways to reach the hub, best first. The next one has its turn when streams do not get through: two on which no
-   * byte arrives, three in a row that end at once. The first is tried again after half an hour, and once after a minute
-   * when a server that was restarted, or a network that was gone, would have looked the same. The cursor is kept.
-   * 'event-source' hides why it fails, so the next one also has its turn when the browser gives up on it.
-   * @defaultValue ['fetch', 'long-poll']. 'event-source' can send no headers, and gets only types that have a handler:
-   * where more is asked for, that is reported and the next one is used. It does not see what was published as text, and takes
-   * data for text where it is no JSON.
+   * The transports to reach the hub, best first. The client changes to the next transport when streams do not get
+   * through: two on which no byte arrives, or three in a row that end at once. It tries the first transport again after
+   * half an hour; once after a minute, when a restarted server or a dead network could have looked the same. The cursor
+   * is kept.
+   *
+   * 'event-source' sends no headers, and gets only types that have a handler: when the options or handlers ask for
+   * more, that is reported and the next transport is used. It hides why it fails, so the client also changes when the
+   * browser gives up on it. It does not see which events were published as text, and takes data that is no JSON for
+   * text.
+   * @defaultValue ['fetch', 'long-poll']
    */
   transports?: readonly TransportName[]
   /**
-   * Lets go of the connection while the page is hidden, and catches up when it is seen again. Saves connections where
-   * people keep many tabs; a hidden page then hears nothing. A page that the browser keeps for the back button lets go
-   * in any case.
+   * Drops the connection while the page is hidden, and catches up when the page is seen again. This saves connections
+   * where people keep many tabs, but a hidden page gets no events. A page that the browser keeps for the back button
+   * always drops its connection.
    * @defaultValue false: a healthy stream is left alone
    */
   pauseWhenHidden?: boolean
   /**
-   * Reads through one connection for all tabs of this browser that have this stream open. One tab reads, and the others get
-   * what it reads; when it is closed, crashes or is frozen, another one goes on from its own cursor. Tabs share when their URL
-   * and the given text are the same. Give the id of the signed-in user: with `true`, a tab of another user of the same
-   * site would get what the first one's connection may read. With `token` or `headers`, `true` is refused for that reason.
-   * Where a browser has no Web Locks, as in a page without HTTPS, each tab reads for itself.
+   * Shares one connection among all tabs of this browser that have this stream open. One tab reads and passes its
+   * events to the others. When that tab is closed, crashes or is frozen, another tab goes on from its own cursor. Tabs
+   * share when their URL and the given text are the same. Give the id of the signed-in user: with `true`, a tab of
+   * another user of the same site would get what the first user may read. So `true` is refused with `token` or
+   * `headers`. Without Web Locks, as in a page without HTTPS, each tab reads for itself.
    * @defaultValue none: one connection for each tab, of which HTTP/1.1 allows six
    */
   shareAcrossTabs?: string | true
   /**
-   * Where to tell of reconnects: a URL that gets them as a JSON array by POST, or a function. They are sent together
-   * once there is a connection again, at most every 30 s, so that an outage is not made worse.
+   * Where reconnects are reported: a URL that gets them as a JSON array by POST, or a function. They are sent together
+   * once there is a connection again, at most every 30 s, so that the reports do not make an outage worse.
    * @defaultValue nowhere
    */
   reports?: ReconnectReports
   /**
-   * Closes the stream when it is aborted, like `close()`.
+   * Closes the stream when the signal is aborted, like `close()`.
    * @defaultValue none
    */
   signal?: AbortSignal
@@ -89,22 +93,21 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
   clock?: Clock
 }
 
-/** How events are read. */
 export interface ReadOptions {
   /**
-   * How `data` is read. What a hub was given as text is a string in any case. Other data that is not JSON goes to
-   * `onInvalid`; with 'text', nothing is read and every `data` is a string.
+   * How `data` is read. Data that was published as text is always a string. Other data that is not JSON goes to
+   * `onInvalid`. With 'text', every `data` is a string as it arrived.
    * @defaultValue 'json'
    */
   parse?: 'json' | 'text'
   /**
-   * A schema for each type whose data is to be checked, of any library that follows Standard Schema. Handlers get what
-   * the schema makes of the data; what it refuses goes to `onInvalid`. Events wait for a schema that is async.
-   * @defaultValue none: data is taken as it comes
+   * A schema for each type whose data is to be checked, from any library that follows Standard Schema. Handlers get the
+   * output of the schema. Data that the schema refuses goes to `onInvalid`. Later events wait for an async schema.
+   * @defaultValue none: data is not checked
    */
   schemas?: Schemas
   /**
-   * How many of the last events `getSnapshot` shows. They stay in memory, and no others do.
+   * How many of the last events `getSnapshot` shows. Only these events stay in memory.
    * @defaultValue 100
    */
   keep?: number

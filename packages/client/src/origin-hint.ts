@@ -2,12 +2,12 @@ import type { Off } from './handler-set.ts'
 import type { StreamState } from './stream-state.ts'
 
 /**
- * Says on the console, once, why a page of another origin may get no answer. The browser hides it: to the page, a hub that does
- * not list its origin looks like one that is not there. For development alone.
+ * Warns on the console, once, why a page of another origin may get no answer. The browser hides the reason: to the
+ * page, a hub that does not list its origin looks like a hub that is not there. For development only.
  *
  * @param origin - of the hub
- * @param onState - tells how the stream fares
- * @param isAsking - whether the page's own `token` or `headers` had yet to answer, so that no request was sent
+ * @param onState - tells of changes of the stream's state
+ * @param isAsking - whether the page's own `token` or `headers` has not answered yet, so that no request was sent
  */
 export function hintAtOrigin(
   { origin }: URL,

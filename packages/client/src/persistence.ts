@@ -6,11 +6,11 @@ import { isCursor } from './request.ts'
 import type { StreamState } from './stream-state.ts'
 
 /**
- * Keeps the cursor of a stream beyond the page. What a store throws, or rejects with, is reported.
+ * Keeps the cursor of a stream beyond the page. Reports the errors of the store.
  *
- * @param key - what 'session' stores it under
+ * @param key - the key of the cursor in `sessionStorage`
  * @param subscribe - calls back when the cursor has changed
- * @returns the cursor that was kept, `null` when there is none, `undefined` when the store cannot say
+ * @returns the stored cursor, `null` when there is none, `undefined` when the store failed
  */
 export async function persistCursor(
   persist: 'session' | CursorStore,
@@ -38,9 +38,9 @@ export async function persistCursor(
   })
   return found
 
-  /** One at a time: of two at once, the older might be the one that lasts. */
+  /** Saves one cursor at a time: of two saves at once, the older cursor might be the one that stays. */
   function save(): void {
-    // A page that is left before a handler has settled gets the event again rather than never.
+    // A page that is left before a handler has settled gets the event again, instead of losing it.
     const [cursor = show().cursor] = unsettled.values()
     if (isSaving || cursor === tried) return
     isSaving = true
@@ -50,7 +50,8 @@ export async function persistCursor(
       () => store.save(cursor),
       () => {
         isSaving = false
-        // Another save has overtaken this one, which may have replaced a later cursor.
+        // A later save has overtaken this one, which may have overwritten the later cursor. So that cursor is saved
+        // again.
         if (cursor !== tried) tried = undefined
         save()
       },
@@ -58,10 +59,10 @@ export async function persistCursor(
   }
 
   /**
-   * Reports the first failure in a row: a store that is full is full for every event.
+   * Reports only the first failure in a row: a store that is full fails at every event.
    *
-   * @param then - called when the store has answered, and after 10 s already: a promise that never settles must hold up
-   * neither the stream nor the next save
+   * @param then - called when the store has answered, or after 10 s: a promise that never settles must block neither
+   * the stream nor the next save
    */
   async function attempt(what: string, action: () => unknown, then: (result?: unknown) => void): Promise<void> {
     const timer = clock.setTimeout(() => {
@@ -81,32 +82,33 @@ export async function persistCursor(
   }
 }
 
-/** Where a cursor outlives the page. The first failure in a row is reported, and the stream goes on. */
+/** Stores a cursor beyond the page. Of several failures in a row the first is reported; the stream goes on. */
 export interface CursorStore {
   /**
-   * Asked once, before the first connection; nothing, or empty text, when there is no cursor. When it throws,
-   * rejects, gives something else or takes over 10 s, nobody knows what the stream has missed. Without `from`, `onSync` is
-   * then called with the reason `unknown-id`.
+   * Called once, before the first connection. Return nothing or empty text when there is no cursor. When it throws,
+   * rejects, returns something else or takes over 10 s, nobody knows which events the stream has missed. Without
+   * `from`, `onSync` is then called with the reason `unknown-id`.
    */
   load(): string | null | undefined | Promise<string | null | undefined>
   /**
-   * Told of the cursor after the handlers have run, and have settled where they return promises; `null` when there is
-   * none. The next save waits for the promise that it returns, for at most 10 s, and only the latest cursor waits.
+   * Called with the cursor after the handlers have run and their promises have settled; `null` when there is no cursor.
+   * The next save waits for the returned promise, for at most 10 s. Only the latest cursor waits, those before it are
+   * skipped.
    */
   save(cursor: string | null): unknown
 }
 
 /**
- * The tab's own storage, which a reload keeps and another tab does not see. Of the streams with one key the newest saves:
- * it may be there to replace the others. If each did, all would continue where the fastest was, and the others would miss
- * events.
+ * The tab's own storage, which survives a reload and is hidden from other tabs. Of the streams with one key, only the
+ * newest saves, because it may have replaced the others. If all saved, all would continue at the cursor of the fastest,
+ * and the slower ones would miss events.
  */
 function sessionStore(key: string): CursorStore {
   const saver = {}
   savers.set(key, saver)
   return {
     load: () => sessionStorage.getItem(key),
-    // An empty one is none, and is read as such.
+    // `load` takes empty text as no cursor.
     save(cursor) {
       if (savers.get(key) !== saver) {
         throw invalidOption(

@@ -8,9 +8,9 @@ import type { Policy } from './stream.ts'
 import type { StreamState } from './stream-state.ts'
 
 /**
- * What a stream needs before its first connection, when its options ask for it.
+ * Prepares what the options ask for before the first connection.
  *
- * @returns the cursor that `persist` kept, as `persistCursor` says
+ * @returns the stored cursor, as `persistCursor` returns it
  */
 export async function prepare(
   options: ConnectOptions,

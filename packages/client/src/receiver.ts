@@ -6,12 +6,13 @@ import { maxCursorLength } from './request.ts'
 import type { Block } from './transports/transport.ts'
 
 /**
- * Makes the receivers of a stream, one for each connection. A receiver brings blocks to the handlers, in order and once,
- * and only then lets the machine move the cursor: in the other order, a page that is left in between loses an event.
+ * Makes the receivers of a stream, one for each connection. A receiver brings blocks to the handlers, in order and
+ * once. Only then does it let the machine move the cursor: in the other order, a page that is left in between would
+ * lose an event.
  *
- * @param handled - told that an event of a connection has been handled, and of its id, the new cursor, if it named one
- * @param synced - told that the user has dealt with a gap up to an id; with false when the connection that told of the gap
- * is over
+ * @param handled - called when an event has been handled, with its generation and its id, if it named one
+ * @param synced - called when the user has dealt with a gap, with the id up to which; `isCurrent` is false when the
+ * connection that told of the gap has ended
  */
 export function createReceivers(
   handlers: Pick<Handlers, 'event' | 'sync' | 'call'>,
@@ -21,13 +22,13 @@ export function createReceivers(
   synced: (id: string | null, isCurrent: boolean) => void,
 ): (generation: number) => Receiver {
   let isNew = createRecentIds()
-  // The last event that named its id, of a server that is no hub.
+  // The last event with an id, from a server that is no hub.
   let last: { id: string; data: string } | undefined
-  // A handler that later events have to wait for. Nothing is delivered meanwhile, on whichever connection it arrives.
+  // The handler that later events have to wait for. Until it settles, nothing is delivered, on any connection.
   let busy: Promise<void> | undefined
 
   return (generation) => {
-    // The id that the last block of this connection left.
+    // The last id of this connection.
     let lastId = ''
     let greeted = false
     return receive
@@ -36,22 +37,23 @@ export function createReceivers(
       if (busy) return wait(busy, block)
       if (!isCurrent()) return
       const { type, data = '' } = block
-      // An event that names no id shows the one before it.
+      // An event that names no id carries the id before it.
       const isNamed = block.id !== lastId || type === undefined
       const isFirst = !lastId
       lastId = block.id
-      // One that is too long to be sent back is no cursor: a little too much is replayed then, and nothing is missed.
+      // An id that is too long to be sent back is no cursor. A reconnect then replays a little too much, and misses
+      // nothing.
       const id = isNamed && lastId.length <= maxCursorLength ? lastId : null
       if (type === undefined) return tell({ type: 'id', id })
       if ((reservedTypes as readonly string[]).includes(type)) return control(type, data, id)
-      // The last id outlives its connection (§6), for an event that names none.
+      // An event that names no id gets the last id of the stream, which outlives its connection (§6).
       const event = (lastId ? block : { ...block, id: current().cursor ?? '' }) as RawEvent
-      // On a hub every event names its id (§4.3), so that the same id again is the same event again. Elsewhere ids may begin
-      // again, as after a restart: there, only the event that a server resumes from is one that we have.
+      // On a hub every event names its id (§4.3), so the same id means the same event. On another server ids may start
+      // again, as after a restart. There, only the event that the server resumes from counts as a repetition.
       if (greeted ? !isNew(lastId) : isFirst && lastId === last?.id && data === last.data) {
         void handlers.call(duplicateNews, event)
-        // It counts all the same: its handler may have replaced the connection that brought it, and so kept the cursor
-        // from moving.
+        // A repetition counts as handled too: its handler may have replaced the connection that brought it first, which
+        // kept the cursor from moving.
         return void handled(generation, id)
       }
       if (!greeted && isNamed) last = { id: lastId, data }
@@ -59,7 +61,7 @@ export function createReceivers(
       return settled ? after(settled, handled, id) : void handled(generation, id)
     }
 
-    // A function of its own: a closure in `receive` would have the engine make room for its variables at every event.
+    // A separate function: with a closure in `receive`, the engine would allocate its variables at every event.
     function wait(until: Promise<void>, block: Block): Promise<void> {
       return hold(until).then(() => receive(block))
     }
@@ -79,11 +81,11 @@ export function createReceivers(
       }
     }
 
-    /** @param told - what the hub says of the gap; it may have said nothing, or nothing legible */
+    /** @param told - what the hub says of the gap; empty or missing when the hub said nothing that can be read */
     function sync(id: string | null, told?: Partial<SyncRequired>): Promise<void> | undefined {
       tell({ type: 'sync' })
       if (!isCurrent()) return
-      // The log may have another history now, in which an old id would mean another event.
+      // The log may have another history now, in which an old id means another event.
       isNew = createRecentIds()
       const requested = current().sent ?? ''
       const settled = handlers.sync({
@@ -125,15 +127,15 @@ export function createReceivers(
   }
 }
 
-/** When a promise comes back, the next block must wait for it. */
+/** When it returns a promise, the next block must wait for it. */
 export type Receiver = (block: Block) => Promise<void> | undefined
 
-/** What a frame of the protocol says. Nobody has checked that it is what it should be. */
+/** The data of a control frame. Its shape is not checked. */
 function readObject(text: string): object {
   try {
     return Object(JSON.parse(text)) as object
   } catch {
-    // Not JSON: the caller goes on without it, as with JSON of another shape.
+    // Not JSON: treated like an object without fields.
     return {}
   }
 }

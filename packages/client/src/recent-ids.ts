@@ -1,14 +1,14 @@
 /**
- * Tells whether an id is new, so that an event a server or a proxy sends twice reaches the user once. Remembers at least the
- * last `limit` ids, and less than twice as many: a repetition is near what it repeats, and 1,024 ids of 26 characters are
- * about 80 KB.
+ * Tells whether an id is new, so that an event that a server or a proxy sends twice reaches the user once. Remembers at
+ * least the last `limit` ids, and fewer than twice as many. That is enough, because a repetition follows soon. 1,024
+ * ids of 26 characters take about 80 KB.
  */
 export function createRecentIds(limit = 512): RecentIds {
-  // Two halves, of which the older is dropped whole: taking single ids out is what would cost.
+  // Two halves. The older half is dropped as a whole, because removing single ids would cost more.
   let ids: string[] = []
   let older = ids
-  // The greatest so far, by length and then as text. The ids of a log rise in this order, so that one comparison shows that
-  // an id is new. With sets, the ids were a sixth of what a small event costs (bench/client).
+  // The greatest id so far, by length and then as text. The ids of a log rise in this order, so one comparison shows
+  // that an id is new. With sets, the ids were a sixth of what a small event costs (bench/client).
   let greatest = ''
   return (id) => {
     if (id.length === greatest.length ? id > greatest : id.length > greatest.length) greatest = id
@@ -21,5 +21,5 @@ export function createRecentIds(limit = 512): RecentIds {
   }
 }
 
-/** @returns false when the id is one of those that are remembered; otherwise remembers it */
+/** @returns false when the id is remembered; otherwise remembers it */
 export type RecentIds = (id: string) => boolean

@@ -2,7 +2,7 @@ import type { Clock } from './clock.ts'
 import { callHandler, type Handler } from './handler-set.ts'
 import type { StreamState } from './stream-state.ts'
 
-/** Notes each reconnect of a stream, and sends the notes together once there is a connection again. */
+/** Records each reconnect of a stream, and sends the records together once there is a connection again. */
 export function reportReconnects(
   onState: (handler: Handler<StreamState>) => unknown,
   address: URL,
@@ -19,13 +19,13 @@ export function reportReconnects(
   function note(is: StreamState): void {
     const { state, attempt, nextRetryAt } = is
     const now = clock.now()
-    // The same wait shows again when only the count of attempts starts anew.
+    // A change of `attempt` alone shows the same wait again.
     if (nextRetryAt !== null && nextRetryAt !== notedAt) {
       records.push({
         event: 'sse_reconnect',
         attempt,
         delay_ms: nextRetryAt - now,
-        // Without its query, where some keep their tokens.
+        // Without the query, which may hold a token.
         url: address.origin + address.pathname,
         timestamp: new Date(now).toISOString(),
       })
@@ -34,10 +34,10 @@ export function reportReconnects(
     notedAt = nextRetryAt
     clock.clearTimeout(timer)
     if (records.length === 0 || (state !== 'closed' && state !== 'connected')) return
-    // No longer than that, should the clock have been put back.
+    // The upper bound is for a clock that has been put back.
     const waitMs = Math.min(sentAt + everyMs - now, everyMs)
     if (state === 'connected' && waitMs > 0) {
-      // Should nothing happen until then, nobody else would send them.
+      // Sends the records even when the state does not change again.
       timer = clock.setTimeout(() => note(is), waitMs)
       return
     }
@@ -47,29 +47,29 @@ export function reportReconnects(
   }
 }
 
-/** A URL to POST to, or a function that is called in its place. */
+/** A URL to POST to, or a function that gets the records instead. */
 export type ReconnectReports = string | URL | ((records: ReconnectRecord[]) => unknown)
 
 export interface ReconnectRecord {
   readonly event: 'sse_reconnect'
   readonly attempt: number
   readonly delay_ms: number
-  /** Of the stream, without its query. */
+  /** The URL of the stream, without its query. */
   readonly url: string
   /** When the connection was lost, ISO 8601. */
   readonly timestamp: string
 }
 
-/** `keepalive` lets it arrive when the page is left right after. */
+/** With `keepalive`, the request arrives even when the page is left right after it. */
 function post(url: string | URL, records: ReconnectRecord[]): void {
   const body = JSON.stringify(records)
   const headers = { 'Content-Type': 'application/json' }
   fetch(url, { method: 'POST', body, headers, keepalive: true }).catch(() => {
-    // A note about a bad connection that was lost to one: there is nobody to tell, and trying again would add to it.
+    // A report about a bad connection was itself lost. Nobody could be told, and a retry would make matters worse.
   })
 }
 
-/** The oldest go first: what a long outage looked like shows in its end. */
+/** The oldest records are dropped first: the end of a long outage shows best what it was like. */
 const maxRecords = 100
 
 const everyMs = 30_000

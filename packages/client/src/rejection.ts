@@ -1,16 +1,16 @@
 import type { Clock } from './clock.ts'
 
 /**
- * What a hub says about why it rejects a request (§5.7). A server of another kind may send JSON of the same form.
+ * Reads why a hub rejects a request (§5.7). Another server may send JSON of the same form.
  *
- * @param body - left unlocked: whoever called lets go of it
- * @param type - of the body; what is not JSON is not read
- * @returns undefined when the body says something else, or is too long or too slow. The status alone has to do then.
+ * @param body - left unlocked, so that the caller can cancel it
+ * @param type - the content type of the body; only JSON is read
+ * @returns undefined when the body has no such message, or is too long or too slow
  */
 export async function readMessage(body: Response['body'], type: string, clock: Clock): Promise<string | undefined> {
   if (!body || !type.includes('json')) return
   const reader = body.getReader()
-  // Ends a read that waits, as if the body were over.
+  // Ends a pending read as if the body were complete.
   const timer = clock.setTimeout(() => void reader.cancel().catch(() => undefined), maxMs)
   const decoder = new TextDecoder()
   let text = ''
@@ -21,7 +21,7 @@ export async function readMessage(body: Response['body'], type: string, clock: C
       text += decoder.decode(value, { stream: true })
     }
   } catch {
-    // The body was cut, or is no JSON.
+    // The body was cut, or is not JSON.
   } finally {
     clock.clearTimeout(timer)
     reader.releaseLock()
@@ -33,8 +33,8 @@ function messageIn(text: string): string | undefined {
   return typeof message === 'string' ? message : undefined
 }
 
-/** The stream shows nothing new until then. */
+/** Until then the stream still shows its old state. */
 const maxMs = 2000
 
-/** In characters. The messages of a hub have a few hundred. */
+/** In characters. A hub's messages have a few hundred. */
 const maxLength = 4096

@@ -2,12 +2,12 @@ import type { Off } from './handler-set.ts'
 import type { StreamState } from './stream-state.ts'
 
 /**
- * Says on the console, once for a host, that the streams of this page leave no connection for anything else. Without TLS
- * browsers speak HTTP/1.1, and open six connections to a host: with six streams, every other request to it waits. For
- * development alone.
+ * Warns on the console, once per host, when the streams of this page use up the browser's connections. Without TLS,
+ * browsers speak HTTP/1.1 and open six connections to a host: with six streams, every other request to that host waits.
+ * For development only.
  *
  * @param address - of the stream
- * @param onState - tells how the stream fares
+ * @param onState - tells of changes of the stream's state
  */
 export function countStream({ protocol, host }: URL, onState: (handler: (state: StreamState) => void) => Off): void {
   if (!('document' in globalThis) || protocol !== 'http:') return
@@ -27,10 +27,10 @@ export function countStream({ protocol, host }: URL, onState: (handler: (state: 
   })
 }
 
-/** As Chromium, Firefox and Safari have it. */
+/** The limit of Chromium, Firefox and Safari. */
 const connectionsPerHost = 6
 
 /** The streams of this page that are connected, by host. */
 const connected = new Map<string, Set<object>>()
-/** The hosts that it was said of. */
+/** The hosts that the warning was given for. */
 const told = new Set<string>()

@@ -16,9 +16,9 @@ import type { Transport, TransportParts } from './transports/transport.ts'
 import { isHidden, onWake } from './wake.ts'
 
 /**
- * Opens a stream that keeps its cursor: it reconnects by itself and asks for what it missed.
+ * Opens a stream that keeps its cursor: it reconnects by itself and asks for the events that it missed.
  *
- * @param url - of the stream; in a page a relative one will do
+ * @param url - of the stream; in a page, it may be relative
  * @throws RejoinError `invalid-option`, when the URL, the cursor or a number cannot be used
  */
 export function connect<Given extends Schemas>(
@@ -58,21 +58,22 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     ...numbers,
     tiers: transports.length,
     canRefresh: [options.headers, options.token].some((given) => typeof given === 'function'),
-    // A worker, or Node, is not told that it was frozen or asleep: a tick that is late tells it.
+    // Nothing tells a worker, or Node, that it was frozen or asleep. A late tick does.
     tickMs: globalThis.document ? Infinity : 1000,
     random: () => clock.random(),
   }
 
   let connection = newConnection(from, `${Math.random()}`)
   let begun: boolean | undefined
-  // The connection whose last events the machine has yet to hear of, and the cursor that they lead to. A step per event
-  // would be the dearest part of a small one, so that those of a chunk share one: nobody can see the difference.
+  // The connection whose last events the machine has not counted yet, and the cursor after them. A step per event would
+  // be the most expensive part of a small event, so the events of a chunk share one step. Users cannot see the
+  // difference.
   let pending = 0
   let pendingId: string | null = null
   let shown: StreamSnapshot | undefined
   let heard: StreamSnapshot | undefined
   let notified: StreamState | undefined
-  // Ends what is listened to while the stream is not closed.
+  // Removes the listeners of the page and of `signal` when the stream closes.
   let life: AbortController | undefined
   let controller = new AbortController()
   let timer: unknown
@@ -96,7 +97,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     onDuplicate: (handler) => handlers.on(duplicateNews, handler),
     onState,
     subscribe(listener) {
-      // Who looks at the last events looks at those of all types.
+      // The last events are those of all types, so this announces a reader of all types.
       if (numbers.keep) handlers.on('*', () => undefined)()
       return listeners.add(listener)
     },
@@ -119,11 +120,11 @@ export function connect<Events extends object>(url: string | URL, options: Conne
       if (!shareAcrossTabs) void import('./stream-count.ts').then((it) => it.countStream(address, onState), report)
     }
   } catch {
-    // Bundlers replace the expression. A page without a bundler has no `process`, and counts as production.
+    // Bundlers replace `process.env.NODE_ENV`. A page without a bundler has no `process`, and counts as production.
   }
   if (persist || backoff || shareAcrossTabs || reports) {
     void optional()
-      // Once more: with a network that fails now and then, the cursor would be forgotten.
+      // A second try: one failed request for the chunk would lose the stored cursor.
       .catch(optional)
       .then((it) => it.prepare(options, policy, address, show, onState, listeners.add, handlers.on, clock))
       .catch(report)
@@ -174,16 +175,17 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     pendingId = null
     if (!generation) return
     dispatch({ type: 'event', id }, generation)
-    // So that no more events stay here than are to be shown.
+    // Drops the events beyond `keep`.
     show()
   }
 
   function synced(id: string | null, isCurrent: boolean): void {
-    // Channels that were new to the cursor have been told of, which the hub would do again for every connection (§3.3).
+    // The gap of the channels in `?added` has been dealt with. Without this, the hub would tell of it on every
+    // connection (§3.3).
     address.searchParams.delete('added')
     if (isCurrent) return
-    // What the user has loaded reaches up to here. A connection that was made meanwhile asked for what came before it,
-    // would tell of the same gap, and so on for ever if that is where the user reconnects.
+    // The user has loaded everything up to this id. A connection that was made meanwhile asked for events before it and
+    // would tell of the same gap. If the user reconnects at a gap, that would go on for ever.
     dispatch({ type: 'id', id })
     if (isOpen(connection)) dispatch({ type: 'connect' })
   }
@@ -191,7 +193,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   function setTimer(): void {
     clock.clearTimeout(timer)
     const waitMs = connection.timerAt - clock.now()
-    // One that is early is set again.
+    // A timer that fires too early is set again.
     if (waitMs < Infinity) timer = clock.setTimeout(() => dispatch({ type: 'timer' }), Math.min(waitMs, maxTimerMs))
   }
 
@@ -203,16 +205,16 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     if (!life) listen()
     const tell = (report: Report) => dispatch(report, generation)
     const sink = { tell, receive: receiverFor(generation) }
-    // Not in this turn: a transport asks the user's code for headers, which may speak of the stream that `connect` has
-    // yet to return.
+    // Not in this turn: a transport asks the user's code for headers, and that code may use the stream that `connect`
+    // has not returned yet.
     void loadTransport(transports[request.tier], parts)
       .then<unknown, unknown>(
-        // Who reconnected or closed meanwhile has no use for it.
+        // The stream was closed or reconnected meanwhile: this connection is not needed.
         (transport) => signal.aborted || (policy.share?.(transport) ?? transport)(request, sink, signal),
-        // Its code may be gone for good, as after a deployment, and another is better than none.
+        // The chunk may be gone for good after a deployment, and another transport is better than none.
         () => transports[1] && tell({ type: 'unusable' }),
       )
-      // A failure is told like an end: what it was is on the console of whoever looks.
+      // A failure counts as an end. A browser shows its cause on the console.
       .catch(() => undefined)
       .then(() => tell({ type: 'ended' }))
   }
@@ -224,7 +226,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
       .then((it) => it.userHeaders(options, { refresh: true, signal }))
       .then(
         (headers) => dispatch({ type: 'renewed', headers }, generation),
-        // It was reported. The stream goes on until the hub ends it, and then they are asked for again.
+        // The error was reported. The stream goes on until the hub ends it; then the credentials are asked for again.
         () => undefined,
       )
   }
@@ -236,14 +238,16 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     }
     const state = show()
     notified = state
-    // A handler that closes or reconnects has everybody told of that first; the older news is void then.
+    // When a handler closes or reconnects the stream, all handlers are told of that first. The older news is then
+    // obsolete.
     void stateHandlers.call(state, () => notified === state)
   }
 
   function onState(handler: Handler<StreamState>): Off {
     const off = stateHandlers.add(handler)
     let last: unknown = notified
-    // Not in this turn, in which the handler could not be taken off; and not when a change has told it already.
+    // Not in this turn, because the caller could not remove the handler yet. Not when a change has already called the
+    // handler.
     queueMicrotask(() => last === notified && callHandler(handler, show()))
     return () => {
       last = off
@@ -265,7 +269,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   }
 }
 
-/** What the steps of the machine and the handlers go by, and what was prepared before the first connection. */
+/** The settings for the machine and the handlers, and the parts that were prepared before the first connection. */
 export type Policy = Omit<Moment, 'now'> &
   ReadOptions & { keep: number; share?: ((own: Transport) => Transport) | undefined }
 
@@ -277,7 +281,7 @@ function optional(): Promise<typeof import('./optional.ts')> {
 
 declare const process: { env: { NODE_ENV?: string } }
 
-/** What is a fallback comes when it is needed, so that who never needs it does not pay for it. */
+/** Fallback transports are loaded when they are needed, so that other pages do not pay for them. */
 async function loadTransport(name: TransportName | undefined, parts: TransportParts): Promise<Transport> {
   const fallback = name === 'fetch' ? undefined : (await import('./transports/fallbacks.ts'))[name!]
   return (fallback ?? createTransport)(...parts)

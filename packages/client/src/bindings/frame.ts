@@ -1,11 +1,11 @@
 import { callHandler } from '../handler-set.ts'
 
 /**
- * Runs a task before the next frame is painted, once however often it is asked for until then. All tasks share one
- * callback, so that a framework renders once for all of them.
+ * Runs a task before the next frame is painted, and only once however often it is requested until then. All tasks share
+ * one callback, so that a framework renders once for all of them.
  *
- * A page that nobody sees paints no frame, so a timer runs the tasks after a second there. Where nothing is painted at all,
- * as in Node, they run after as long as a frame takes.
+ * A hidden page paints no frames, so a timer runs the tasks after a second. Where nothing is painted at all, as in
+ * Node, the tasks run after 16 ms, the length of a frame.
  */
 export function nextFrame(task: () => void): void {
   const { requestAnimationFrame } = globalThis as Partial<typeof globalThis>
@@ -19,14 +19,14 @@ export function nextFrame(task: () => void): void {
   })
 }
 
-/** Whether there is something to show that is not shown yet. */
+/** Whether a task still waits for its frame. */
 export function isFrameDue(): boolean {
   return tasks.size > 0
 }
 
 const tasks = new Set<() => void>()
 let timer: unknown
-/** Whether a frame is asked for, which a hidden page does not get until it is seen. */
+/** Whether a frame has been requested. A hidden page gets the frame only when it is seen again. */
 let isAwaited = false
 
 function runTasks(): void {

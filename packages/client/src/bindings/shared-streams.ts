@@ -4,22 +4,23 @@ import type { ConnectOptions } from '../options.ts'
 import { connect } from '../stream.ts'
 import type { StoreOptions } from './stream-store.ts'
 
-/** Where a component reads: a URL, a stream that somebody else opens and closes, or nowhere for now. */
+/** Where a component reads: a URL, a stream that the caller opens and closes, or nowhere for now. */
 export type Source = string | URL | AnyStream | null | undefined
 
-/** A stream of whatever events. */
+/** A stream of any event types. */
 export type AnyStream = Pick<EventStream, 'state' | 'reconnect' | 'close'> & { getSnapshot(): object }
 
 /**
- * Joins the readers of a source. All components with the same URL share one stream, which closes a second after the last of
- * them has left: a page that is replaced by another, and a component that React's StrictMode mounts twice, keep it.
+ * Joins the readers of a source. All components with the same URL share one stream, which closes a second after the
+ * last component has left. So the stream stays open when one page replaces another, and when React's StrictMode mounts
+ * a component twice.
  *
- * The stream opens when the current turn is over. A framework mounts children before their parents, so that the options of
- * the whole page are known by then, whichever component has them.
+ * The stream opens when the current turn is over. A framework mounts children before their parents, so by then the
+ * options of the whole page are known, whichever component has them.
  *
  * @param attach - called once the stream is there. `open` throws what `connect` throws.
- * @param from - the cursor of a component that returns. It continues there, with a stream of its own when the shared one has
- * moved on.
+ * @param from - the cursor of a component that returns. The component continues there; when the shared stream has moved
+ * on, it gets a stream of its own.
  */
 export function joinStream(
   source: NonNullable<Source>,
@@ -37,17 +38,17 @@ export function joinStream(
   return shared.join(options, attach)
 }
 
-/** The stream of a source, if there is one already. */
+/** The stream of a source, if one is open already. */
 export function streamOf(source: Source): EventStream | undefined {
   return givenStream(source) ?? streams.get(keyOf(source) as Key)?.stream()
 }
 
-/** Closes every stream that components share, whoever uses it: for tests, of which each begins with none. */
+/** Closes every shared stream, even one that is in use, so that each test begins without streams. */
 export function closeStreams(): void {
   for (const shared of streams.values()) shared.close()
 }
 
-/** Two sources with the same key are one. */
+/** Sources with the same key share one stream. */
 export function keyOf(source: Source): unknown {
   return (source as URL | null | undefined)?.href ?? source
 }
@@ -55,8 +56,8 @@ export function keyOf(source: Source): unknown {
 export interface Membership {
   leave: Off
   /**
-   * Takes the options of a later rendering over, as far as `connect` reads them again before each attempt: credentials and
-   * `fetch`. A token that is another text is used at once, from the cursor.
+   * Takes over the options of a later rendering. Only credentials and `fetch` have an effect: `connect` reads them
+   * again before each attempt. A `token` with another text is used at once, from the cursor.
    */
   renew(options: StoreOptions): void
 }
@@ -117,10 +118,10 @@ function newSharedStream(key: Key, from: string | null): SharedStream {
     return stream
   }
 
-  // Without what is not for `connect`, which would report it.
+  // `connect` would report the first four as unknown options.
   function renew({ reduce, initial, onEvent, onSync, ...options }: StoreOptions): void {
     const { token } = shared
-    // A component that leaves an option out has no opinion on it.
+    // A component that leaves an option out does not reset it for the others.
     for (const [name, value] of Object.entries(options))
       if (value !== undefined) shared[name as 'from'] = value as string
     if (shared.token !== token && typeof shared.token === 'string') stream?.reconnect()

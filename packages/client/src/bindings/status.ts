@@ -1,22 +1,22 @@
 import type { ConnectionView } from './stream-store.ts'
 
 /**
- * What to show of a connection, in words: the same for every framework.
+ * The words that show a connection, the same for every framework.
  *
- * @returns `null` when there is nothing to show: nobody has opened the stream, or its owner has closed it
+ * @returns `null` when there is nothing to show: the stream is not open, or its owner has closed it
  */
 export function statusOf(connection: ConnectionView, given?: Partial<StatusWords>): Status | null {
   const kind = kindOf(connection)
   if (!kind) return null
   const words = { ...english, ...given }
   const text = words[kind].replace('{seconds}', `${connection.retryInSeconds}`)
-  // A countdown would be read out every second.
+  // A screen reader would read a countdown aloud every second.
   const spoken = kind === 'waiting' ? words.reconnecting : text
   const button = buttons[kind]
   return { kind, text, spoken, button: button && words[button] }
 }
 
-/** What pressing the button does. Where credentials are missing, a login comes first. The stream goes on at its cursor. */
+/** Carries out the button. When credentials are missing, a login comes first. The stream goes on at its cursor. */
 export async function pressButton({ closeReason, reconnect }: ConnectionView, signIn?: () => unknown): Promise<void> {
   if (closeReason === 'unauthorized') await signIn?.()
   reconnect()
@@ -53,10 +53,10 @@ const buttons: Partial<Record<string, keyof StatusWords>> = {
   signedOut: 'signIn',
 }
 
-/** What is shown and said, for another language or another tone. */
+/** The words that are shown and spoken. Replace them for another language or another tone. */
 export interface StatusWords {
   connecting: string
-  /** Also said in place of a countdown. */
+  /** Also spoken instead of a countdown. */
   reconnecting: string
   live: string
   /** A heartbeat is overdue. */
@@ -79,8 +79,8 @@ export interface Status {
   /** Shown as `data-status`, for style sheets. */
   readonly kind: Exclude<keyof StatusWords, 'retryNow' | 'tryAgain' | 'signIn'>
   readonly text: string
-  /** What a screen reader says. */
+  /** The text for a screen reader. */
   readonly spoken: string
-  /** `undefined` when there is nothing to press. */
+  /** The label of the button; `undefined` when there is no button. */
   readonly button: string | undefined
 }

@@ -7,11 +7,11 @@ import { nextFrame } from './frame.ts'
 import { joinStream, type Membership, type Source, streamOf } from './shared-streams.ts'
 
 /**
- * What a component shows of a stream, for any framework that can `subscribe` and read a snapshot. It joins the stream with
- * its first subscriber and leaves with its last. Events are put together as they arrive, and subscribers are called once per
- * frame. A store that is subscribed to again continues at its cursor.
+ * What a component shows of a stream, for any framework that can `subscribe` and read a snapshot. The store joins the
+ * stream with its first subscriber and leaves it with the last. It collects events as they arrive, and calls
+ * subscribers once per frame. A store that gets subscribers again continues at its cursor.
  *
- * @param reads - false for a store that shows the connection alone, and is not called for events
+ * @param reads - false for a store that shows only the connection, and ignores events
  */
 export function createStreamStore(source: Source, given: StoreOptions, reads: boolean): StreamStore {
   const { clock = systemClock } = given
@@ -67,7 +67,7 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
       nextFrame(tell)
       return
     }
-    // A list begins with what the stream still shows.
+    // A list begins with the events that the stream still shows.
     if (reads && !options.reduce && cursor !== stream.cursor) value = kept(stream.getSnapshot().events)
     const offs = [
       stream.onState(changed),
@@ -91,7 +91,7 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
     const next = viewOf(stream)
     clock.clearTimeout(timer)
     const { nextRetryAt } = next
-    // The next second of the countdown.
+    // Shows the next second of the countdown.
     const leftMs = (nextRetryAt ?? 0) - clock.now()
     if (leftMs > 0 && membership) timer = clock.setTimeout(show, leftMs % 1000 || 1000)
     if (Object.entries(next).every(([name, value]) => value === view[name as keyof StoreView])) return
@@ -103,7 +103,7 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
     for (const listener of listeners) listener()
   }
 
-  /** Puts the events that have arrived to the value. */
+  /** Adds the events that have arrived to the value. */
   function take(): void {
     const taken = events
     if (!taken.length) return
@@ -125,7 +125,7 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
   }
 
   function sync(gap: SyncRequired): unknown {
-    // What came before the gap belongs to what is replaced.
+    // Events from before the gap belong to the value that is replaced.
     take()
     const loaded = options.onSync?.(gap)
     return isPromise(loaded) ? loaded.then(replace) : replace(loaded)
@@ -140,7 +140,8 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
     const { cursor, lastEventAt, ...rest } = (shown?.state ?? idle) as StreamState
     const { nextRetryAt } = rest
     const retryInSeconds = nextRetryAt && Math.max(Math.ceil((nextRetryAt - clock.now()) / 1000), 1)
-    // Not what every event changes: a component may show none.
+    // Without `cursor` and `lastEventAt`, which change with every event: a component that shows no events must not
+    // render then.
     return { ...rest, events: undefined, retryInSeconds, [given.reduce ? 'value' : 'events']: value, reconnect }
   }
 
@@ -149,26 +150,30 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
   }
 }
 
-/** What a component can ask of a stream, beside the options of `connect`. */
+/** What a component can ask of a stream, besides the options of `connect`. */
 export interface EventOptions<Events extends object, Loaded = unknown> extends ConnectOptions {
   /**
-   * Called with every event, once and in order, also when nothing is rendered for it: for what is no state of the component,
-   * such as a message that goes away by itself or the cache of another library. With `keep: 0` no event makes the component
-   * render.
+   * Called with every event, once and in order, also when nothing is rendered for it. Use it for effects that are not
+   * state of the component, such as a message that disappears by itself, or the cache of another library. With `keep:
+   * 0`, no event makes the component render.
    * @defaultValue none
    */
   onEvent?: (event: AnyEvent<Events>) => unknown
   /**
-   * Called when events are gone that the component should have had: load what they would have changed. Later events wait for
-   * a promise that it returns. With `reduce`, what it returns replaces the value, unless that is `undefined`.
-   * @defaultValue none: the console is told
+   * Called when events are gone that the component should have had. Load the state that they would have changed. Later
+   * events wait for the promise that it returns. With `reduce`, the returned value replaces the value, unless it is
+   * `undefined`.
+   * @defaultValue none: a warning appears on the console
    */
   onSync?: (gap: SyncRequired<Events>) => Loaded | Promise<Loaded>
 }
 
-/** A value that is made of all events. */
+/** A value that is computed from all events. */
 export interface Reduction<Events extends object, Value> {
-  /** Makes the next value of the last one and an event. Called once for each event, in order. Must not change the last one. */
+  /**
+   * Returns the next value from the last value and an event. Called once for each event, in order. Must not change the
+   * last value.
+   */
   reduce: (value: Value, event: AnyEvent<Events>) => Value
   /** The value before the first event. */
   initial: Value
@@ -182,24 +187,22 @@ export interface ConnectionView
   > {
   /** Whole seconds until the next attempt, at least 1, for a countdown; `null` when none is planned. */
   readonly retryInSeconds: number | null
-  /**
-   * Connects now, from the cursor. Also after `closed`, unless the owner of the stream has closed it.
-   */
+  /** Connects now, from the cursor. Also opens a closed stream again, unless its owner has closed it. */
   reconnect(): void
 }
 
-/** The same with the last events. */
+/** The connection and the last events. */
 export interface EventsView<Events extends object> extends ConnectionView {
-  /** As many as `keep` says, 100 unless you say otherwise; oldest first. */
+  /** The last `keep` events, oldest first; 100 by default. */
   readonly events: readonly AnyEvent<Events>[]
 }
 
-/** The same with what `reduce` has made of all events. */
+/** The connection, and the value that `reduce` has computed from all events. */
 export interface ValueView<Value> extends ConnectionView {
   readonly value: Value
 }
 
-/** The options of any component. Functions as methods, which take events of whatever type. */
+/** The options of any component. The functions are declared as methods, so that they take events of any type. */
 export interface StoreOptions extends ConnectOptions {
   onEvent?(event: StreamEvent): unknown
   onSync?(gap: SyncRequired): unknown
@@ -214,10 +217,13 @@ export interface StoreView extends ConnectionView {
 
 export interface StreamStore {
   subscribe(listener: () => void): Off
-  /** @throws what `connect` has thrown, for an error boundary */
+  /** @throws the error of `connect`, for an error boundary */
   getSnapshot(): StoreView
-  /** What a server renders, and a page that it has rendered: nothing has arrived yet. */
+  /** The view for server rendering and for hydration: nothing has arrived yet. */
   getServerSnapshot(): StoreView
-  /** Takes over the options of the latest rendering. Credentials and functions are used from now on, the others are not. */
+  /**
+   * Takes over the options of the latest rendering. Credentials, `fetch`, `keep` and functions are used from now on,
+   * other options are not.
+   */
   update(options: StoreOptions): void
 }

@@ -4,12 +4,12 @@ import { createStreamStore, type StreamStore } from '../bindings/stream-store.ts
 import type { Off } from '../handler-set.ts'
 
 /**
- * `<rejoin-status src="/events/orders">`: how it is with a stream, for pages without a framework. Give it the URL of a
- * stream, or set `source` to a stream that you have opened yourself. Include `@rejoin/client/status.css`, or style its
- * classes yourself.
+ * `<rejoin-status src="/events/orders">` shows the connection of a stream, for pages without a framework. Give it the
+ * URL of a stream, or set `source` to a stream that you have opened yourself. Include `@rejoin/client/status.css`, or
+ * style its classes yourself.
  *
- * Dispatches `sign-in` when the user presses that button, and then connects. A listener that needs time gives its promise
- * to `event.detail.wait(promise)`.
+ * Dispatches `sign-in` when the user presses that button, and then connects. A listener that needs time passes its
+ * promise to `event.detail.wait(promise)`.
  */
 export class RejoinStatus extends elementClass() {
   static readonly observedAttributes = ['src']
@@ -31,7 +31,7 @@ export class RejoinStatus extends elementClass() {
     this.#show()
   }
 
-  /** Words in place of the English ones. */
+  /** Words that replace the English ones. */
   get words(): Partial<StatusWords> | undefined {
     return this.#words
   }
@@ -76,7 +76,7 @@ export class RejoinStatus extends elementClass() {
     else dot.removeAttribute('aria-label')
     dot.role = status.kind === 'live' ? 'img' : null
     text.textContent = status.text
-    // Only on change: a screen reader says whatever is put there.
+    // Only on change, because a screen reader speaks every text that is set here.
     if (spoken.textContent !== status.spoken) spoken.textContent = status.spoken
     this.#setButton(status.button)
   }
@@ -94,7 +94,7 @@ export class RejoinStatus extends elementClass() {
     return [...this.children] as [HTMLElement, HTMLElement, HTMLElement]
   }
 
-  /** Kept while its text is the same, so that it keeps the focus during a countdown. */
+  /** Keeps the button while its text is the same, so that the button keeps the focus during a countdown. */
   #setButton(label: string | undefined): void {
     const old = this.querySelector('button')
     if (old?.textContent === label) return
@@ -123,7 +123,7 @@ export class RejoinStatus extends elementClass() {
 if (globalThis.customElements && !customElements.get('rejoin-status'))
   customElements.define('rejoin-status', RejoinStatus)
 
-/** A server that loads this file has no elements, and defines none. */
+/** A server that loads this file has no `HTMLElement`, and defines no element. */
 function elementClass(): typeof HTMLElement {
   return globalThis.HTMLElement ?? (class {} as typeof HTMLElement)
 }

@@ -15,10 +15,11 @@ import { userHeaders } from '../credentials.ts'
 import { type RequestOptions, readRetryAfter } from '../request.ts'
 
 /**
- * Publishes to a hub over HTTP, each event once: a publish whose answer was lost is sent again under the same key, and the
- * hub recognises it (§5.5).
+ * Publishes to a hub over HTTP, each event once: when an answer is lost, the publish is sent again under the same key,
+ * and the hub recognises it (§5.5).
  *
- * @param url - of the hub's `/publish`, which may be left out where nothing stands before it; in a page a relative one will do
+ * @param url - the URL of the hub's `/publish`; the origin alone will do where `/publish` is the whole path. In a page,
+ * it may be relative.
  * @throws RejoinError `invalid-option`, when the URL cannot be used
  */
 export function createPublisher<Given extends ChannelSchemas>(
@@ -32,7 +33,7 @@ export function createPublisher<Channels extends ChannelTypes>(
 ): TypedPublisher<Channels>
 export function createPublisher(url: string | URL, options: PublisherOptions = {}): Publisher {
   const address = resolveAddress(url)
-  // A hub without a path is meant by its origin.
+  // An origin alone stands for its `/publish`.
   if (address.pathname === '/') address.pathname = '/publish'
   const { maxRetries = 10, timeoutMs = 30_000, clock = systemClock } = options
 
@@ -53,7 +54,7 @@ export function createPublisher(url: string | URL, options: PublisherOptions = {
       const { answer, status, retryAfterMs, error } = await attempt(body, idempotencyKey, refresh, signal)
       if (!error) return answer
       signal?.throwIfAborted()
-      // Refused credentials are asked for once more. It is no failure of the hub, so there is nothing to wait for.
+      // New credentials are asked for once after a 401. That is no failure of the hub, so there is no wait.
       const canRefresh =
         status === 401 && !refresh && [options.headers, options.token].some((given) => typeof given === 'function')
       if (canRefresh) {
@@ -64,7 +65,7 @@ export function createPublisher(url: string | URL, options: PublisherOptions = {
         const delay = retryDelay({ failures, baseMs, floorMs: retryAfterMs, maxMs }, () => clock.random())
         if (clock.now() + delay > giveUpAt) throw error
         await wait(delay, signal)
-        // A computer that slept wakes up much later.
+        // A computer that slept during the wait wakes up much later.
         if (clock.now() > giveUpAt) throw error
       }
     }
@@ -74,19 +75,19 @@ export function createPublisher(url: string | URL, options: PublisherOptions = {
     const { fetch = globalThis.fetch, credentials } = options
     const controller = new AbortController()
     const abort = () => controller.abort()
-    // A line that died would be waited for as long as the system keeps it, which can be a quarter of an hour.
+    // Without a limit, the system decides how long to wait on a dead connection, which can be a quarter of an hour.
     const timer = clock.setTimeout(abort, timeoutMs)
     signal?.addEventListener('abort', abort)
     try {
       signal?.throwIfAborted()
-      // A token may never come, and nothing else would end the wait for it.
+      // A token may never arrive, and nothing else would end the wait for it.
       const stopped = new Promise<never>((_, reject) =>
         controller.signal.addEventListener('abort', () => reject(controller.signal.reason)),
       )
       const headers = await Promise.race([userHeaders(options, { refresh, signal: controller.signal }), stopped])
       headers.set('Content-Type', 'application/json')
       headers.set('Idempotency-Key', key)
-      // A redirect could lead to another server, for which neither the events nor the credentials are meant.
+      // A redirect could lead to another server, which must get neither the events nor the credentials.
       const redirect = 'manual'
       const init = { method: 'POST', headers, body, credentials, redirect, signal: controller.signal } as RequestInit
       const response = await fetch(address, init)
@@ -124,13 +125,13 @@ export function createPublisher(url: string | URL, options: PublisherOptions = {
 
 export interface Publisher {
   /**
-   * Resolves with the event's id once the hub holds it.
+   * Resolves with the event's id once the hub holds the event.
    *
-   * @throws RejoinError with the hub's code when it refuses the event; `unreachable` when no hub answered. Rejects with
-   * the signal's reason when that is aborted; the event may have been published all the same.
+   * @throws RejoinError with the hub's code when it rejects the event; `unreachable` when no hub answered. Rejects with
+   * the signal's reason when the signal is aborted; the event may have been published all the same.
    */
   publish(channel: string, message: PublishMessage, call?: PublishCall): Promise<Published>
-  /** All of them, next to each other, or none. Resolves with their ids in the same order. */
+  /** Publishes all messages next to each other, or none. Resolves with their ids in the same order. */
   publishBatch(
     messages: readonly (PublishMessage & { readonly channel: string })[],
     call?: PublishCall,
@@ -138,7 +139,7 @@ export interface Publisher {
 }
 
 /**
- * A publisher that knows what may be published where: a misspelt channel or type, or wrong data, does not compile.
+ * A publisher that knows the events of each channel: a misspelt channel or type, or wrong data, does not compile.
  *
  * @typeParam Channels - the events of each channel, such as `{ 'orders/:id': { shipped: { at: number } } }`
  */
@@ -158,20 +159,22 @@ export interface TypedPublisher<Channels extends ChannelTypes> {
 
 export interface PublisherOptions extends RequestOptions {
   /**
-   * Schemas for the events of channels, by name (`news`, `orders/:id`) and type, of any library that follows Standard Schema.
-   * What does not fit is not sent: the publish rejects with `invalid-data` or `invalid-type`. The publisher is typed by them.
-   * @defaultValue none: nothing is checked here
+   * Schemas for the events of channels, by channel (`news`, `orders/:id`) and type, from any library that follows
+   * Standard Schema. A message that does not fit is not sent: the publish rejects with `invalid-data` or
+   * `invalid-type`. The schemas also give the publisher its types.
+   * @defaultValue none: the publisher checks nothing
    */
   schemas?: ChannelSchemas
   /**
-   * How often a publish is tried again, when the network fails, the hub does not answer in time, or says that it cannot
-   * now (408, 425, 429, 5xx). The waits double and are spread; ten of them take about a minute. After ten minutes a publish is
-   * not tried again, however many tries are left: a hub may have forgotten its key by then, and would publish it twice.
+   * How often a publish is tried again when the network fails, or when the hub does not answer in time or answers 408,
+   * 425, 429 or 5xx. The waits double and are drawn at random; ten of them take 80 s on average. After ten minutes a
+   * publish is not tried again, however many retries are left: the hub may have forgotten its key by then, and would
+   * publish it twice.
    * @defaultValue 10
    */
   maxRetries?: number
   /**
-   * How long to wait for an answer, in ms, before the request counts as lost and is sent again.
+   * How long to wait for an answer, in ms. After that the request counts as lost and is sent again.
    * @defaultValue 30 000
    */
   timeoutMs?: number
@@ -184,7 +187,7 @@ export interface PublisherOptions extends RequestOptions {
 
 type Content = PublishMessage & { readonly channel: string }
 
-/** A JSON value, or text that is sent as it is. */
+/** Has either a JSON value as `data`, or `text` that is sent as it is. */
 export type PublishMessage = MessageOptions & {
   /** @defaultValue 'message' */
   readonly type?: string
@@ -192,29 +195,30 @@ export type PublishMessage = MessageOptions & {
 
 interface MessageOptions {
   /**
-   * In a channel that retains: the value that this event is the newest of (§5.9). A channel that retains nothing refuses it.
-   * @defaultValue the empty one
+   * In a channel that retains: the key whose newest event this is (§5.9). A channel that does not retain rejects it.
+   * @defaultValue the empty key
    */
   readonly key?: string
   /**
-   * Retains nothing under the key from now on.
+   * Makes the channel retain nothing under the key from now on.
    * @defaultValue false
    */
   readonly forget?: boolean
   /**
-   * For those who read at this moment: the event is not kept, and who is away is not told of it (§5.10).
+   * Sends the event only to readers that are connected now. The event is not kept, and readers that are away never hear
+   * of it (§5.10).
    * @defaultValue false
    */
   readonly live?: boolean
 }
 
 export interface PublishCall {
-  /** Ends the call, and the waits between its retries. */
+  /** Ends the call and its retries. */
   signal?: AbortSignal
   /**
-   * Under which the hub carries this out at most once. Give one that outlives your process, such as an order's number,
-   * when what publishes may be restarted in between.
-   * @defaultValue a random one for each call
+   * The hub carries out publishes with the same key only once. When your process may restart between two tries, give a
+   * key that outlives it, such as an order number.
+   * @defaultValue a random key for each call
    */
   idempotencyKey?: string
 }
@@ -241,12 +245,12 @@ function writeJson(content: unknown): string {
   }
 }
 
-/** The hub's own words, or, when something else answered in its place, the status. */
+/** The error with the hub's own code and message; with the status, when something else answered. */
 async function readError(response: Response): Promise<RejoinError> {
   const { status } = response
   const { error }: { error?: { code: ErrorCode; message: string } } = Object(await response.json().catch(() => null))
   const retryable = status >= 500 || [408, 425, 429].includes(status)
-  // Any code of this form: a newer hub may have one that is not known here.
+  // Any code of this form: a newer hub may have codes that this client does not know.
   if (error && /^[a-z-]+$/.test(error.code)) return new RejoinError(error.message, { code: error.code, retryable })
   // A browser shows a redirect as status 0.
   const advice = status < 400 ? 'Give the address it redirects to.' : 'Is it a hub’s /publish?'
@@ -254,12 +258,12 @@ async function readError(response: Response): Promise<RejoinError> {
 }
 
 function randomKey(): string {
-  // Not `randomUUID`, which pages without TLS do not have.
+  // Not `randomUUID`: pages without TLS do not have it.
   return crypto.getRandomValues(new Uint32Array(4)).join('-')
 }
 
-/** A hub forgets no key that is younger (§5.5). A try that came later could publish twice. */
+/** A hub keeps a key for at least this long (§5.5). A later retry could publish twice. */
 const horizonMs = 600_000
 const baseMs = 200
-/** Of the waits that it chooses itself. A server may ask for more. */
+/** The longest wait that the publisher chooses. A server may ask for more. */
 const maxMs = 60_000

@@ -1,7 +1,7 @@
 import { type ChannelSchemas, type CheckedMessage, createSchemaCheck, type SchemaCheck } from '@rejoin/protocol'
 
 /**
- * Holds what is to be published against the schemas of its channels, and rejects with what does not fit. It is a chunk of its own,
+ * Checks messages against the schemas of their channels, and rejects when one does not fit. It is a separate chunk,
  * which a page without schemas does not load.
  */
 export async function checkSchemas(schemas: ChannelSchemas, content: Content | readonly Content[]): Promise<void> {

@@ -7,19 +7,19 @@ export interface ConnectionStatusProps {
   /** The URL of the stream, as other components give it, or the stream itself. */
   source: Source
   /**
-   * Called when the user presses "Sign in" after the server has refused the credentials. When its promise has settled, the
-   * stream goes on at its cursor.
-   * @defaultValue none: the button asks `token` once more, which may be a login itself
+   * Called when the user presses "Sign in" after the server has refused the credentials. When its promise has settled,
+   * the stream goes on at its cursor.
+   * @defaultValue none: the button asks `token` once more, which may itself be a login
    */
   onSignIn?: () => unknown
   /**
-   * Words in place of the English ones.
+   * Words that replace the English ones.
    * @defaultValue none
    */
   words?: Partial<StatusWords>
 }
 
-/** Shows how it is with a stream. Import `@rejoin/client/status.css` once, or style its classes yourself. */
+/** Shows the connection of a stream. Import `@rejoin/client/status.css` once, or style its classes yourself. */
 export function ConnectionStatus({ source, onSignIn, words }: ConnectionStatusProps): ReactNode {
   const connection = useConnection(source)
   const status = statusOf(connection, words)

@@ -12,11 +12,11 @@ import {
 import type { ConnectOptions } from '../options.ts'
 
 /**
- * The events of a stream: the last of them in a list (`events`), or what `reduce` makes of all of them (`value`). The
- * component renders at most once per frame, however many events arrive, and `reduce` gets every one of them.
+ * The events of a stream: the last ones as a list (`events`), or the value that `reduce` computes from all of them
+ * (`value`). The component renders at most once per frame, however many events arrive; `reduce` gets every event.
  *
- * Components with the same URL share one stream. Another URL is another stream, and starts anew; another token goes on with
- * the same stream.
+ * Components with the same URL share one stream. Another URL is another stream, which starts anew. Another token
+ * continues the same stream.
  *
  * @param source - a URL, a stream that you have opened with `connect`, or `null` for none
  */
@@ -33,7 +33,7 @@ export function useEventStream(source: Source, options: StoreOptions = {}): Conn
 }
 
 /**
- * The connection of a stream, without its events: the component renders when the state changes, and every second of a
+ * The connection of a stream, without its events. The component renders when the state changes, and every second of a
  * countdown.
  */
 export function useConnection(source: Source, options: ConnectOptions = {}): ConnectionView {
@@ -44,7 +44,7 @@ function useStore(source: Source, options: StoreOptions, reads: boolean): Connec
   const key = keyOf(source)
   const create = () => ({ key, store: createStreamStore(source, options, reads) })
   let [held, hold] = useState(create)
-  // In a state, not in a ref: a rendering that React gives up must not take the store of the one that is on the screen.
+  // State and not a ref: a rendering that React discards must not replace the store of the component on the screen.
   if (held.key !== key) {
     held = create()
     hold(held)

@@ -5,13 +5,13 @@ import type { Off } from '../handler-set.ts'
 import type { ConnectOptions } from '../options.ts'
 
 /**
- * A stream as actions of a Redux store: its events, what is gone, and its connection. Put `middleware` into the store, and
- * dispatch `open()` when the page begins: a server that makes a store for each request then opens no connection.
+ * A stream as actions of a Redux store: its events, its gaps and its connection. Put `middleware` into the store, and
+ * dispatch `open()` when the page starts. A server that makes a store for each request then opens no connection.
  *
  * | action | payload |
  * |---|---|
  * | `<name>/events` | the events of a frame, in order |
- * | `<name>/sync` | what is gone: load again what those events would have changed |
+ * | `<name>/sync` | the gap: load the state again that the missing events would have changed |
  * | `<name>/connection` | the connection, also every second of a countdown |
  */
 export function createReduxStream<Events extends object = Record<string, unknown>>(
@@ -75,7 +75,7 @@ export function createReduxStream<Events extends object = Record<string, unknown
   }
 }
 
-/** Without what Redux cannot store. */
+/** The view without `reconnect`, because Redux cannot store functions. */
 function stateOf({
   state,
   attempt,
@@ -91,19 +91,19 @@ function stateOf({
 
 export interface ReduxStreamOptions<Events extends object> extends Omit<ConnectOptions, 'keep'> {
   /**
-   * What the types of the actions begin with. Give each stream of a store its own.
+   * The prefix of the action types. Give each stream of a store its own name.
    * @defaultValue 'stream'
    */
   name?: string
   /**
-   * Called when events are gone, after the action `<name>/sync`. Later events wait for a promise that it returns, such as
-   * that of a thunk which loads the state again.
+   * Called when events are gone, after the action `<name>/sync`. Later events wait for the promise that it returns, for
+   * example from a thunk that loads the state again.
    * @defaultValue none
    */
   onSync?: (gap: SyncRequired<Events>, store: StoreApi) => unknown
 }
 
-/** What a middleware gets of its store. Declared here, so that no version of Redux is asked for. */
+/** The part of a store that a middleware gets. Declared here, so that no version of Redux is required. */
 export interface StoreApi {
   dispatch(action: { type: string; payload?: unknown }): unknown
   getState(): unknown
@@ -115,14 +115,14 @@ export interface ReduxStream<Events extends object> {
   readonly middleware: (api: StoreApi) => (next: (action: unknown) => unknown) => (action: unknown) => unknown
   /** Keeps the connection in the store, for a banner. */
   reducer(state: ConnectionState | undefined, action: unknown): ConnectionState
-  /** Connects, or does nothing if that was done. */
+  /** Connects. Does nothing when the stream is already open. */
   open(): { type: string }
-  /** Connects now, from the cursor, also after the server has refused the stream. */
+  /** Connects now, from the cursor. Also opens a stream again that the server has refused. */
   reconnect(): { type: string }
-  /** Lets go of the stream. `open` goes on at its cursor. */
+  /** Leaves the stream. A later `open` goes on at its cursor. */
   close(): { type: string }
   /** The types of the actions that the stream dispatches. */
   readonly types: { readonly events: string; readonly sync: string; readonly connection: string }
-  /** Only for types: the events in the payload of `<name>/events`. */
+  /** Only for its type: an event in the payload of `<name>/events`. */
   readonly event?: AnyEvent<Events>
 }

@@ -2,14 +2,14 @@ import { isFrameDue, nextFrame } from '../bindings/frame.ts'
 import { closeStreams } from '../bindings/shared-streams.ts'
 import { systemClock } from '../clock.ts'
 import type { Clock } from '../index.ts'
-// Streams load these parts when they need them. Here they are loaded already, so that no test waits for a file.
+// Streams load these parts when they need them. They are loaded here, so that no test waits for a file.
 import '../option-check.ts'
 import '../optional.ts'
 import '../rejection.ts'
 import '../transports/fallbacks.ts'
 import '../transports/shared.ts'
 
-/** A hub in the process of a test: what `createTestHub` of `@rejoin/hub/testing` gives. */
+/** A hub in the process of a test, as `createTestHub` of `@rejoin/hub/testing` makes it. */
 export interface AttachableHub {
   readonly fetch: typeof globalThis.fetch
   readonly clock: Clock
@@ -18,8 +18,9 @@ export interface AttachableHub {
 }
 
 /**
- * Lets all streams of this process read from a hub in the same process, on its time, with the code of the application as it is:
- * requests for the hub's paths go there, others go where they went before. Ends with `hub.close()`.
+ * Lets all streams of this process read from a hub in the same process, on the hub's time, without a change to the
+ * application. Requests for the hub's paths go to the hub, other requests go where they went before. Ends with
+ * `hub.close()`.
  *
  * ```ts
  * const hub = attachTo(await createTestHub())
@@ -32,7 +33,7 @@ export function attachTo<Hub extends AttachableHub>(hub: Hub): Hub {
   const { fetch } = globalThis
   const clock = { ...systemClock }
   closeStreams()
-  // Every stream that was given no clock asks this object.
+  // Every stream without a clock of its own uses this object.
   Object.assign(systemClock, hub.clock)
   globalThis.fetch = (input, init) => {
     const url = input instanceof Request ? input.url : input
@@ -56,8 +57,8 @@ export function attachTo<Hub extends AttachableHub>(hub: Hub): Hub {
 }
 
 /**
- * Resolves when streams have the parts that they have begun to load. A runner may fetch even what is there already from another
- * process. An import that begins later ends later; one part loads another.
+ * Resolves when streams have the parts that they have begun to load. A test runner may fetch a loaded part from another
+ * process again. Imports finish in the order in which they start, and one part loads another.
  */
 async function loaded(): Promise<void> {
   await import('../optional.ts')
@@ -65,7 +66,7 @@ async function loaded(): Promise<void> {
   await import('../transports/shared.ts')
 }
 
-/** The path, also of a URL that is relative to a page in a folder. */
+/** The path of a URL, which may be relative to a page in a folder. */
 function pathOf(url: string | URL): string {
   const base = globalThis.document?.baseURI
   return new URL(url, base?.startsWith('http') ? base : 'http://localhost/').pathname

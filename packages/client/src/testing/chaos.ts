@@ -1,30 +1,32 @@
 import { RejoinError } from '@rejoin/protocol'
 
 /**
- * The troubles of a hub that runs with `rejoin serve --chaos`, for tests in a real browser. They are those of a hub in the process
- * of a test, in real time. Each method resolves when the hub has done what it says.
+ * Orders troubles from a hub that runs with `rejoin serve --chaos`, for tests in a real browser. They are the troubles
+ * of `createTestHub`, in real time. Each method resolves when the hub has carried out the order.
  */
 export interface Chaos {
   /**
-   * Breaks every stream and poll. New ones fail for `forMs`.
-   * @param forMs - left out, until `heal`
+   * Breaks every stream and poll. New streams and polls fail for `forMs`.
+   * @param forMs - without it, they fail until `heal`
    */
   cut(forMs?: number): Promise<void>
-  /** Ends what `cut` and `slow` have begun. */
+  /** Ends `cut` and `slow`. */
   heal(): Promise<void>
-  /** Lets each stream and poll carry so many bytes per second. With 0, connections stay open and nothing gets through. */
+  /**
+   * Limits each stream and poll to this many bytes per second. With 0, connections stay open and nothing gets through.
+   */
   slow(bytesPerSecond: number): Promise<void>
-  /** Lets the events that the hub holds, or the rights of its streams, run out. */
+  /** Makes the events that the hub holds expire, or the rights of its streams. */
   expire(what?: 'events' | 'token'): Promise<void>
-  /** Stops the hub and starts it again, with its events or without. */
+  /** Stops the hub and starts it again, with or without its events. */
   restart(events?: 'kept' | 'lost'): Promise<void>
-  /** Takes back the rights of a subject, or of everybody. New credentials are let in. */
+  /** Revokes the rights of a subject, or of everybody. New credentials are accepted. */
   revoke(subject?: string): Promise<void>
 }
 
 export interface ChaosOptions {
   /**
-   * Makes the requests, such as one of your own that adds a header.
+   * Makes the requests. Give your own to add a header, for example.
    * @defaultValue the global `fetch`
    */
   fetch?: typeof globalThis.fetch
@@ -32,14 +34,14 @@ export interface ChaosOptions {
 
 /**
  * @param url - of the hub: `http://127.0.0.1:4747`
- * @throws RejoinError `not-found`, from its methods, when the hub was started without `--chaos`
+ * @throws RejoinError `not-found`, from each method, when the hub was started without `--chaos`
  */
 export function chaosOf(url: string | URL, { fetch = globalThis.fetch }: ChaosOptions = {}): Chaos {
   const base = new URL('/chaos', url)
 
   async function order(verb: string, parameters: Record<string, unknown> = {}): Promise<void> {
     const starts = await ask(verb, parameters)
-    // The hub answers before it stops. It is there again when it counts one more start.
+    // The hub answers before it stops. It has started again when its count of starts has changed.
     if (verb === 'restart') while ((await ask('', {}).catch(() => starts)) === starts) await pause()
   }
 

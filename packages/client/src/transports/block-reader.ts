@@ -1,16 +1,19 @@
 import type { Block } from './transport.ts'
 
 /**
- * Reads the text of an event stream, cut anywhere, into blocks, by the WHATWG rules and §6. It is the small brother of the
- * protocol's parser, with which a test compares it: a page pays for each byte, and reading is the smaller part of what an
- * event costs here.
+ * Reads the text of an event stream, cut anywhere, into blocks, by the WHATWG rules and §6. It is a smaller version of
+ * the protocol's parser, because a page pays for each byte, and reading is the smaller part of an event's cost here. A
+ * test compares the two.
  *
- * It takes text that a decoder has freed of the one leading BOM; to drop one here too would be to eat a BOM that is text.
+ * It expects text without the leading BOM, which a decoder has dropped. If this reader dropped a BOM too, it could drop
+ * one that is text.
  */
 export function createBlockReader(onBlock: (block: Block) => void, onRetry: (ms: number) => void): BlockReader {
-  // The last piece ended in a CR, and with it a line. An LF that opens the next piece belongs to that line end.
+  // The last piece ended with a CR, which ended a line. An LF at the start of the next piece belongs to the same line
+  // end.
   let afterCr = false
-  // The line whose end has not arrived. Engines keep it as a tree of its pieces, and copy a long one once, when it is read.
+  // The line whose end has not arrived. Engines keep it as a tree of pieces, and copy a long line once, when it is
+  // read.
   let held = ''
   let lastId = ''
   // The block whose blank line has not arrived.
@@ -23,13 +26,14 @@ export function createBlockReader(onBlock: (block: Block) => void, onRetry: (ms:
 
   return (text) => {
     let at = afterCr && text[0] === '\n' ? 1 : 0
-    // A decoder gives an empty piece for a part of a character.
+    // A decoder returns an empty piece for a part of a character.
     afterCr &&= !text
     let cr = -1
     let lf = -1
     let colon = -1
     for (;;) {
-      // Each is searched for again only when it was passed: in a stream that has none, that would be at every line.
+      // Each character is searched for again only behind its last index. Otherwise a stream without it would be
+      // searched at every line.
       if (cr < at) cr = find(text, '\r', at)
       if (lf < at) lf = find(text, '\n', at)
       if (colon < at) colon = find(text, ':', at)
@@ -49,7 +53,7 @@ export function createBlockReader(onBlock: (block: Block) => void, onRetry: (ms:
       at = end + 1
       if (end === cr) {
         afterCr = at === text.length
-        // A CR and the LF after it are one end.
+        // A CR and the LF after it are one line end.
         if (text[at] === '\n') at++
       }
     }
@@ -69,13 +73,13 @@ export function createBlockReader(onBlock: (block: Block) => void, onRetry: (ms:
     else if (name === 'channel') channel = value
     else if (name === 'content') content = value as 'text'
     else if (name === 'retry' && /^\d+$/.test(value)) onRetry(Number(value))
-    // A comment is no part of an event: a stream of nothing else may go on for ever.
+    // A comment is no part of an event: a stream of comments alone may go on for ever.
     if (data === undefined) length = 0
   }
 
   function endBlock(): void {
-    // An id is remembered for longer than its event, and a part of a text keeps all of it in memory (V8). A copy costs a
-    // tenth of what a small event does, and less than the rest of a larger one.
+    // An id is remembered for longer than its event, and in V8 a slice keeps the whole text in memory. A copy costs a
+    // tenth of a small event, and less than keeping the rest of a larger one.
     if (id && length > 1000) id = ` ${id}`.slice(1)
     lastId = id ?? lastId
     if (data !== undefined) onBlock({ type: type || 'message', data, id: lastId, channel, content })
@@ -89,8 +93,8 @@ export function createBlockReader(onBlock: (block: Block) => void, onRetry: (ms:
 /**
  * Reads the next piece.
  *
- * @returns false when the event, or the line, that has not ended yet is longer than 16 Mi characters. Without a limit, a
- * stream that never ends its line would fill the memory.
+ * @returns false when the unfinished event or line is longer than 16 Mi characters. Without a limit, a stream that
+ * never ends its line would fill the memory.
  */
 export type BlockReader = (text: string) => boolean
 

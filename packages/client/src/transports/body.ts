@@ -1,9 +1,9 @@
 /**
  * Reads the body of a response as text, in pieces as they arrive.
  *
- * @param signal - ends it, and cancels the reader: a user's `fetch` may not pass the signal on, and the connection would
- * stay open
- * @param onText - reading waits for its promise, and stops when that gives true
+ * @param signal - stops reading and cancels the reader: a user's `fetch` may not pass the signal on, and the connection
+ * would stay open
+ * @param onText - reading waits for its promise, and stops when the promise resolves to true
  */
 export async function readBody(
   body: ReadableStream<Uint8Array>,
@@ -12,9 +12,9 @@ export async function readBody(
 ): Promise<void> {
   const reader = body.getReader()
   const decoder = new TextDecoder()
-  // A body that has failed already rejects, and there is nothing left to cancel.
+  // `cancel` rejects for a body that has already failed, and nothing is left to cancel.
   const cancel = () => reader.cancel().catch(() => undefined)
-  // Not one more listener for each body: a run of polls reads many of them under one signal.
+  // Assigned and not added: a run of polls reads many bodies under one signal, and would add a listener for each.
   signal.onabort = cancel
   if (signal.aborted) return cancel()
   for (;;) {

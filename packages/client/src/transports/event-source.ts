@@ -5,14 +5,14 @@ import { kindNews, offerNews } from '../handlers.ts'
 import type { Block, Transport, TransportParts } from './transport.ts'
 
 /**
- * Reads a stream through the browser's own `EventSource`. It shows less than `fetch`: no status, no `retry:`, no comments,
- * and only events of types that it was told to listen for. Where that is less than the user asks for, it refuses: another
- * transport has its turn then, and nothing is left out in silence.
+ * Reads a stream through the browser's own `EventSource`. It shows less than `fetch`: no status, no `retry:`, no
+ * comments, and only events of types that it listens for. When the user asks for more than that, this transport
+ * refuses: the next transport is used, and nothing is left out silently.
  *
- * Its own reconnecting is not used. It gives up for good on any status but 200, in some browsers when a name cannot be
- * resolved, and it would come back with a cursor of its own. So its first error ends the connection, and the next one
- * starts where the stream stands. A connection that the browser gives up on, or three that never open, are a reason to use
- * the next transport, which can see what the server says.
+ * The browser's own reconnecting is not used. It gives up for good on any status but 200, and in some browsers when a
+ * name cannot be resolved, and it would return with its own cursor. So the first error ends the connection, and the
+ * next connection starts at the cursor of the stream. When the browser gives up on a connection, or three never open,
+ * the next transport is used, which can see what the server says.
  */
 export function createTransport(...[address, options, , handlers]: TransportParts): Transport {
   return ({ clientId, generation: attempt, cursor }, sink, signal) =>
@@ -21,12 +21,12 @@ export function createTransport(...[address, options, , handlers]: TransportPart
       if (options.headers || options.token) return refuse('sends no headers and no token')
       const url = requestAddress(address, { clientId, attempt, heartbeat: 'event' }, cursor)
       const source = new EventSource(url, { withCredentials: options.credentials === 'include' })
-      // What arrives while a handler has to be waited for; this transport cannot be told to read slower.
+      // Blocks that arrive while a handler is awaited: an `EventSource` cannot be told to read slower.
       let busy: Promise<void> | undefined
       let held = 0
-      // All data that a hub sends is JSON, but for text (§4.16).
+      // A hub sends only JSON and text (§4.16), so data that is no JSON is text.
       let isHub = false
-      // How much an error speaks against this transport.
+      // The weight of an error as a fault of this transport.
       let against = 1
 
       source.onopen = () => {
@@ -34,14 +34,15 @@ export function createTransport(...[address, options, , handlers]: TransportPart
         sink.tell({ type: 'answered', status: 200, isStream: true, retryAfterMs: 0 })
       }
       source.onerror = () => {
-        // Closed by the browser: a status, a type or an origin that it does not take, and does not show.
+        // The browser gave up: it does not accept the status, the type or the origin, and does not show which.
         if (source.readyState > 1) against = 3
         sink.tell({ type: 'ended', against })
         end()
       }
       signal.addEventListener('abort', end)
       for (const type of protocolTypes) source.addEventListener(type, take)
-      // Under the reserved names a browser sends events of its own.
+      // Reserved types get no listener of the user's, because a browser dispatches its own events under some of these
+      // names.
       signal.addEventListener('abort', handlers.on(kindNews, listen))
       for (const kind of ['message', ...handlers.kinds.keys()]) listen(kind)
 
@@ -54,7 +55,7 @@ export function createTransport(...[address, options, , handlers]: TransportPart
       }
 
       function take({ type, data, lastEventId: id }: MessageEvent<string>): void {
-        // What has to wait does not reach the user yet, and so is no reason to show that all is well.
+        // A block that waits has not reached the user, so it does not show that the stream is alive.
         if (!busy) sink.tell({ type: 'bytes' })
         isHub ||= type === 'hello'
         const block: Block = { id, type, data, content: isHub && !isJson(data) ? 'text' : undefined }
@@ -104,5 +105,5 @@ function isJson(text: string): boolean {
 
 const protocolTypes = ['hello', 'sync-required', 'checkpoint', 'close', 'heartbeat'] as const
 
-/** Blocks; more are not lost, but asked for again when there is room. */
+/** In blocks. With more, the connection ends, and the blocks are asked for again. */
 const maxHeld = 1000

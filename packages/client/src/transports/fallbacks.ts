@@ -1,6 +1,6 @@
 /**
- * The transports that stand in for `fetch`, by the names that users give them. One chunk for both, loaded when one of them is
- * needed: a chunk for each would make `connect` itself larger, by a path for each.
+ * The transports that replace `fetch` when it fails, by the names that users give them. They share one chunk, loaded
+ * when one of them is needed: a chunk for each would make `connect` itself larger by the path of that chunk.
  */
 export { createTransport as 'event-source' } from './event-source.ts'
 export { createTransport as 'long-poll' } from './long-poll.ts'

@@ -3,12 +3,13 @@ import { createBlockReader } from './block-reader.ts'
 import { readBody } from './body.ts'
 import type { Block, Transport, TransportParts } from './transport.ts'
 
-/** Reads a stream through `fetch`, which shows what `EventSource` hides: status, headers, comments. */
+/** Reads a stream through `fetch`, which shows what `EventSource` hides: status, headers and comments. */
 export function createTransport(...[address, options, clock]: TransportParts): Transport {
   return async (request, sink, signal) => {
     const { status, headers, body } = await sendRequest(address, request, options, sink, signal)
     const type = headers.get('content-type') ?? ''
-    // Chromium takes what it has of a head for the whole when the line is cut: `200` or less of it, and less of the type.
+    // When a connection is cut within the head, Chromium takes the part that arrived for the whole: a status of `200`
+    // or its first digits, and the beginning of the type.
     if (status < 201 && 'text/event-strea'.startsWith(type)) return
     sink.tell({
       type: 'answered',
@@ -19,8 +20,8 @@ export function createTransport(...[address, options, clock]: TransportParts): T
     })
     if (!body) return
     let blocks: Block[] = []
-    // Not told of our cursor: a block whose id repeats it would look like one that names none, and the first event after a
-    // reconnect is where a repetition is likeliest.
+    // The reader does not know the client's cursor. Otherwise a first block that repeats this id would look like a
+    // block without an id, and a repetition is likeliest right after a reconnect.
     const read = createBlockReader(
       (block) => blocks.push(block),
       (ms) => sink.tell({ type: 'retry', ms }),

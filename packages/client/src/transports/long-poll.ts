@@ -5,27 +5,28 @@ import { createAnswerReader, type Frame } from './poll-answer.ts'
 import type { Transport, TransportParts } from './transport.ts'
 
 /**
- * Reads a stream in answers, for where a proxy holds streams back: asks what there is, then again and again what is new
- * (§4.14). One run of polls is one connection to everybody else.
+ * Reads a stream by long polls, for networks where a proxy holds streams back: first asks for everything that is there,
+ * then again and again for what is new (§4.14). To the rest of the client, one run of polls is one connection.
  */
 export function createTransport(...[address, options, clock]: TransportParts): Transport {
   return async (request, sink, signal) => {
     let { cursor } = request
-    // What was renewed is asked for once, not with every poll.
+    // Only the first poll asks for fresh credentials or uses renewed ones.
     const later = { ...request, refresh: false, renewed: undefined }
     let lastId = ''
-    // At first not at all: while the hub waits for news, nobody here would know whether it can be reached.
+    // The first poll does not wait. While a hub waits for news, the client would not know whether the hub can be
+    // reached.
     let waitMs = 0
     let isFirst = true
     for (;;) {
       const url = pollAddress(address)
       url.searchParams.set('waitMs', String(waitMs))
       const askedAt = clock.now()
-      // In the query, so that neither a proxy takes the cursor away nor a browser asks for permission to send it.
+      // In the query: a proxy cannot take the cursor away there, and a browser needs no permission to send it.
       const asked = { ...(isFirst ? request : later), cursor, inQuery: true }
       const { status, headers, body } = await sendRequest(url, asked, options, sink, signal, 'application/json')
       const type = headers.get('content-type') ?? ''
-      // A head that was cut off, as in the transport of streams.
+      // A head that was cut off, as in `fetch.ts`.
       if (status < 201 && 'application/jso'.startsWith(type)) return
       const isAnswer = /^application\/json\s*(;|$)/i.test(type)
       if (isFirst || status !== 200 || !isAnswer) {
@@ -45,11 +46,12 @@ export function createTransport(...[address, options, clock]: TransportParts): T
       const answer = reader.finish()
       if (answer.retryMs > 0) sink.tell({ type: 'retry', ms: answer.retryMs })
       if (await take(answer.events)) return
-      // Something on the way answers in the hub's place, or the hub is not ours: to ask at once would be to ask for ever.
+      // Nothing new, and too soon for a hub: something in between has answered, or the server is no hub. Polling again
+      // at once would never end.
       const { cursor: reached = null } = answer
       if (reached === cursor && clock.now() - askedAt < waitMs / 2 && !isFirst) return
       cursor = reached
-      // For one that does not greet, and would otherwise be asked again and again without a wait.
+      // For a server that sends no `hello`: without a wait it would be polled without a pause.
       waitMs ||= longestWaitMs
       isFirst = false
     }
@@ -57,13 +59,13 @@ export function createTransport(...[address, options, clock]: TransportParts): T
     /** @returns whether this run of polls is over */
     async function take(frames: readonly Frame[]): Promise<boolean> {
       for (const { id, type, data, channel, content } of frames) {
-        // Of something that is no hub, of which the same is to be expected.
+        // The server is no hub, and would send the same again.
         if (typeof type !== 'string' || typeof data !== 'string') return true
         lastId = id ?? lastId
         if (type === 'hello') {
           const { requested, heartbeatMs = 0 } = JSON.parse(data) as Partial<Hello>
           if (heartbeatMs > 0) waitMs = Math.min(heartbeatMs, longestWaitMs)
-          // An answer to another question, from a cache perhaps. What can be done about it is for a new connection.
+          // The answer to another question, perhaps from a cache. Only a new connection can deal with that.
           if (!isFirst && requested !== cursor) return true
           if (!isFirst) continue
         }
@@ -76,12 +78,15 @@ export function createTransport(...[address, options, clock]: TransportParts): T
   }
 }
 
-/** Where the stream of an address is polled: beside `/events`, which may have a prefix of the application before it. */
+/** The address for polls: `/poll` instead of `/events` or `/stream`, behind the same prefix of the application. */
 export function pollAddress(address: URL): URL {
   const url = new URL(address)
   url.pathname = url.pathname.replace(/\/(events|stream)(?=\/|$)/, '/poll')
   return url
 }
 
-/** Under the 30 s of common idle timeouts, and under the silence that the machine takes for a dead connection. */
+/**
+ * Shorter than the 30 s of common idle timeouts, and than the silence after which the machine takes a connection for
+ * dead.
+ */
 const longestWaitMs = 25_000

@@ -1,15 +1,15 @@
 import type { Block } from './transport.ts'
 
 /**
- * Reads the JSON of a poll's answer (§4.14) as it arrives, and gives out each frame as soon as it is whole: on a slow
- * connection an answer takes longer than any of its frames, and one that is cut would otherwise have brought nothing.
+ * Reads the JSON of a poll's answer (§4.14) as it arrives, and returns each frame as soon as it is complete. On a slow
+ * connection an answer takes longer than each of its frames, and an answer that is cut would otherwise bring nothing.
  */
 export function createAnswerReader(): AnswerReader {
   let text = ''
   let at = 0
   let depth = 0
   let isString = false
-  // Whether the array that was opened last is that of the frames, and where the frame in it begins.
+  // Whether the array that was opened last holds the frames, and where the current frame in it begins.
   let isFrames = false
   let start = 0
   let given = 0
@@ -20,7 +20,7 @@ export function createAnswerReader(): AnswerReader {
       const frames: Frame[] = []
       for (; at < text.length; at++) {
         const character = text[at]
-        // May lead past the end of the piece, to the character of the next that is escaped.
+        // May move past the end of the piece: the escaped character is then the first of the next piece.
         if (isString && character === '\\') at++
         else if (character === '"') isString = !isString
         else if (isString) continue
@@ -47,12 +47,12 @@ export function createAnswerReader(): AnswerReader {
 }
 
 export interface AnswerReader {
-  /** Takes the next piece of the text, and returns the frames that are whole with it. */
+  /** Takes the next piece of the text, and returns the frames that it completes. */
   read(piece: string): Frame[]
   /**
-   * The answer, with those of its frames that were not given out before: all of them, where they do not come first.
+   * The answer, with the frames that `read` has not returned: with all of them, when `events` is not the first field.
    *
-   * @throws SyntaxError when the text was cut, or is no JSON
+   * @throws SyntaxError when the text was cut, or is not JSON
    */
   finish(): PollAnswer
 }

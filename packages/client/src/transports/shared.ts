@@ -6,18 +6,18 @@ import type { ConnectOptions } from '../options.ts'
 import type { Block, Sink, Transport } from './transport.ts'
 
 /**
- * Lets the tabs of a browser read through one connection. It stands in front of a transport, so that each tab keeps its own
- * machine, cursor and handlers.
+ * Lets the tabs of a browser read through one connection. It wraps a transport, so that each tab keeps its own machine,
+ * cursor and handlers.
  *
- * All tabs ask for one Web Lock. The tab that holds the lock *leads*: it reads from the hub and passes every block on over a
- * `BroadcastChannel`. The browser gives the lock to another tab when the leading one is gone, however it went, and that tab
- * reads on from its own cursor.
+ * All tabs ask for one Web Lock. The tab that holds the lock *leads*: it reads from the hub and passes every block on
+ * over a `BroadcastChannel`. When the leading tab is gone, for whatever reason, the browser gives the lock to another
+ * tab, which reads on from its own cursor.
  *
- * A tab *follows* only when nothing can be missing in between: the leader is at an id that the tab has, or the tab has no
- * cursor yet. Otherwise the tab reads for itself until it has an id that the leader has passed on meanwhile. From there on,
+ * A tab *follows* only when it cannot miss anything: the leader is at an id that the tab has, or the tab has no cursor
+ * yet. Otherwise the tab reads for itself until it has an id that the leader has passed on meanwhile. From that id on,
  * both see the same.
  *
- * @returns undefined where tabs cannot share: each reads for itself then
+ * @returns undefined where tabs cannot share; each tab then reads for itself
  */
 export function createSharing(
   { shareAcrossTabs: name, token, headers }: ConnectOptions,
@@ -48,18 +48,18 @@ async function share(
   const ended = deferred<void>()
   const freed = deferred<void>()
   const deliver = createDelivery(sink, ended.resolve)
-  // The last id that this tab was given, and the last ones before it. A leader that starts at one of these repeats some
-  // events, which the machine drops, and skips none.
+  // The last id of this tab, and the ids before it. When a leader starts at one of these ids, it repeats some events,
+  // which the machine drops, and skips none.
   let cursor = request.cursor
   const recent = [cursor]
   let isLeading = false
-  // Whom this tab follows.
+  // The tab that this tab follows.
   let leader: number | undefined
-  // The connection of this tab, while it reads for itself or for all.
+  // The connection of this tab, while it reads for itself or for all tabs.
   let reading: AbortController | undefined
-  // What a leader passed on meanwhile, the newest last.
+  // The blocks that a leader has passed on while this tab reads for itself, the newest last.
   let overheard: readonly [from: number, block: Block][] = []
-  // What the hub said when it greeted this connection or the leader's, and whether the machine has heard it.
+  // The `hello` of the hub on this tab's own connection, and whether the machine has got a `hello`.
   let hello: Partial<Hello> | undefined
   let isGreeted = false
   let retryMs = 0
@@ -67,7 +67,7 @@ async function share(
 
   const leave = () => ended.resolve()
   signal.addEventListener('abort', leave)
-  // Frozen, a tab cannot lead, and would hold the lock.
+  // A frozen tab cannot lead, but would keep the lock.
   globalThis.document?.addEventListener('freeze', leave)
   channel.onmessage = ({ data }: MessageEvent<Message>) => hear(data)
   const unanswered = setTimeout(() => leader ?? read(), answerWithinMs)
@@ -78,7 +78,7 @@ async function share(
       else read()
       return freed.promise
     })
-    // Left before it was its turn.
+    // The tab left before it got the lock.
     .catch(() => undefined)
   say({ ask: true })
   try {
@@ -94,7 +94,7 @@ async function share(
   }
 
   function hear({ from, ask, at, hello: greeting, retryMs: ms = 0, block }: Message): void {
-    // What a tab says that led before is read again from the hub.
+    // The leader ignores blocks of the tab that led before: it reads them again from the hub.
     if (isLeading) {
       if (ask) announce()
     } else if (greeting) meet(from, at!, greeting, ms)
@@ -105,7 +105,7 @@ async function share(
     }
   }
 
-  /** A leader has said where it is. */
+  /** A leader has told its last id. */
   function meet(from: number, at: string | null, greeting: Partial<Hello>, ms: number): void {
     const isFresh = cursor === null && !isGreeted
     if (!reading && (isFresh || recent.includes(at))) {
@@ -122,7 +122,7 @@ async function share(
     isGreeted = true
     sink.tell({ type: 'answered', status: 200, isStream: true, retryAfterMs: 0 })
     sink.tell({ type: 'retry', ms })
-    // When the rights end is the leader's business.
+    // Only the leader renews its credentials.
     const told = { ...greeting, expiresInMs: undefined, requested: cursor, resumed: cursor !== null }
     void take({ type: 'hello', id: at ?? '', data: JSON.stringify(told) })
   }
@@ -132,7 +132,7 @@ async function share(
     follow()
   }
 
-  /** Once the leader has passed on what this tab has read last, the tab need not read any more. */
+  /** The tab stops reading for itself once the leader has passed on the last id that the tab has read. */
   function follow(): void {
     const at = overheard.findLastIndex(([, { id }]) => id === cursor)
     if (isLeading || !isGreeted || at < 0) return
@@ -143,7 +143,7 @@ async function share(
     overheard = []
   }
 
-  /** Reads from the hub, from where this tab is. */
+  /** Reads from the hub, from the cursor of this tab. */
   function read(): void {
     if (reading) return
     leader = undefined
@@ -175,14 +175,14 @@ async function share(
 
   function greeted(block: Block, sent: string | null): Promise<void> | undefined {
     hello = JSON.parse(block.data!) as Partial<Hello>
-    // The machine hears of one greeting for each connection that it asked for. Where the cursor did not arrive, it knows
-    // what to do, but has to ask for that itself.
+    // The machine gets one `hello` for each connection that it asked for. When it already has its `hello`, and the hub did not
+    // see the cursor here, this connection ends: the machine deals with that on the next one.
     const full = isGreeted ? undefined : take(block)
     if (isGreeted && hello.requested !== sent) ended.resolve()
     isGreeted = true
     announce()
     follow()
-    // On a quiet channel nothing else would tell where the leader is.
+    // On a quiet channel, nothing else would tell the leader's last id.
     if (!isLeading) say({ ask: true })
     return full
   }
@@ -207,31 +207,34 @@ async function share(
   }
 }
 
-/** What tabs say to each other. A message that says nothing is a sign of life. */
+/** A message between tabs. A message with nothing but `from` is a sign of life. */
 interface Message {
   readonly from: number
-  /** Who leads, and where is it? */
+  /** Asks who leads, and at which id. */
   readonly ask?: boolean
-  /** The leader's answer, also said when it starts: the last id that it had, and what the hub said in greeting. */
+  /** The leader's answer, also sent when it starts to lead: its last id, and the `hello` of the hub. */
   readonly at?: string | null
   readonly hello?: Partial<Hello>
   readonly retryMs?: number
-  /** What the leader has read. */
+  /** A block that the leader has read. */
   readonly block?: Block
 }
 
-/** In ms. A leader that does not answer is busy, or still connects: waiting for it would keep this tab empty. */
+/**
+ * How long a tab waits for a leader, in ms. A leader that does not answer is busy or still connects, and the tab would
+ * stay empty.
+ */
 const answerWithinMs = 1000
 
-/** Blocks that wait for a slow handler, or for a leader; with more, a tab reads again from the hub. */
+/** Blocks that are held for a slow handler or for a leader. With more, a tab reads again from the hub. */
 const maxHeld = 1000
 
 /**
- * Gives blocks to a sink one after the other. A slow handler of this tab must not keep the other tabs waiting, so some blocks
- * are held.
+ * Gives blocks to a sink one after the other. Holds some blocks, so that a slow handler of this tab does not make the
+ * other tabs wait.
  *
- * @param overflow - called when too many are held, although the caller was told to wait
- * @returns what to wait for before the next block
+ * @param overflow - called when the caller goes on although too many blocks are held
+ * @returns a promise that the next block should wait for
  */
 function createDelivery(sink: Sink, overflow: () => void): Delivery {
   let held = 0

@@ -4,15 +4,15 @@ import type { Handlers } from '../handlers.ts'
 import type { RequestOptions } from '../request.ts'
 
 /**
- * One way to reach a hub. Opens one connection and tells the sink what arrives on it. Resolves when the server has ended
- * it, and rejects when it failed. Once the signal is aborted nobody listens any more, and it must let go of the
- * connection.
+ * One way to reach a hub. Opens one connection and tells the sink what arrives. Resolves when the server has ended the
+ * connection, and rejects when the connection failed. Once the signal is aborted, nobody listens any more, and the
+ * transport must let go of the connection.
  */
 export type Transport = (request: OpenRequest, sink: Sink, signal: AbortSignal) => Promise<void>
 
 /**
- * What a transport is made of, once for a stream. `handlers` tells which types somebody handles, for a transport that is
- * given only those it names.
+ * The arguments that a transport is made with, once per stream. `handlers` tells which types have a handler, for a
+ * transport that must name the types it wants.
  */
 export type TransportParts = [
   address: URL,
@@ -23,25 +23,25 @@ export type TransportParts = [
 
 export interface Sink {
   /**
-   * What is not in a block: the head of the response, signs of life, `retry:`. When the response is not a stream to read,
-   * the signal is aborted on return.
+   * Reports what is not in a block: the head of the response, signs of life, `retry:`. When the response is not a
+   * stream to read, the signal is aborted by the time `tell` returns.
    */
   tell(report: Report): void
   /**
-   * A block that is complete, in the order of the stream. When a promise comes back, the next block must wait for it, and
-   * reading too: that is what keeps a slow reader's memory small.
+   * Takes a complete block, in the order of the stream. When it returns a promise, the next block must wait for the
+   * promise, and reading too: that keeps the memory of a slow reader small.
    */
   receive(block: Block): Promise<void> | undefined
 }
 
-/** A block with data is an event of its type; one without only moves the cursor. */
+/** A block with data is an event. A block without data only moves the cursor. */
 export interface Block {
   readonly type?: string
   readonly data?: string
-  /** Where the hub says that the data is text (§4.16). */
+  /** Set when the hub says that the data is text (§4.16). */
   readonly content?: 'text' | undefined
-  /** Where an event was published, for a reader that asked to be shown it (§4.15). */
+  /** The channel of an event, for a reader that asked for it (§4.15). */
   readonly channel?: string | undefined
-  /** The last id of the stream once this block is counted; empty while there was none on this connection. */
+  /** The last id of the stream, this block included; empty when this connection has brought no id yet. */
   readonly id: string
 }

@@ -25,20 +25,21 @@ import {
 import type { Off } from '../handler-set.ts'
 import type { ConnectOptions } from '../options.ts'
 
-/** What is shown, a ref for each part of it. */
+/** A view as refs, one for each of its fields. */
 export type ViewRefs<View extends ConnectionView> = {
   readonly [Name in Exclude<keyof View, 'reconnect'>]: ComputedRef<View[Name]>
 } & Pick<ConnectionView, 'reconnect'>
 
 /**
- * The events of a stream: the last of them in a list (`events`), or what `reduce` makes of all of them (`value`). Refs
- * change at most once per frame, however many events arrive, and `reduce` gets every one of them.
+ * The events of a stream: the last ones as a list (`events`), or the value that `reduce` computes from all of them
+ * (`value`). Refs change at most once per frame, however many events arrive; `reduce` gets every event.
  *
- * Components with the same URL share one stream. Another URL is another stream, and starts anew; another token goes on with
- * the same stream.
+ * Components with the same URL share one stream. Another URL is another stream, which starts anew. Another token
+ * continues the same stream.
  *
- * @param source - a URL, a stream that you have opened with `connect`, or `null` for none; as a ref or a getter, if it changes
- * @param options - as a ref or a getter, if they change
+ * @param source - a URL, a stream that you have opened with `connect`, or `null` for none; a ref or a getter, if it
+ * changes
+ * @param options - a ref or a getter, if they change
  */
 export function useEventStream<Events extends object, Value>(
   source: MaybeRefOrGetter<Source>,
@@ -63,7 +64,7 @@ export function useConnection(
   return refsOf(useView(source, options, false))
 }
 
-/** What is shown, as one ref. */
+/** The whole view as one ref. */
 export function useView(
   source: MaybeRefOrGetter<Source>,
   options: MaybeRefOrGetter<StoreOptions>,
@@ -80,14 +81,14 @@ export function useView(
       if (off) follow()
       else show()
     },
-    // At once: nobody wants more of the other stream.
+    // At once, so that nothing more of the old stream is shown.
     { flush: 'sync' },
   )
   watch(
     () => toValue(options),
     (next) => store.update(next),
   )
-  // A server mounts nothing, and opens no connection. Outside of components there is nothing to wait for.
+  // A component follows the stream when it is mounted: a server mounts nothing, so it opens no connection.
   if (getCurrentInstance()) onMounted(follow)
   else follow()
   onScopeDispose(() => off?.())

@@ -3,18 +3,19 @@ import type { Source } from '../bindings/shared-streams.ts'
 import { pressButton, type StatusWords, statusOf } from '../bindings/status.ts'
 import { useView } from './composables.ts'
 
-/** Shows how it is with a stream. Import `@rejoin/client/status.css` once, or style its classes yourself. */
+/** Shows the connection of a stream. Import `@rejoin/client/status.css` once, or style its classes yourself. */
 export const ConnectionStatus = defineComponent({
   name: 'ConnectionStatus',
   props: {
     /** The URL of the stream, as other components give it, or the stream itself. */
     source: { type: [String, Object] as PropType<Source>, default: null },
     /**
-     * Called when the user presses "Sign in" after the server has refused the credentials. When its promise has settled,
-     * the stream goes on at its cursor. Without it, the button asks `token` once more, which may be a login itself.
+     * Called when the user presses "Sign in" after the server has refused the credentials. When its promise has
+     * settled, the stream goes on at its cursor. Without it, the button asks `token` once more, which may itself be a
+     * login.
      */
     onSignIn: { type: Function as PropType<() => unknown>, default: undefined },
-    /** Words in place of the English ones. */
+    /** Words that replace the English ones. */
     words: { type: Object as PropType<Partial<StatusWords>>, default: undefined },
   },
   setup(props) {

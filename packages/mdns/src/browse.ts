@@ -8,18 +8,18 @@ import type { Timing } from './timing.ts'
 import { readTxt } from './txt.ts'
 
 /**
- * Follows the services of one type: records in, facts out. It remembers what it has said of each service, so a record that is
- * announced again says nothing, and a changed port, address or TXT does. It asks until it knows, asks again before a record
- * expires, and takes a service as gone when nobody answers.
+ * Follows the services of one type: records in, facts out. A browse remembers the last fact of each service. So a
+ * record that is announced again makes no fact, and a changed port, address or TXT does. A browse asks until a service
+ * is complete, asks again before a record expires, and takes a service as gone when nobody answers.
  */
 export interface Browse {
-  /** Asks for the first time, and from then on whenever it is due. */
+  /** Asks for the first time, and then whenever a question is due. */
   start(): void
-  /** The records of one packet. */
+  /** Takes the records of one packet. */
   receive(records: readonly DnsRecord[]): void
-  /** The facts that hold now, one for each service. */
+  /** The facts that are true now, one for each service. */
   current(): Fact[]
-  /** Whether services were passed over because there were too many. */
+  /** Whether services were left out because there were too many. */
   readonly overflowed: boolean
   stop(): void
 }
@@ -27,7 +27,7 @@ export interface Browse {
 export interface BrowseOptions {
   readonly type: ServiceType
   readonly timing: Timing
-  /** Services that are followed at once; a network can name any number of them. */
+  /** The most services that are followed at once. A network can announce any number. */
   readonly maxServices: number
   ask(query: Query): void
   tell(facts: readonly Fact[]): void
@@ -35,29 +35,33 @@ export interface BrowseOptions {
 
 interface Instance extends InstanceRecords {
   readonly name: string
-  /** As it stands in records. */
+  /** The full name, as records have it. */
   readonly fullName: string
-  /** The last fact that was told of it, and still holds. */
+  /** The last fact that was told of the instance, while it is true. */
   stated: Fact | undefined
-  /** It was told as removed although it is still named: it counts again when it is whole. */
+  /** Told as removed although a PTR record still names it. It counts again when it is complete. */
   lost: boolean
-  /** Since when part of it is missing, and when it is judged without that part; never, once it has been. */
+  /**
+   * Since when a record is missing, and when the instance is judged without that record; never, once it has been
+   * judged.
+   */
   incompleteSince: number | undefined
   settleAt: number
-  /** When to ask for that part, and how often it was asked for. */
+  /** When to ask for the missing record, and how often it was asked for. */
   askAt: number
   asked: number
 }
 
 const never = Number.POSITIVE_INFINITY
-// The records of a service may come in several packets. Until then nothing is told of it, or only the half of it would be.
+// The records of a service may arrive in several packets. The browse waits this long for them before it tells anything.
 const settleMs = 200
-// Other packets of the same answer come sooner.
+// Other packets of the same answer arrive sooner than this.
 const askMissingMs = 30
 const maxMissingAsks = 5
-// A tick looks at every service. What is due shortly after one another is asked for together, also for the network's sake.
+// A tick looks at every service. Questions that are due within this time are asked together, which also spares the
+// network.
 const tickPauseMs = 20
-// RFC 6762, section 5.2.
+// The longest pause between queries (RFC 6762, section 5.2).
 const longestPauseMs = 3_600_000
 
 export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOptions): Browse {
@@ -74,7 +78,8 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
   function receive(records: readonly DnsRecord[]): void {
     const now = timing.now()
     const touched = new Set<Instance>()
-    // What a later kind of record is about, an earlier one names.
+    // In this order: PTR records name the instances of SRV and TXT records, and SRV records name the hosts of
+    // addresses.
     for (const record of records) if (record.type === 'PTR') take(takePointer(record, now))
     for (const record of records) if (record.type === 'SRV' || record.type === 'TXT') take(takeDetail(record, now))
     const changedHosts = new Set<HostKey>()
@@ -84,7 +89,8 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
       if (taken?.isChanged) changedHosts.add(taken.host)
       dueAt = Math.min(dueAt, taken?.dueAt ?? never)
     }
-    // Only the services of these hosts: with 2,000 services, judging all of them at each record takes every second there is.
+    // Only the services of these hosts: with 2,000 services, judging all of them at each record would take all of the
+    // time.
     if (changedHosts.size > 0)
       for (const instance of instances.values()) if (isOn(instance, changedHosts)) take(instance)
     judgeAll(touched, now)
@@ -120,7 +126,7 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
     return instance
   }
 
-  /** The instance of that name, a new one where that is allowed and there is room. */
+  /** The instance with that name. Makes a new one when that is allowed and there is room. */
   function instanceOf(fullName: string, mayBeNew: boolean): Instance | undefined {
     const key = sameName(fullName)
     const known = instances.get(key)
@@ -145,7 +151,7 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
     return instance
   }
 
-  /** The part of a full name that is not the type; undefined when it is of another type. */
+  /** The full name without the type; undefined when the name is of another type. */
   function instanceName(key: string, fullName: string): string | undefined {
     if (type === allTypes) return typeOrNothing(key)
     if (!key.endsWith(`.${typeName}`)) return undefined
@@ -161,7 +167,7 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
     if (facts.length > 0) tell(facts)
   }
 
-  /** What is new of an instance, if anything is. */
+  /** The new fact of an instance, if there is one. */
   function judge(instance: Instance, now: number): Fact | undefined {
     if (!instance.ptr) return undefined
     const named = { type, name: instance.name }
@@ -178,7 +184,7 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
     return state(instance, { event: 'found', service: named })
   }
 
-  /** Whether an instance can be judged: it is whole, or the rest of it has been waited for. */
+  /** Whether an instance can be judged: it is complete, or the wait for its missing records is over. */
   function settle(instance: Instance, isWhole: boolean, now: number): boolean {
     if (isWhole) {
       instance.incompleteSince = undefined
@@ -197,7 +203,7 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
     return true
   }
 
-  /** The fact, unless it is what was told last. */
+  /** The fact, unless it was told last. */
   function state(instance: Instance, fact: Fact): Fact | undefined {
     if (JSON.stringify(fact) === JSON.stringify(instance.stated)) return undefined
     instance.stated = fact
@@ -229,7 +235,10 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
     wakeBy(Math.min(queryAt, nextWake(instances.values())))
   }
 
-  /** Lets go of what nobody has said again. Gives the services that went with it, and the instances to judge. */
+  /**
+   * Drops records that nobody has announced again. Returns the services that are gone with them, and the instances to
+   * judge.
+   */
   function expire(now: number): { changed: Instance[]; gone: Fact[] } {
     const changed: Instance[] = []
     const gone: Fact[] = []
@@ -249,7 +258,7 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
         if (isChanged) changed.push(instance)
         continue
       }
-      // With all that is known of it: when it is back, it may be another.
+      // Drops everything that is known of the service: a service that returns under this name may be another.
       instances.delete(key)
       if (stated) gone.push({ event: 'removed', service: { type, name } })
     }
@@ -274,7 +283,7 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
     for (const query of questions.queries(() => knownWithout(again, now))) ask(query)
   }
 
-  /** The names that nobody has to send again: known for less than half of their lives. */
+  /** The names that nobody has to send again: less than half of their lifetime has passed. */
   function* knownWithout(again: ReadonlySet<Instance>, now: number): Generator<KnownAnswer> {
     for (const instance of instances.values()) {
       const { ptr, fullName } = instance
@@ -308,7 +317,7 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
     return due
   }
 
-  /** When something of these instances is due. */
+  /** When the next question or expiry of these instances is due. */
   function nextWake(some: Iterable<Instance>): number {
     let at = never
     for (const { ptr, srv, txt, settleAt, askAt } of some) {
@@ -324,13 +333,13 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
     if (at >= wakeAt) return
     wakeAt = at
     cancel()
-    // Timers of Node are at most 24.8 days, and nothing here is that far away; an hour is soon enough to look again.
+    // Node's timers wait for at most 24.8 days. Nothing here is that far away, and a look every hour is enough.
     cancel = timing.after(Math.min(Math.max(at - timing.now(), 0), longestPauseMs), tick)
   }
 
   return {
     start() {
-      // RFC 6762, section 5.2: so that machines which start together do not ask together.
+      // RFC 6762, section 5.2: machines that start together must not ask together.
       queryAt = timing.now() + 20 + 100 * timing.random()
       wakeBy(queryAt)
     },
@@ -357,13 +366,13 @@ function addressQuestions(name: string): Question[] {
   ]
 }
 
-/** A type that a network names may be anything. */
+/** Undefined for text that is no service type: a network can announce anything as a type. */
 function typeOrNothing(name: string): string | undefined {
   try {
     const type = serviceType(name)
     return sameName(type) === name ? type : undefined
   } catch {
-    // No type that anybody could ask for.
+    // Nobody could ask for such a type.
     return undefined
   }
 }

@@ -6,9 +6,9 @@ import type { DnsRecord, Query } from './network.ts'
 import { channelOf, type ServiceType } from './service-type.ts'
 import type { Timing } from './timing.ts'
 
-/** One browse per type, shared by all who want it, and kept for a while after the last of them has left. */
+/** One browse per type, shared by all users of that type, and kept for a while after the last of them has left. */
 export interface Browses {
-  /** Takes part in the browse of a type. Rejects with `overloaded` when too many types are browsed. */
+  /** Joins the browse of a type, or begins it. Rejects with `overloaded` when too many types are browsed. */
   take(type: ServiceType): Promise<TakenBrowse>
   receive(records: readonly DnsRecord[]): void
   list(): BrowseFacts[]
@@ -19,18 +19,18 @@ export interface TakenBrowse {
   readonly type: ServiceType
   readonly channel: string
   readonly feed: Feed
-  /** When the browse has begun, on the clock of its timing. */
+  /** When the browse began, by `timing.now()`. */
   readonly since: number
-  /** To be called once. */
+  /** Leaves the browse. Call it once. */
   release(): void
 }
 
 export interface BrowseFacts {
   readonly type: ServiceType
   readonly services: number
-  /** How many take part in it now. */
+  /** How many users the browse has now. */
   readonly users: number
-  /** Whether services were passed over because there are too many. */
+  /** Whether services were left out because there are too many. */
   readonly overflowed: boolean
 }
 
@@ -41,7 +41,7 @@ export interface BrowsesOptions {
   readonly maxTypes: number
   readonly maxServices: number
   ask(query: Query): void
-  /** Told when the first browse begins and when the last has ended. */
+  /** Called when the first browse begins and when the last browse has ended. */
   onLooking(isLooking: boolean): void
 }
 
@@ -53,13 +53,13 @@ interface Shared {
   readonly opened: Promise<void>
   isOpen: boolean
   users: number
-  /** Ends it, while nobody takes part in it. */
+  /** Cancels the timer that ends a browse without users. */
   linger: Cancel | undefined
 }
 
 export function createBrowses(options: BrowsesOptions): Browses {
   const { hub, timing, lingerMs, maxTypes, maxServices, ask, onLooking } = options
-  // Those that linger stand in the order in which they were left.
+  // Browses without users stand in the order in which they were left.
   const shared = new Map<ServiceType, Shared>()
   let closed = false
 
@@ -67,7 +67,7 @@ export function createBrowses(options: BrowsesOptions): Browses {
     makeRoom()
     const browse = createBrowse({ type, timing, maxServices, ask, tell: (facts) => feed.say(facts) })
     const feed = createFeed({ hub, timing, channel: channelOf(type), current: browse.current })
-    // Events of this browse come behind the mark that ends the ones before it.
+    // `open` invalidates the events of earlier browses. Events of this browse must come after that.
     const opened = feed.open().then(() => {
       entry.isOpen = true
       browse.start()

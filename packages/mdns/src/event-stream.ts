@@ -21,18 +21,18 @@ export interface EventStream {
   readonly response: ServerResponse
   readonly headers: Readonly<Record<string, string>>
   readonly subscribe: SubscribeRequest
-  /** The browse to read. It is released when the stream is over. */
+  /** The browse to read. It is released when the stream ends. */
   readonly taken: TakenBrowse
-  /** After how long without an event the stream ends; Infinity for never. */
+  /** The time without an event after which the stream ends; Infinity for never. */
   readonly idleMs: number
 }
 
 /**
- * Serves one reader: `hello`, for a reader without a cursor the services that are there, and then what happens to them.
+ * Serves one reader: `hello`, then for a reader without a cursor the services that are there, then each change.
  *
- * The services come with the ids that their events had, oldest first, and are followed by a `checkpoint` that leads the cursor
- * to the position of the stream; `hello` then has no id. A reader that is cut among them resumes behind the last that it got,
- * and gets the others.
+ * The services come with the ids of their events, oldest first. A `checkpoint` after them moves the cursor to the
+ * position of the stream; `hello` then has no id. A reader that is cut among the services resumes after the last one
+ * that it got, and gets the others.
  */
 export function streamEvents({ hub, timing, request, response, headers, subscribe, taken, idleMs }: EventStream): void {
   const over = new AbortController()
@@ -65,9 +65,9 @@ export function streamEvents({ hub, timing, request, response, headers, subscrib
     leave()
   }
 
-  /** `hello`, the services that are there, and the cursor behind which the stream goes on. */
+  /** Sends `hello`, the services that are there, and a `checkpoint` with the cursor from which the stream goes on. */
   async function greet(hello: StreamFrame, known: readonly KnownFact[]): Promise<void> {
-    // Without its id: a reader that is cut behind `hello` would resume at the head, and never get these services.
+    // Without the id: a reader that is cut right after `hello` would resume at the head, and never get these services.
     let text = textOf({ ...hello, id: null })
     for (const { id, fact } of known) {
       text += encodeEvent({ id, type: fact.event, data: withId(id, JSON.stringify(fact.service)) })
@@ -78,7 +78,7 @@ export function streamEvents({ hub, timing, request, response, headers, subscrib
     await send(text + (hello.id === null ? '' : encodeCheckpoint({ id: hello.id })))
   }
 
-  /** Resolves when there is room for more, or the stream is over. */
+  /** Resolves when there is room for more, or the stream has ended. */
   async function send(text: string): Promise<void> {
     if (over.signal.aborted) return
     const hasRoom = response.write(text)
@@ -86,7 +86,7 @@ export function streamEvents({ hub, timing, request, response, headers, subscrib
     if (!hasRoom) await drained()
   }
 
-  /** A frame as it is sent. The id of an event stands in its data too, for readers that see nothing else. */
+  /** The text of a frame. The data of an event also holds its id, for readers that see only the data. */
   function textOf({ id, type, data }: StreamFrame): string {
     if (type === 'hello') return encodeRetry(retryMs()) + encodeEvent({ type, data, ...(id === null ? {} : { id }) })
     if (type === 'close') return encodeRetry(retryMs()) + encodeEvent({ type, data })
@@ -94,12 +94,12 @@ export function streamEvents({ hub, timing, request, response, headers, subscrib
     return encodeEvent({ id, type, data: isReservedType(type) ? data : withId(id, data) })
   }
 
-  /** A fifth more at most, by chance: readers that were cut together do not come back together. */
+  /** Adds up to a fifth at random, so that readers that were cut together do not come back together. */
   function retryMs(): number {
     return Math.round(hub.retryMs * (1 + 0.2 * timing.random()))
   }
 
-  /** Resolves when the reader has taken what waits for it, or has gone. */
+  /** Resolves when the reader has taken the bytes that wait for it, or has gone. */
   function drained(): Promise<void> {
     const stopWatching = watchReader()
     return new Promise((resolve) => {
@@ -112,7 +112,7 @@ export function streamEvents({ hub, timing, request, response, headers, subscrib
     })
   }
 
-  /** Cuts a reader that takes nothing for as long as the hub allows its own readers. */
+  /** Cuts a reader that reads nothing for longer than the hub allows its own readers. */
   function watchReader(): () => void {
     return hub.port.unread.watch({
       connection: connectionOf(response),
@@ -123,7 +123,7 @@ export function streamEvents({ hub, timing, request, response, headers, subscrib
     })
   }
 
-  /** Counts anew until the stream has been idle for too long. */
+  /** Starts the idle time again. When it is over, the stream closes. */
   function idle(): void {
     cancelIdle()
     if (Number.isFinite(idleMs) && !over.signal.aborted) cancelIdle = timing.after(idleMs, () => close('finished'))
@@ -159,7 +159,8 @@ export function streamEvents({ hub, timing, request, response, headers, subscrib
   }
 }
 
-// A network names up to 2,000 services, and each says what it likes of itself: a greeting can be long, and a reader slow.
+// Sends a long greeting in pieces of this many characters. A network announces up to 2,000 services of any length, and
+// a reader may be slow.
 const pieceLength = 64 * 1024
 
 /** @param data - the text of a JSON object that is not empty */
@@ -167,7 +168,7 @@ function withId(id: string, data: string): string {
   return `{"id":${JSON.stringify(id)},${data.slice(1)}`
 }
 
-/** What `hello` says of the longest silence on the stream. */
+/** The longest silence on the stream, as `hello` announces it. */
 function longestSilence({ data }: StreamFrame): number | undefined {
   return (JSON.parse(data) as { heartbeatMs?: number }).heartbeatMs
 }

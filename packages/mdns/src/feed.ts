@@ -3,28 +3,28 @@ import { RejoinError } from '@rejoin/protocol'
 import type { Fact } from './service.ts'
 import type { Timing } from './timing.ts'
 
-/** A fact that was published, under the id that it got then and for every reader. */
+/** A fact that was published, with the id that it has for every reader. */
 export interface KnownFact {
   readonly id: string
   readonly fact: Fact
 }
 
 /**
- * Publishes facts to one channel of a hub, in order and each once, and keeps the last fact of each service for readers that
+ * Publishes facts to one channel of a hub, in order and each once. Keeps the last fact of each service for readers that
  * come late.
  */
 export interface Feed {
   /**
-   * Begins anew. What the channel held came from an earlier browse: nobody knows what happened between that one and this one,
-   * so readers of that time are told `sync-required`.
+   * Begins anew. The events in the channel came from an earlier browse, and nobody knows what happened between the two
+   * browses. So readers of the earlier events are told `sync-required`.
    */
   open(): Promise<void>
   say(facts: readonly Fact[]): void
-  /** The services that are there, each by its last fact, in the order of their ids. */
+  /** The last fact of each service that is there, in the order of the ids. */
   known(): Promise<readonly KnownFact[]>
   /**
-   * Opens a stream of the channel. One that starts at the head comes with the services that are there at that position:
-   * every fact is either among them or comes on the stream.
+   * Opens a stream of the channel. A stream that starts at the head comes with the services that are there at that
+   * position: every fact is either among these services or arrives on the stream.
    */
   join(request: SubscribeRequest, options: PullOptions): Promise<Joined>
   /** Calls `listener` after each publish, until the returned function is called. */
@@ -41,13 +41,13 @@ export interface FeedOptions {
   readonly hub: Hub
   readonly channel: string
   readonly timing: Timing
-  /** The facts that hold now, for a feed that has lost count. */
+  /** The facts that are true now, for a feed that starts over. */
   current(): readonly Fact[]
 }
 
-// As many as a hub takes at once.
+// The most events that a hub takes in one batch.
 const maxBatch = 1000
-// While the log is slow or away.
+// Facts that wait while the log is slow or away. With more, the feed starts over.
 const maxWaiting = 10_000
 const retryMs = 1000
 
@@ -61,19 +61,19 @@ export function createFeed({ hub, channel, timing, current }: FeedOptions): Feed
 
   function say(facts: readonly Fact[]): void {
     if (closed) return
-    // One too many is enough to start over, which lets go of all of them.
+    // One fact too many is enough to start over, which drops them all.
     for (const fact of facts) if (waiting.length <= maxWaiting) waiting.push(fact)
     if (!publishing) void publishAll()
   }
 
-  /** Never rejects: what cannot be published is tried again for as long as the feed is open. */
+  /** Never rejects: facts that cannot be published are tried again for as long as the feed is open. */
   async function publishAll(): Promise<void> {
     publishing = true
     let failures = 0
     while (waiting.length > 0 && !closed) {
       const isPublished = waiting.length <= maxWaiting && (await publishSome(waiting.splice(0, maxBatch)))
       failures = isPublished ? 0 : failures + 1
-      // A hub that takes no fact at all, because of a schema of its channel for example, is not asked without a pause.
+      // A hub may reject every fact, for example because of a schema of the channel. Then it is asked with a pause.
       if (failures > 1) await pause()
       if (!isPublished) await startOver()
       for (const work of quietWork.splice(0)) work()
@@ -88,7 +88,7 @@ export function createFeed({ hub, channel, timing, current }: FeedOptions): Feed
     const events = await hub.publishBatch(messages).catch(failed)
     facts.forEach((fact, index) => {
       const { id } = events?.[index] ?? {}
-      // Behind all others: the map is in the order of the ids.
+      // Adds the fact at the end, so that the map stays in the order of the ids.
       last.delete(fact.service.name)
       if (id !== undefined && fact.event !== 'removed') last.set(fact.service.name, { id, fact })
     })
@@ -96,8 +96,8 @@ export function createFeed({ hub, channel, timing, current }: FeedOptions): Feed
   }
 
   /**
-   * Nobody knows whether a publish that failed is in the log, and facts that waited for too long are let go. Either way readers
-   * are told that something is gone, and all that holds is said again.
+   * After a publish that failed, nobody knows whether its facts are in the log. Facts that waited for too long are
+   * dropped. In both cases readers are told of a gap, and all facts that are true now are published again.
    */
   async function startOver(): Promise<void> {
     while (!closed) {
@@ -118,7 +118,7 @@ export function createFeed({ hub, channel, timing, current }: FeedOptions): Feed
     else hub.port.failed(cause)
   }
 
-  /** Does it at a moment at which `last` says what the log says, and no publish is under way. */
+  /** Runs `work` while no publish is under way, so that `last` matches the log. */
   function whenQuiet<Result>(work: () => Result): Promise<Result> {
     return new Promise((resolve) => {
       if (publishing) quietWork.push(() => resolve(work()))
@@ -131,7 +131,7 @@ export function createFeed({ hub, channel, timing, current }: FeedOptions): Feed
     say,
     known: () => whenQuiet(() => [...last.values()]),
     join: (request, options) =>
-      // In one turn: nothing can be published between the position of the stream and the copy.
+      // In one turn, so that nothing is published between the position of the stream and the copy.
       whenQuiet(() => ({
         frames: hub.port.stream(request, options)[Symbol.asyncIterator](),
         known: request.start.from === 'now' ? [...last.values()] : [],

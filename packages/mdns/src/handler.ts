@@ -23,7 +23,7 @@ import type { Mdns, MdnsOptions } from './mdns.ts'
 import { allTypes, channelOf, type ServiceType, serviceType, splitInstance } from './service-type.ts'
 import type { Timing } from './timing.ts'
 
-/** Answers requests below `/v1/mdns/`. Others go to `next`, or are answered with 404 when there is none. */
+/** Answers requests below `/v1/mdns/`. Other requests go to `next`, or get 404 when there is no `next`. */
 export type MdnsHandler = (request: IncomingMessage, response: ServerResponse, next?: (error?: unknown) => void) => void
 
 export interface HandlerOptions extends Pick<Mdns, 'resolve' | 'status'> {
@@ -34,17 +34,18 @@ export interface HandlerOptions extends Pick<Mdns, 'resolve' | 'status'> {
   readonly trustProxy: boolean
 }
 
-/** A stream, as the hub has planned it, and what was asked of the source. */
+/** The hub's plan for a stream, and what the request asks of the source. */
 type EventPlan = Plan & { kind: 'stream'; type: ServiceType; idleMs: number }
 
-// Responders wait for up to half a second before they answer, and may be asked twice.
+// How long a first browse waits for services. Responders take up to half a second to answer, and may need a second
+// query.
 const firstLookMs = 1500
 const defaultIdleMs = 5000
 
 export function createHandler(options: HandlerOptions): MdnsHandler {
   const { hub, timing, browses, resolve, status, authorize, trustProxy } = options
   const exchange = createNodeExchange(hub, {
-    // Every stream that is planned here is one of events.
+    // Every stream that is planned here comes from `planEvents`.
     stream: (plan, request, response) => void openStream(plan as EventPlan, request, response),
   })
 
@@ -116,7 +117,7 @@ export function createHandler(options: HandlerOptions): MdnsHandler {
     return plan.kind === 'stream' ? answerWith(jsonAnswer(200, status())) : plan
   }
 
-  /** An answer in JSON, for whoever may read the events of the type. */
+  /** An answer in JSON, for a reader that may read the events of the type. */
   async function answered(
     request: IncomingMessage,
     typeOf: () => Promise<ServiceType>,
@@ -127,7 +128,7 @@ export function createHandler(options: HandlerOptions): MdnsHandler {
     return plan.kind === 'stream' ? answerWith(jsonAnswer(200, await answer(type, plan))) : plan
   }
 
-  /** The services that are there, and the cursor behind which everything follows that happens to them. */
+  /** The services that are there, and the cursor after which all changes follow. */
   async function browse(type: ServiceType, { subscribe }: Plan & { kind: 'stream' }): Promise<unknown> {
     const { feed, since, release } = await browses.take(type)
     try {
@@ -148,7 +149,7 @@ export function createHandler(options: HandlerOptions): MdnsHandler {
     return { healthy, silentMs, failure }
   }
 
-  /** What the hub makes of the request, with its own view of who may read what. */
+  /** The hub's plan for the request, by the rights that `authorize` gives. */
   function planOf(request: IncomingMessage, channel: string): Promise<Plan> {
     const { method, target, header } = nodeHead(request)
     if (method !== 'GET' && method !== 'HEAD') return Promise.resolve(answerWith(wrongMethod('GET')))
@@ -164,24 +165,25 @@ export function createHandler(options: HandlerOptions): MdnsHandler {
   }
 }
 
-/** The paths of the handler. */
 export const mdnsPaths = ['events', 'subscribe', 'browse', 'discover', 'resolve', 'status'].map(
   (name) => `/v1/mdns/${name}`,
 )
 
-/** The query as a hub reads it. There `type` is a type of event, and the shape of events is ours to choose. */
+/**
+ * The query for the hub, without the parameters that mean something else there: for a hub, `type` is a type of event.
+ */
 function hubTarget(query: URLSearchParams) {
   const ours = new URLSearchParams(query)
   for (const name of ['type', 'channel', 'added', 'show']) ours.delete(name)
   return parseTarget(`/events?${ours}`)
 }
 
-/** A known service, flat and with its id, as its event was. */
+/** A known service as one flat object with its id, like its event. */
 function shown({ id, fact }: KnownFact): object {
   return { id, event: fact.event, ...fact.service }
 }
 
-/** How long a stream stays without an event, in milliseconds. Heartbeats are none. */
+/** How long a stream stays open without an event, in milliseconds. Heartbeats are no events. */
 function idleOf(text: string | null): number {
   if (text === null) return defaultIdleMs
   if (/^\d{1,6}$/.test(text)) return Number(text) * 1000 || Number.POSITIVE_INFINITY
@@ -189,7 +191,7 @@ function idleOf(text: string | null): number {
   throw new Rejected(400, 'invalid_idle_for', message)
 }
 
-/** A request that cannot be served, by the words of these paths. */
+/** A request that cannot be served, with the error codes of these paths. */
 class Rejected extends Error {
   readonly status: number
   readonly code: string

@@ -1,18 +1,18 @@
 import type { Cancel } from '@rejoin/hub'
 import type { Timing } from './timing.ts'
 
-/** Whether anything is heard of the network. */
+/** Whether the source hears the network. */
 export interface Health {
-  /** False when services are looked for and nothing at all has come from the network for `silentMs`. */
+  /** False when services are looked for and no packet has arrived from the network for 90 s. */
   readonly healthy: boolean
-  /** For how long nothing was heard although services are looked for; 0 while none are. */
+  /** How long no packet has arrived while services are looked for; 0 while none are. */
   readonly silentMs: number
-  /** What could not be sent or read last; null when all went well. */
+  /** The last error in sending or reading; null until one happens, and when a packet has arrived after it. */
   readonly failure: string | null
 }
 
 export interface HealthWatch {
-  /** Services are looked for from now on, or no longer. */
+  /** Says whether services are looked for from now on. */
   looking(isLooking: boolean): void
   heard(): void
   failed(cause: unknown): void
@@ -22,13 +22,13 @@ export interface HealthWatch {
 
 export interface HealthOptions {
   readonly timing: Timing
-  /** Asks something that any responder answers, so that a quiet network is not taken for a broken one. */
+  /** Sends a query that every responder answers, so that a quiet network is not taken for a broken one. */
   probe(): void
-  /** Told when the health has changed. */
+  /** Called when `healthy` has changed. */
   onHealth(health: Health): void
 }
 
-/** So long a silence is no chance: responders were asked twice meanwhile. */
+/** Such a silence is no accident: responders were asked twice meanwhile. */
 export const unhealthyMs = 90_000
 const probeAfterMs = 45_000
 const checkEveryMs = 5000

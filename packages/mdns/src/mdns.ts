@@ -14,76 +14,92 @@ import { udpNetwork } from './udp-network.ts'
 
 export interface MdnsOptions {
   /**
-   * The hub that events are published to, in the channels `mdns/<type>`. Give it `snapshotUrl: browseUrl`, and `uuidv7()` as
-   * the codec of its log when ids are to be UUIDs. Hubs that share a log would each publish what they see: give the source to one.
+   * The hub that events are published to, in the channels `mdns/<type>`. Give the hub `snapshotUrl: browseUrl`, and its
+   * log the codec `uuidv7()` when ids are to be UUIDs. When several hubs share a log, give only one of them the source:
+   * each source would publish every fact once more.
    * @defaultValue createMdnsHub({ window }), which is closed with the source
    */
   hub?: Hub
   /**
-   * What the hub of its own keeps of each type. A reader that was away for longer is told `sync-required`.
+   * How many events of each type the default hub keeps, and for how long. A reader that was away for longer is told
+   * `sync-required`. Without effect when `hub` is given, except on `lingerMs`.
    * @defaultValue { maxEvents: 1000, maxAgeMs: 60000 }
    */
   window?: WindowOptions
   /**
-   * The address of the network interface to look for services on, such as `192.168.1.5`. Left out, all of them are listened
-   * on, and the system chooses where queries go out.
+   * The address of the network interface to look for services on, such as `192.168.1.5`.
+   * @defaultValue none: the source listens on all interfaces, and the system chooses where queries go out
    */
   interface?: string
   /**
-   * For how long a type is followed after its last reader has left, in milliseconds. A reader that comes back sooner resumes; one
-   * that comes later is told `sync-required`, because nobody has watched meanwhile.
-   * @defaultValue the age of the window, 60000
+   * How long a type is followed after its last reader has left, in milliseconds. A reader that comes back sooner
+   * resumes. A reader that comes back later is told `sync-required`, because nobody has watched the type meanwhile.
+   * @defaultValue `window.maxAgeMs`, 60000
    */
   lingerMs?: number
   /**
-   * Service types that are followed at once. Each costs the network a few queries an hour. A reader of one more gets 503.
+   * The most service types that are followed at once. Each type costs the network a few queries an hour. A reader of
+   * one more type gets 503.
    * @defaultValue 64
    */
   maxTypes?: number
   /**
-   * Services that are followed of each type. Any machine on the network can announce any number; those beyond are passed over,
-   * and `status` says so.
+   * The most services that are followed of each type. Any machine on the network can announce any number of services.
+   * Services beyond the limit are left out, and `status` says so.
    * @defaultValue 2000
    */
   maxServices?: number
   /**
-   * Says who sent a request and what they may do; null is answered with 401. The right to read `mdns/_http._tcp`, or
-   * `mdns/*`, is what counts. Left out, everybody may read everything.
+   * Says who sent a request and what they may do; null is answered with 401. Readers need the right to read
+   * `mdns/_http._tcp`, for example, or `mdns/*`.
+   * @defaultValue none: everybody may read everything
    */
   authorize?: (request: IncomingMessage) => Grant | null | Promise<Grant | null>
   /**
-   * Whether requests come through a proxy of yours, so that `X-Forwarded-For` can be believed.
+   * Whether requests come through your own proxy, so that `X-Forwarded-For` can be trusted.
    * @defaultValue false
    */
   trustProxy?: boolean
-  /** Told when nothing has been heard of the network for 90 s although services are looked for, and when that is over. */
+  /**
+   * Called when nothing has been heard of the network for 90 s although services are looked for, and when that is over.
+   * @defaultValue none
+   */
   onHealth?: (health: Health) => void
-  /** The link to the network; for tests. */
+  /**
+   * The link to the network, for tests.
+   * @defaultValue UDP multicast on port 5353
+   */
   network?: OpenNetwork
-  /** Clock, timers and chance; for tests. */
+  /**
+   * Clock, timers and chance, for tests.
+   * @defaultValue those of the platform
+   */
   timing?: Timing
 }
 
 export interface Mdns {
   readonly hub: Hub
-  /** Follows a type for as long as the program wants. Throws `invalid-type`. */
+  /** Follows a type until the watch is closed. Throws `invalid-type`. */
   watch(type: string): Promise<Watch>
-  /** One service by its full name, `My NAS._http._tcp.local.`; undefined when it has not answered within `withinMs`, 5 s. */
+  /**
+   * One service by its full name, `My NAS._http._tcp.local.`; undefined when it has not answered within `withinMs`, by
+   * default 5 s.
+   */
   resolve(name: string, options?: { withinMs?: number }): Promise<Service | undefined>
-  /** Whether the network is heard, and what is looked for. */
+  /** The health of the source, and the types that it follows. */
   status(): Health & { readonly browses: readonly BrowseFacts[] }
   /** Serves `/v1/mdns/…` on Node's own HTTP server, or as middleware of Express. */
   readonly handler: MdnsHandler
-  /** Ends every browse and closes the socket, and the hub when it is its own. */
+  /** Ends every browse, closes the socket, and closes the hub unless it was given. */
   close(): Promise<void>
 }
 
-/** A type that is being followed. Its events are on `channel` of the hub. */
+/** A type that is being followed. The hub has its events on `channel`. */
 export interface Watch {
   readonly channel: string
-  /** The services that are there, each with the id of the event that said so. */
+  /** The services that are there, each with the id of its last event. */
   services(): Promise<readonly KnownFact[]>
-  /** The program no longer needs it. */
+  /** Leaves the type. It is still followed for other readers, and for `lingerMs` after the last of them. */
   close(): void
 }
 
@@ -118,7 +134,7 @@ export async function createMdns(options: MdnsOptions = {}): Promise<Mdns> {
     const isOver = new Promise<void>((over) => timing.after(withinMs, over)).then(() => true)
     try {
       for (;;) {
-        // Before the look: what is published after it then ends the wait.
+        // Listens before it looks, so that a publish after the look ends the wait.
         let stop = (): void => undefined
         const changed = new Promise<boolean>((again) => {
           stop = feed.onChange(() => again(false))
@@ -167,7 +183,7 @@ export async function createMdns(options: MdnsOptions = {}): Promise<Mdns> {
   }
 }
 
-/** What every responder answers. */
+/** A query that every responder answers. */
 const anything = { questions: [{ name: allTypes.replace(/\.$/, ''), type: 'PTR' as const }], known: [] }
 
 function badName(name: string): RejoinError {

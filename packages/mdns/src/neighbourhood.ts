@@ -1,24 +1,26 @@
 import { BlockList } from 'node:net'
 import type { NetworkInterfaceInfo } from 'node:os'
 
-/** Which addresses are on our links, and which are ours. */
+/** The addresses of this machine, and of its links. */
 export interface Neighbourhood {
-  /** Whether an address is on one of our links. */
+  /** Whether an address belongs to a link of this machine. */
   isNear(address: string): boolean
-  /** Our own queries come back to us, and prove nothing. */
+  /** Whether an address is one of this machine's own. Its own queries come back to it, and prove nothing. */
   isOwn(address: string): boolean
 }
 
 export interface NeighbourhoodOptions {
-  /** As of `node:os`, which leaves out an interface without a carrier. */
+  /** `networkInterfaces` of `node:os`, which leaves out an interface without a carrier. */
   interfaces(): Readonly<Record<string, readonly NetworkInterfaceInfo[] | undefined>>
-  /** Milliseconds that only go forward. */
+  /** Milliseconds of a clock that only goes forward. */
   now(): number
 }
 
-// Looking at every packet would cost too much, so interfaces that have gone are known for a while.
+// Reading the interfaces at every packet would cost too much. So an interface that has gone is still known for this
+// time.
 const rereadMs = 5000
-// A cable that was plugged in is known at its first packet, and a forger costs us ten looks a second at most.
+// An unknown address makes the source read the interfaces again: a new cable works from its first packet on, and forged
+// packets cost at most ten reads a second.
 const strangerRereadMs = 100
 
 export function createNeighbourhood({ interfaces, now }: NeighbourhoodOptions): Neighbourhood {

@@ -1,9 +1,9 @@
-/** One record of an answer, as far as service discovery uses it. Names have no dot at the end. */
+/** One record of an answer, with the fields that service discovery uses. Names have no dot at the end. */
 export type DnsRecord = {
   readonly name: string
-  /** For how long it may be believed, in seconds; 0 takes it back. */
+  /** How long the record is valid, in seconds; 0 withdraws it. */
   readonly ttl: number
-  /** The record replaces what was said before of this name and type. */
+  /** The record replaces earlier records with this name and type. */
   readonly flush: boolean
 } & (
   | { readonly type: 'PTR'; readonly data: string }
@@ -17,7 +17,7 @@ export interface Question {
   readonly type: DnsRecord['type']
 }
 
-/** A PTR record that the asker has, so that nobody has to send it again (RFC 6762, section 7.1). */
+/** A PTR record that the asker already has, so that nobody has to send it again (RFC 6762, section 7.1). */
 export interface KnownAnswer {
   readonly name: string
   readonly data: string
@@ -29,9 +29,9 @@ export interface Query {
   readonly known: readonly KnownAnswer[]
 }
 
-/** The link that queries go out on and answers come in from. */
+/** The link that carries queries and answers. */
 export interface Network {
-  /** Sends a query to everybody. What cannot be sent is told to `failed`. */
+  /** Sends a query to everybody. An error in sending is told to `failed`. */
   ask(query: Query): void
   close(): Promise<void>
 }
@@ -39,16 +39,19 @@ export interface Network {
 export interface Listener {
   /** The records of one packet. */
   answered(records: readonly DnsRecord[]): void
-  /** A packet of somebody else has come, whatever it says. */
+  /** A packet has arrived from another machine, whatever it says. */
   heard(): void
   /** A packet could not be sent or read. */
   failed(cause: unknown): void
 }
 
-/** Opens the link, or rejects with a `RejoinError` that says why it cannot. */
+/** Opens the link. Rejects with a `RejoinError` when that is not possible. */
 export type OpenNetwork = (listener: Listener) => Promise<Network>
 
-/** Names of DNS are equal whatever the case of their ASCII letters. */
+/**
+ * The form in which two equal DNS names are the same text: the case of ASCII letters does not count, nor does a dot at
+ * the end.
+ */
 export function sameName(name: string): string {
   return name.replace(/\.$/, '').replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 }

@@ -1,18 +1,18 @@
 import type { KnownAnswer, Query, Question } from './network.ts'
 
-/** Collects questions, each once, and makes packets of them. */
+/** Collects questions, each once, and puts them into packets. */
 export function createQuestions(typeName: string) {
   const asked = new Map<string, Question>()
 
   return {
-    /** False for a name that cannot be written into a packet as it was read from one. */
+    /** Adds a question. False when its name cannot be written into a packet as it was read from one. */
     add(question: Question): boolean {
       if (!isWritable(question.name, typeName)) return false
       asked.set(`${question.type} ${question.name}`, question)
       return true
     },
 
-    /** As few packets as hold all questions. The answers that are known go with the first, as far as it has room. */
+    /** As few packets as hold all questions. The first packet also carries known answers, as far as it has room. */
     queries(known: () => Iterable<KnownAnswer>): Query[] {
       const questions = [...asked.values()]
       const asksForType = questions.some(({ type }) => type === 'PTR')
@@ -29,11 +29,11 @@ export function createQuestions(typeName: string) {
   }
 }
 
-// Names are seldom over 60 bytes, and an Ethernet frame holds 1,472.
+// These limits fit into an Ethernet frame of 1,472 bytes: names are seldom over 60 bytes.
 const questionsInPacket = 12
 const knownBytes = 700
 
-/** As many as there is room for. What is left out is sent to us again, which does no harm. */
+/** As many known answers as there is room for. An answer that is left out is sent again, which does no harm. */
 function fitting(known: Iterable<KnownAnswer>, typeName: string): KnownAnswer[] {
   const answers: KnownAnswer[] = []
   let bytes = 0
@@ -47,8 +47,8 @@ function fitting(known: Iterable<KnownAnswer>, typeName: string): KnownAnswer[] 
 }
 
 /**
- * Whether a name, split at its dots, gives the labels that it was made of. A dot inside the label of an instance cannot be told
- * from one between labels, and what was no UTF-8 is lost: such an instance is asked for by its type.
+ * Whether a name can be split at its dots into the labels that it was made of. A dot inside the label of an instance
+ * looks like a dot between labels, and bytes that were no UTF-8 are lost. Such an instance is asked for by its type.
  */
 function isWritable(name: string, typeName: string): boolean {
   const isInstance = name.toLowerCase().endsWith(`.${typeName}`)

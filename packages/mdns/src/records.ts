@@ -1,12 +1,12 @@
 import { type DnsRecord, sameName } from './network.ts'
 
-/** A record that is believed until it expires, unless it is said again. */
+/** A record that is valid until it expires. The same record, announced again, replaces it. */
 export interface Held<Data> {
   readonly data: Data
   readonly receivedAt: number
   readonly ttlMs: number
   expiresAt: number
-  /** When to ask for it again, and how often that was done. */
+  /** When to ask for the record again, and how often that was done. */
   askAt: number
   asked: number
 }
@@ -14,7 +14,7 @@ export interface Held<Data> {
 /** The name of a host, as `sameName` gives it. */
 export type HostKey = string
 
-/** The records of one instance, of any of which there may be none. */
+/** The records of one instance; each may be missing. */
 export interface InstanceRecords {
   ptr?: Held<string> | undefined
   srv?: Held<{ readonly target: string; readonly host: HostKey; readonly port: number }> | undefined
@@ -29,8 +29,8 @@ export function hold<Data>({ ttl }: Pick<DnsRecord, 'ttl'>, data: Data, now: num
 }
 
 /**
- * A record that is taken back is dropped after a moment, in which it is asked for: when another responder has it too, that one
- * answers within 120 ms. RFC 6762, section 10.1, lets a querier that only listens wait for a second.
+ * Drops a record that was withdrawn after a short time, in which the browse asks for it: another responder that has the
+ * record answers within 120 ms. RFC 6762, section 10.1, lets a querier that only listens wait for a second.
  */
 export function takeBack(held: Held<unknown> | undefined, now: number): void {
   if (!held) return
@@ -41,10 +41,9 @@ export function takeBack(held: Held<unknown> | undefined, now: number): void {
 
 const graceMs = 300
 const longestMs = 24 * 3_600_000
-// RFC 6762, section 5.2: parts of its life after which a record is asked for again.
+// RFC 6762, section 5.2: the shares of its lifetime after which a record is asked for again.
 const refreshAt = [0.8, 0.85, 0.9, 0.95]
 
-/** Marks a record as asked for. */
 export function markAsked(held: Held<unknown>): void {
   held.asked += 1
   held.askAt = nextAsk(held)
@@ -61,15 +60,15 @@ export function createHosts() {
 
   return {
     get: (host: HostKey) => hosts.get(host),
-    /** Starts to take addresses of a host. Addresses of any other are passed over. */
+    /** Starts to take addresses of a host. Addresses of other hosts are ignored. */
     want(host: HostKey) {
       if (!hosts.has(host)) hosts.set(host, new Map())
     },
-    /** Lets go of every host that is not in the set. */
+    /** Drops every host that is not in the set. */
     keep(wanted: ReadonlySet<HostKey>) {
       for (const host of hosts.keys()) if (!wanted.has(host)) hosts.delete(host)
     },
-    /** What a record has done to a host; undefined when nobody wants that host. */
+    /** Takes an address record. Returns its effect on the host; undefined when that host is not wanted. */
     take(record: DnsRecord & { type: 'A' | 'AAAA' }, now: number): TakenAddress | undefined {
       const host = sameName(record.name)
       const addresses = hosts.get(host)
@@ -81,7 +80,7 @@ export function createHosts() {
         return { host, isChanged: false, dueAt: held ? now : Number.POSITIVE_INFINITY }
       }
       let isChanged = false
-      // RFC 6762, section 10.2: what was said in the last second is part of the same answer.
+      // RFC 6762, section 10.2: a record of the last second is part of the same answer.
       if (record.flush) {
         for (const [other, { type, receivedAt }] of addresses) {
           if (other === address || type !== record.type || now - receivedAt <= 1000) continue
@@ -94,7 +93,7 @@ export function createHosts() {
       addresses.set(address, taken)
       return { host, isChanged: isChanged || !held, dueAt: Math.min(taken.askAt, taken.expiresAt) }
     },
-    /** Lets go of addresses that nobody has said again. Gives the hosts that had them. */
+    /** Drops addresses that nobody has announced again. Returns the hosts that had them. */
     expire(now: number): ReadonlySet<HostKey> {
       const changed = new Set<HostKey>()
       for (const [host, addresses] of hosts) {
@@ -111,13 +110,13 @@ export function createHosts() {
 
 export interface TakenAddress {
   readonly host: HostKey
-  /** Whether the host has other addresses now. */
+  /** Whether the addresses of the host have changed. */
   readonly isChanged: boolean
-  /** When something is due of the record. */
+  /** When the record has to be asked for again, or expires. */
   readonly dueAt: number
 }
 
 export type Hosts = ReturnType<typeof createHosts>
 
-// A host with more is no host that anybody can use.
+// Nobody can use a host with more addresses.
 const maxAddresses = 32

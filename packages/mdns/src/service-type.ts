@@ -1,15 +1,15 @@
 import { RejoinError } from '@rejoin/protocol'
 import { sameName } from './network.ts'
 
-/** A service type, the name that its records have: `_http._tcp.local.`. */
+/** A service type, written as in its records: `_http._tcp.local.`. */
 export type ServiceType = string
 
 /** The type whose instances are the service types of the network (RFC 6763, section 9). */
 export const allTypes: ServiceType = '_services._dns-sd._udp.local.'
 
 /**
- * Reads a service type as people write it: `http`, `_http`, `_http._tcp`, `_http._tcp.local.`, in any case. What names no
- * protocol is of TCP. Throws `invalid-type`.
+ * Reads a service type as people write it: `http`, `_http`, `_http._tcp`, `_http._tcp.local.`, in upper or lower case.
+ * Without a protocol, the type is of TCP. Throws `invalid-type`.
  */
 export function serviceType(text: string): ServiceType {
   const bare = sameName(text.trim()).replace(/\.local$/, '')
@@ -32,8 +32,8 @@ export function channelOf(type: ServiceType): string {
 }
 
 /**
- * Where a reader of these channels loads the services that are there now: the `snapshotUrl` of a hub that is given to
- * `createMdns`. Undefined for channels that are not one of ours.
+ * The URL from which a reader of these channels loads the services that are there now. Use it as the `snapshotUrl` of a
+ * hub that you give to `createMdns`. Undefined for other channels, and for more than one.
  */
 export function browseUrl(channels: readonly string[]): string | undefined {
   const [channel = '', ...others] = channels
@@ -48,7 +48,7 @@ export function splitInstance(text: string): { type: ServiceType; name: string }
   try {
     return { name, type: serviceType(type) }
   } catch {
-    // No name of a service, because it names no type.
+    // Not the name of a service, because it holds no valid type.
     return undefined
   }
 }

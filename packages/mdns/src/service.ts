@@ -1,16 +1,19 @@
 import type { ServiceType } from './service-type.ts'
 import type { Txt } from './txt.ts'
 
-/** A service that can be connected to. Its texts are those of whoever announced it: show them as text, never as HTML. */
+/**
+ * A service that can be connected to. Its texts come from the machine that announced it: show them as text, never as
+ * HTML.
+ */
 export interface Service {
   readonly type: ServiceType
-  /** The instance: `My NAS`. */
+  /** The name of the instance: `My NAS`. */
   readonly name: string
   readonly host: string
   readonly port: number
   /** The first of `addresses`. */
   readonly ip: string
-  /** IPv4 first, then IPv6, addresses of the link alone last. */
+  /** IPv4 addresses before IPv6 addresses. Within each family, link-local addresses come last. */
   readonly addresses: readonly string[]
   readonly txt: Txt
 }
@@ -19,14 +22,14 @@ export interface Service {
 export type ServiceName = Pick<Service, 'type' | 'name'>
 
 /**
- * What has become of a service, and the data of an event. `found`: its name is known and nothing else yet. `resolved`: it can be
- * connected to, for the first time or otherwise than before. `removed`: it is gone.
+ * What has happened to a service; published as one event. `found`: only its name is known yet. `resolved`: it can be
+ * connected to, for the first time or in another way than before. `removed`: it is gone.
  */
 export type Fact =
   | { readonly event: 'found' | 'removed'; readonly service: ServiceName }
   | { readonly event: 'resolved'; readonly service: Service }
 
-/** The order that makes two lists of the same addresses equal. */
+/** Sorts addresses, so that two lists of the same addresses are equal. */
 export function sortAddresses(addresses: Iterable<string>): string[] {
   return [...addresses].sort((one, other) => rank(one) - rank(other) || (one < other ? -1 : 1))
 }

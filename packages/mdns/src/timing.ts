@@ -1,6 +1,9 @@
 import { type Environment, systemEnvironment } from '@rejoin/hub'
 
-/** Clock, timers and chance, handed in so that tests have no sleeps. `now` only goes forward, unlike a hub's. */
+/**
+ * Clock, timers and chance, as an argument, so that tests have no sleeps. `now` only goes forward, unlike a hub's
+ * clock.
+ */
 export type Timing = Pick<Environment, 'now' | 'after' | 'random'>
 
 /** A step of the wall clock must not make every record of the network look expired. */

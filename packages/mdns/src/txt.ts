@@ -1,9 +1,10 @@
-/** What a service says of itself, by key. A key that stands without a value has null. */
+/** The TXT entries of a service, by key. A key without a value has null. */
 export type Txt = Readonly<Record<string, string | null>>
 
 /**
- * Reads the strings of a TXT record (RFC 6763, section 6). Keys are printable ASCII, and of two that differ in case alone the
- * first counts. Values are bytes that anybody on the network chose: they are read as UTF-8, and what is none becomes U+FFFD.
+ * Reads the strings of a TXT record (RFC 6763, section 6). Keys are printable ASCII; of two keys that differ only in
+ * case, the first counts. Values are bytes that anybody on the network can choose. They are read as UTF-8, and invalid
+ * bytes become U+FFFD.
  */
 export function readTxt(strings: readonly Uint8Array[]): Txt {
   const values = new Map<string, [key: string, value: string | null]>()
@@ -14,12 +15,12 @@ export function readTxt(strings: readonly Uint8Array[]): Txt {
     if (!/^[\x20-\x7e]+$/.test(key) || values.has(known)) continue
     values.set(known, [key, mark === -1 ? null : decoder.decode(bytes.subarray(mark + 1))])
   }
-  // In the order of the keys: a record that says the same in another order says nothing new.
+  // Sorted by key: the same entries in another order are no change.
   const sorted = [...values].sort(([one], [other]) => (one < other ? -1 : 1))
   return Object.fromEntries(sorted.map(([, entry]) => entry))
 }
 
 const equals = '='.charCodeAt(0)
-// More than any packet of a serious service holds.
+// More than any packet of a real service holds.
 const maxStrings = 256
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })

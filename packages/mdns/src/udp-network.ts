@@ -6,16 +6,22 @@ import { createNeighbourhood } from './neighbourhood.ts'
 import type { DnsRecord, OpenNetwork, Query } from './network.ts'
 
 export interface UdpOptions {
-  /** The address of the interface to use; left out, all of them hear, and the system's own choice asks. */
+  /**
+   * The address of the interface to use.
+   * @defaultValue none: the source listens on all interfaces, and the system chooses where queries go out
+   */
   interface?: string | undefined
-  /** @defaultValue 5353, on which everybody else is */
+  /**
+   * The UDP port.
+   * @defaultValue 5353, the port of mDNS
+   */
   port?: number | undefined
 }
 
 /** The real link: UDP multicast on 224.0.0.251, port 5353. */
 export function udpNetwork({ interface: address, port = 5353 }: UdpOptions = {}): OpenNetwork {
   return async (listener) => {
-    // Bound to the address of an interface, a socket of Linux gets no multicast.
+    // On Linux, a socket that is bound to the address of an interface gets no multicast.
     const socket = multicastDns({ bind: '0.0.0.0', port, ...(address === undefined ? {} : { interface: address }) })
     const around = createNeighbourhood({ interfaces: networkInterfaces, now: () => performance.now() })
     await new Promise<void>((resolve, reject) => {
@@ -28,7 +34,7 @@ export function udpNetwork({ interface: address, port = 5353 }: UdpOptions = {})
       if (!around.isOwn(from.address)) listener.heard()
     })
     socket.on('response', ({ answers = [], additionals = [] }, from) => {
-      // RFC 6762, sections 6 and 11: an answer comes from the port of mDNS and from the same link, or is forged.
+      // RFC 6762, sections 6 and 11: a true answer comes from the mDNS port and from the same link.
       if (from.port !== port || !around.isNear(from.address)) return
       listener.heard()
       listener.answered([...answers, ...additionals].flatMap(readRecord))
@@ -55,7 +61,7 @@ function packetOf({ questions, known }: Query) {
   }
 }
 
-/** The record, if it is one that we use and says what such a record says. */
+/** The record, when it is of a known type and its data is valid. */
 function readRecord(answer: unknown): DnsRecord[] {
   const { type, name, ttl, class: kind, flush, data } = answer as Record<string, unknown>
   if (kind !== 'IN' || typeof name !== 'string' || typeof ttl !== 'number') return []

@@ -6,7 +6,7 @@ import { type ChannelEvents, readChannel } from './read.ts'
 import type { ChannelState } from './state.ts'
 import type { Store } from './store.ts'
 
-/** For a tail opened in the past: whatever is still held of all channels, behind the newest position where something is missing. */
+/** The first batch of a tail that is opened in the past. It begins after the newest position where an event is missing. */
 export function readBacklog(source: BacklogSource, after: Position, through: Position): TailBatch {
   const { store, forgottenThrough, stateOf } = source
   let from = latest(after, forgottenThrough)
@@ -36,15 +36,14 @@ export function readBacklog(source: BacklogSource, after: Position, through: Pos
   }
 }
 
-/** What a backlog is read from. */
 export interface BacklogSource {
   readonly store: Store
   readonly forgottenThrough: Position
-  /** What is stored of a channel, without what has fallen out of its window by now. */
+  /** The stored state of a channel, without the events that have fallen out of its window by now. */
   stateOf(channel: string): ChannelState
 }
 
-/** As it went through the tail, but for the time, which is not kept. */
+/** The entry of a channel's end. The store does not keep the time of an end, so the time is that of the position. */
 function endOf(channel: string, { ended, newest }: ChannelState): LogEvent {
   const position = ended as Position
   return { kind: 'end', channel, type: '', data: '', position, at: position.ms, previous: newest }

@@ -27,7 +27,7 @@ export async function backupLmdb(directory: string, folder: string, options: Bac
   }
 }
 
-/** The same for a store that is open already. */
+/** Like `backupLmdb`, for a store that is open already. */
 export function backupStore(
   store: Pick<Store, 'copyTo' | 'usedBytes'>,
   folder: string,
@@ -37,10 +37,10 @@ export function backupStore(
 }
 
 /**
- * Puts a backup where a hub is to find it. The first hub on it tells every reader that returns with an id from before: nobody
- * knows what was published after the backup was made.
+ * Copies a backup into a folder from which a hub can open it. The first hub on it tells every reader with an older id of a gap:
+ * nobody knows what was published after the backup was made.
  *
- * @param backup - the folder of the backup, which stays as it is
+ * @param backup - the folder of the backup, which stays unchanged
  * @param directory - made if it is not there; must not hold a log
  */
 export async function restoreLmdb(backup: string, directory: string, options: BackupOptions = {}): Promise<Backup> {
@@ -50,7 +50,7 @@ export async function restoreLmdb(backup: string, directory: string, options: Ba
   return intoFolder(directory, { ...options, totalBytes: size }, (path) => copyFile(source, path))
 }
 
-/** Has a copy made beside the name it is to have, so that a copy that was cut short is never taken for a log. */
+/** Makes the copy under another name and renames it when it is whole, so that no hub takes half a copy for a log. */
 async function intoFolder(
   directory: string,
   { onProgress, totalBytes }: BackupOptions & { readonly totalBytes: number },
@@ -88,7 +88,7 @@ async function intoFolder(
 
 const partialName = 'copy-under-way'
 
-/** Looks at the file every so often: LMDB copies without a word. */
+/** Reports the size of the file at intervals, because LMDB reports no progress of its own. */
 function tellProgress(
   path: string,
   totalBytes: number,
@@ -96,7 +96,7 @@ function tellProgress(
 ): () => void {
   const timer = setInterval(async () => {
     const copied = await stat(path).catch(() => undefined)
-    // Between the first byte and the last: whoever draws a bar needs no case of its own.
+    // Never more than the total, so that a progress bar needs no special case.
     if (copied) onProgress({ copiedBytes: Math.min(copied.size, totalBytes), totalBytes })
   }, progressEveryMs)
   return () => clearInterval(timer)
@@ -104,7 +104,7 @@ function tellProgress(
 
 const progressEveryMs = 100
 
-/** Checks the copy and notes in it that it is one. Gives the newest position it holds. */
+/** Checks the copy and marks it as a copy. Resolves with its newest position. */
 async function markAsCopy(directory: string) {
   const store = await openStore(directory, 'disk')
   try {
@@ -134,7 +134,7 @@ async function refuseMissing(folder: string): Promise<void> {
   })
 }
 
-/** Also where another process is making a log right now: it has a file of that name, be it empty. */
+/** An empty file counts as well: another process may be making a log there right now. */
 async function refuseTaken(folder: string): Promise<void> {
   await refuseFileAsFolder(folder)
   const file = await open(join(folder, dataName)).catch((error: NodeJS.ErrnoException) => {

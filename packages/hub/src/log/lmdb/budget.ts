@@ -3,33 +3,33 @@ import { type AgedChannel, channelsByAge } from './by-age.ts'
 import type { Store } from './store.ts'
 
 export interface Shrinking {
-  /** How many bytes are to go. */
+  /** How many bytes have to go. */
   readonly bytes: number
-  /** How many events may go at most; the rest goes next time. */
+  /** How many events may go at most. The next commits let go of the rest. */
   readonly atMost: number
   /** The newest position of the log. */
   readonly last: Position
-  /** Lets go of the events of a channel up to a position, until so many bytes are gone. */
+  /** Lets go of a channel's events up to `excess.through`, until `excess.bytes` are gone. */
   letGo(channel: AgedChannel, excess: { bytes: number; through: Position }, atMost: number): LetGo
 }
 
 export interface LetGo {
   readonly bytes: number
-  /** What counts against `atMost`, 1 or more. */
+  /** The number that counts against `atMost`, 1 or more. */
   readonly steps: number
-  /** Where the channel stands now; undefined when it holds nothing any more. */
+  /** The position of the channel in the order of age now; undefined when it holds nothing any more. */
   readonly position: Position | undefined
 }
 
 /**
  * Lets go of the oldest events of all channels, until the log is within its budget or has let go of as many as it may.
  *
- * @returns whether it did anything: without that, another try would come to the same
+ * @returns whether anything went. If not, another try would do nothing either.
  */
 export function shrink(store: Store, { bytes, atMost, last, letGo }: Shrinking): boolean {
   let excess = bytes
   let left = atMost
-  /** What a channel still holds must not stay while another lets go of something newer. */
+  /** The oldest position that stays so far. No channel behind it lets go: its events are newer. */
   let earliest: Position | undefined
   for (const channel of channelsByAge(store)) {
     if (excess <= 0 || left <= 0 || (earliest && isAfter(channel.position, earliest))) break
@@ -43,8 +43,8 @@ export function shrink(store: Store, { bytes, atMost, last, letGo }: Shrinking):
 }
 
 /**
- * A 64th of the way to the newest event. Channels whose events alternate would otherwise take turns: an event, the next channel,
- * another event, each with a search of the file.
+ * A position a 64th of the way to the newest event. Up to there a channel lets go at once. Without that, channels whose events
+ * alternate would take turns, one event each, with a search of the file for every event.
  */
 function shortlyAfter({ ms, seq }: Position, last: Position): Position {
   if (ms === last.ms) return { ms, seq: seq + Math.floor((last.seq - seq) / 64) }

@@ -5,8 +5,7 @@ import type { Entry, Store } from './store.ts'
 
 /**
  * A channel in the order of age, by which a log with a budget finds its oldest events. A channel stands at or before its oldest
- * event, not at it: to move the entry with every trim would cost each publish two writes. The channel is moved when its turn
- * has come.
+ * event. To move the entry with every trim would cost each publish two writes, so the channel is moved when its turn has come.
  */
 export interface AgedChannel {
   readonly key: Buffer
@@ -14,7 +13,7 @@ export interface AgedChannel {
   readonly number: number
   /** Undefined when the entry is damaged. */
   readonly name: string | undefined
-  /** Where the next channel stands; undefined behind the last one. */
+  /** The position of the next channel; undefined for the last one. */
   readonly next: Position | undefined
 }
 
@@ -26,7 +25,7 @@ export function agedEntry(position: Position, channelNumber: number, name: strin
 
 const writer = new ByteWriter()
 
-/** To be walked in one go. */
+/** The caller has to walk it within one turn, because it holds a snapshot of the store. */
 export function* channelsByAge(store: Store): Generator<AgedChannel> {
   let before: Omit<AgedChannel, 'next'> | undefined
   for (const { key, value } of store.range(ageRange.start, ageRange.end)) {

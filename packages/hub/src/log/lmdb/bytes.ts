@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import type { Position } from '@rejoin/protocol'
 
-/** Writes numbers, positions and text one after the other, small ones in few bytes. Made to be used again and again. */
+/** Writes numbers, positions and texts one after the other; a small number takes few bytes. One writer serves many values. */
 export class ByteWriter {
   #bytes = Buffer.allocUnsafe(4096)
   #length = 0
@@ -10,7 +10,7 @@ export class ByteWriter {
   number(value: number): void {
     if (this.#length + 8 > this.#bytes.length) this.#grow(8)
     let rest = value
-    // Bit operations are good for 31 bits only; a millisecond needs 41.
+    // Bit operations work on 31 bits only, and a time in milliseconds needs 41.
     while (rest >= 0x4000_0000) {
       this.#bytes[this.#length++] = (rest % 128) | 128
       rest = Math.floor(rest / 128)
@@ -22,7 +22,7 @@ export class ByteWriter {
     this.#bytes[this.#length++] = rest
   }
 
-  /** A whole number of either sign; those near 0 stay short. */
+  /** A whole number of either sign. A number near 0 stays short. */
   signed(value: number): void {
     this.number(value < 0 ? -2 * value - 1 : 2 * value)
   }
@@ -39,7 +39,7 @@ export class ByteWriter {
     this.#length += this.#bytes.write(value, this.#length)
   }
 
-  /** What was written since the last call, followed by `body`, as {@link unseal} takes it back. */
+  /** Everything that was written since the last call, then `body`, with a checksum in front. {@link unseal} opens it. */
   seal(key: Uint8Array, body = ''): Buffer {
     const start = checksumBytes + this.#length
     const sealed = Buffer.allocUnsafe(start + Buffer.byteLength(body))
@@ -57,7 +57,7 @@ export class ByteWriter {
   }
 }
 
-/** Reads what a {@link ByteWriter} has written, in the same order. */
+/** Reads the values that a {@link ByteWriter} wrote, in the same order. */
 export class ByteReader {
   readonly bytes: Buffer
   at: number
@@ -103,13 +103,13 @@ export class ByteReader {
 
 const checksumBytes = 4
 
-/** A reader of what was sealed under this key; undefined when a bit of either has changed since. */
+/** A reader of a value that was sealed under this key; undefined when a bit of the value or of the key has changed. */
 export function unseal(key: Uint8Array, sealed: Buffer): ByteReader | undefined {
   if (sealed.length < checksumBytes || sealed.readUInt32LE(0) !== checksum(key, sealed)) return undefined
   return new ByteReader(sealed, checksumBytes)
 }
 
-/** The key is part of it: a value that turns up under another key is as wrong as a changed one. */
+/** The checksum covers the key as well: a value that turns up under another key is as wrong as a changed value. */
 function checksum(key: Uint8Array, sealed: Buffer): number {
   return crc32(sealed.subarray(checksumBytes), crc32(key))
 }

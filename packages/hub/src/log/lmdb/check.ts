@@ -5,10 +5,10 @@ import { checkPages } from './pages.ts'
 import { dataName, type Store } from './store.ts'
 
 /**
- * Rejects a file that LMDB would misread, or that the next write would damage further. Its pages are followed without LMDB;
- * where there are too many for that, LMDB does it in a process of its own.
+ * Rejects a file that LMDB would misread, or that the next write would damage further. The check follows the pages of the file
+ * without LMDB. When there are too many pages for that, LMDB reads the file in a process of its own.
  *
- * @param maxPages - how many pages are followed here
+ * @param maxPages - how many pages this process follows
  */
 export async function checkFile(store: Pick<Store, 'directory' | 'isWhole'>, maxPages = pagesAtOpen): Promise<void> {
   const path = join(store.directory, dataName)
@@ -23,8 +23,8 @@ export async function checkFile(store: Pick<Store, 'directory' | 'isWhole'>, max
   }
 }
 
-// A process of its own takes some 0.1 s to start. With more pages than these, it is the faster of the two.
+// Another process takes some 0.1 s to start. With more pages than these, it is still the faster way.
 const pagesAtOpen = 20_000
 
-// A million channels with an event each are two million, and 0.25 s.
+// A million channels with one event each have two million entries, and take 0.25 s.
 const countedAtOpen = 5_000_000

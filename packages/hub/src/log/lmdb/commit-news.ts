@@ -7,20 +7,20 @@ import { readChannel } from './read.ts'
 import { openRecord, type StoredRecord } from './record.ts'
 import type { Store } from './store.ts'
 
-/** An event that a commit brought to a channel; or, as a mark, that the channel was invalidated. */
+/** An event that a commit brought to a channel, or a mark that the commit invalidated the channel. */
 export interface News {
   readonly position: Position
   readonly channel: string
   readonly isMark: boolean
-  /** Undefined when it is not there any more. */
+  /** Undefined when the channel no longer holds the event. */
   event(): LogEvent | undefined
 }
 
 /**
- * What one commit brought to channels that start with one of `prefixes`. A commit may have touched thousands of channels, and
- * a page takes a few hundred of their events: where a channel got one event, its record is not read before it is asked for.
+ * The events and marks that one commit brought to channels with one of `prefixes`. A commit may have touched thousands of
+ * channels, and a page takes a few hundred of their events. So the record of a channel with one event is read only on demand.
  *
- * Undefined when some of a channel's events are damaged: which are left, and where, only a look at all channels tells.
+ * Undefined when some of a channel's events are damaged: only a look at all channels tells which events are left.
  */
 export function newsOf(source: NewsSource, entry: FeedEntry, prefixes: readonly string[]): CommitNews | undefined {
   const { store } = source
@@ -47,9 +47,9 @@ export function newsOf(source: NewsSource, entry: FeedEntry, prefixes: readonly 
 }
 
 export interface CommitNews {
-  /** In order. */
+  /** In position order. */
   readonly news: News[]
-  /** Channels whose window has let go of something that the commit brought. What that means for a reader, their state tells. */
+  /** Channels that have let go of an event of this commit. Their state tells whether a reader has lost something by that. */
   readonly trimmed: readonly string[]
 }
 
@@ -60,7 +60,7 @@ function single(store: Store, { name, number, first }: Touched): LogEvent | unde
   return record?.events(name, 0, 1)[0]
 }
 
-/** The events of one channel in one commit. They are in one record, unless they are many. */
+/** The events of one channel in one commit. They lie in one record, or in several when there are many. */
 function eventsOf(store: Store, { name, number, first, events }: Touched, { last }: FeedEntry): LogEvent[] | undefined {
   const record = recordAt(store, number, first)
   if (!record) return undefined
@@ -75,7 +75,7 @@ function eventsOf(store: Store, { name, number, first, events }: Touched, { last
   return whole.length === events ? whole : undefined
 }
 
-/** What the window of a channel has left of them; undefined when it is not the window that took the others. */
+/** The events of the commit that are left after a trim; undefined when it was not a trim that took the others. */
 function eventsLeft(
   { store, stateOf }: NewsSource,
   { name, first }: Touched,

@@ -4,11 +4,14 @@ import type { Once } from '../idempotency.ts'
 import type { Draft } from './draft.ts'
 
 /**
- * Group commit. Whatever was submitted while a commit was under way, or within one turn of the event loop, goes into the
- * next: so many publishers share one flush of the disk, and each is answered when its own is done.
+ * Group commit. All changes that are submitted while a commit is under way, or within one turn of the event loop, go into the
+ * next commit. So many publishers share one flush of the disk, and each is answered when its own commit is done.
  */
 export interface Commits {
-  /** Resolves when the change is as durable as the log promises. Changes are made in the order in which they came, but for those that go first. */
+  /**
+   * Resolves when the change is as durable as the log promises. Changes are made in the order in which they were submitted,
+   * except that those with `isFirst` go before the others.
+   */
   submit(change: Change): Promise<void>
   /** Resolves when everything that was submitted is done. */
   settled(): Promise<void>
@@ -16,22 +19,22 @@ export interface Commits {
 
 export interface Change {
   /**
-   * What it adds to the commit. Must not throw: others are in the same one. One that cannot be made adds nothing and gives
-   * the reason, with which its submitter is answered.
+   * Adds the change to the commit. Must not throw, because other changes are in the same commit. A change that cannot be made
+   * adds nothing and returns a rejection, which its submitter gets.
    */
   apply(draft: Draft): RejoinError | undefined
-  /** Roughly the entries of the file that it reads or writes. */
+  /** About how many entries of the file the change reads or writes. */
   readonly size: number
-  /** Made before those that wait. */
+  /** The change goes before all changes that wait. */
   readonly isFirst?: boolean
-  /** Set when it is a publish under an idempotency key. */
+  /** Set for a publish under an idempotency key. */
   readonly publish?: { readonly once: Once; readonly stamps: readonly Stamp[] } | undefined
 }
 
 export interface CommitsOptions<Made extends Commit> {
   /** Makes all these changes, in one step and in this order, and resolves when they are durable. */
   commit(changes: readonly Change[]): Promise<Made>
-  /** Called after each commit, in order, before those who wait for it are resumed. */
+  /** Called after each commit, in order, before the submitters of its changes are resumed. */
   onCommit(made: Made): void
 }
 
@@ -40,8 +43,8 @@ export interface Commit {
   readonly rejections: ReadonlyMap<Change, RejoinError>
 }
 
-// What goes into one commit is worked out in one turn of the event loop: some milliseconds at this size, which a batch of a
-// thousand events in a thousand channels has. A larger change is a commit of its own.
+// One commit is worked out in one turn of the event loop. At this size that takes some milliseconds. A batch of a thousand
+// events in a thousand channels has this size. A larger change is a commit of its own.
 export const maxSize = 4096
 
 export function createCommits<Made extends Commit>({ commit, onCommit }: CommitsOptions<Made>): Commits {
@@ -49,7 +52,7 @@ export function createCommits<Made extends Commit>({ commit, onCommit }: Commits
   let busy: Promise<void> | undefined
 
   async function run(): Promise<void> {
-    // At the end of this turn: those whose last publish has just been answered get to publish the next one first.
+    // Takes the group at the end of this turn: publishers that have just been answered can submit their next event before it.
     while (waiting.length > 0) {
       await new Promise((resolve) => setImmediate(resolve))
       const group = takeGroup()

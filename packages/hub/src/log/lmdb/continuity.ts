@@ -4,30 +4,33 @@ import { RejoinError } from '@rejoin/protocol'
 import { rootBytes, rootIn, transactionOf } from './file.ts'
 import { dataName } from './store.ts'
 
-/** Whether each commit continues the one before it. */
+/** Watches that each commit continues the commit before it. */
 export interface Continuity {
-  /** Looks at the file. What is overwritten once is so until the next start. Takes some 2 µs. */
+  /** Looks at the file, in some 2 µs. A fault stays until the next start. */
   fault(): RejoinError | undefined
-  /** Makes a commit. Ask for a fault before, or a copy is continued, and after: only then is it certain that none was. */
+  /**
+   * Makes a commit. The caller asks for a fault before it, so that the commit does not continue a copy, and after it: only then
+   * is it certain that it did not.
+   */
   commit(write: () => Promise<void>): Promise<void>
   close(): void
 }
 
 /**
- * Watches that the file says what this process last wrote to it. A copy that is written over the file (`cp backup data.mdb`)
- * leaves it the same file to the system. LMDB counts its transactions elsewhere, and would build the next one on the copy: what
- * was acknowledged since would be gone, under a newer event, and nobody could tell.
+ * Watches that the file holds what this process last wrote to it. Somebody may write a copy over the open file
+ * (`cp backup data.mdb`), and to the system it stays the same file. LMDB keeps its transaction count elsewhere, and would build
+ * the next commit on the copy. All events acknowledged since the copy would be lost, and nobody could tell.
  *
- * LMDB has two roots, which it writes in turn. So a commit leaves the root of the commit before it as it was, and its own is one
- * transaction later. Where that is not so, it was built on something else.
+ * LMDB has two roots, which it writes in turn. So a commit leaves the root of the commit before it unchanged, and its own root is
+ * one transaction later. A commit without these two marks was built on another file.
  */
 export function watchContinuity(folder: string): Continuity {
-  // Windows lets nobody cut or replace a file that is mapped.
+  // On Windows nobody can cut or replace a mapped file.
   if (process.platform === 'win32')
     return { fault: () => undefined, commit: (write) => write(), close: () => undefined }
   const file = openSync(join(folder, dataName), 'r')
   const pageSize = pageSizeOf(file)
-  // Both roots in one read, and compared as bytes: this is done with every commit.
+  // One read brings both roots, and the comparison is of bytes, because every commit does this.
   const bytes = Buffer.alloc(pageSize + rootBytes)
   const even = bytes.subarray(0, rootBytes)
   const odd = bytes.subarray(pageSize)
@@ -42,7 +45,7 @@ export function watchContinuity(folder: string): Continuity {
     const newest = isEven ? even : odd
     const older = isEven ? odd : even
     last ??= Buffer.from(newest)
-    // A commit that failed may have left its root all the same.
+    // A failed commit may have written its root all the same.
     if (step !== 'none' && older.equals(last) && transactionOf(newest) === transactionOf(last) + 1n) {
       if (step === 'under way') return undefined
       newest.copy(last)
@@ -58,7 +61,7 @@ export function watchContinuity(folder: string): Continuity {
       found = compareRoots()
       return found
     } catch (cause) {
-      // The disk may answer the next time.
+      // Not kept in `found`: the disk may answer the next time.
       return unreadable(folder, cause)
     }
   }

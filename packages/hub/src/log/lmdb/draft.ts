@@ -16,30 +16,30 @@ import { createStoredChannels } from './stored-channels.ts'
 import { recordsLeftOver, type Trimming, trimChannel } from './trim.ts'
 
 /**
- * One commit in the making. It reads what is stored, takes events and invalidations in position order, and says in the end
- * what has to change. Nothing is touched before that: a commit that fails leaves nothing behind, in memory either.
+ * One commit in the making. The draft reads the store, takes events and invalidations in position order, and gives the changes of
+ * the store in the end. It changes nothing itself, so a commit that fails leaves nothing behind, in memory either.
  */
 export interface Draft {
-  /** What the log's state will be. */
+  /** The log's state after the commit. */
   readonly state: LogState
-  /** Everything the tail has to be told once it is committed, in order. */
+  /** The entries that the tail gets after the commit, in order. */
   readonly events: readonly LogEvent[]
-  /** Channels that had more to let go of than one commit may take. To be swept again. */
+  /** Channels that have more to let go of than one commit may take. They have to be swept again. */
   readonly unfinished: ReadonlySet<string>
-  /** Whether the log still holds more than its budget, and another commit would come nearer to it. */
+  /** Whether the log still holds more than its budget, and another commit could let go of more. */
   readonly isOverBudget: boolean
-  /** How ids will be written, where that changes. */
+  /** The formats of the ids after the commit, when the commit changes them. */
   formats?: IdFormats
-  /** Appends them all, or says why it cannot. */
+  /** Appends all entries, or appends none and returns the rejection. */
   append(entries: readonly NewEvent[], stamps: readonly Stamp[]): RejoinError | undefined
   invalidate(channel: string, stamp: Stamp): LogEvent
-  /** Ends a channel; of one that has ended, gives the entry of then. */
+  /** Ends a channel. For a channel that has ended before, returns the entry of that end. */
   end(channel: string, stamp: Stamp): LogEvent
-  /** Brings a channel within its window; forgets it when it was empty before `emptyBefore`. */
+  /** Brings a channel within its window, and forgets the channel when it has been empty since before `emptyBefore`. */
   sweep(channel: string, emptyBefore: number): void
-  /** Gives up a channel's entry that is damaged: it may have been that of any channel there is not. */
+  /** Removes the damaged entry of a channel. Nobody knows its name, so every unknown channel counts as one that lost events. */
   discard(key: Buffer): void
-  /** Lets go of the feed's oldest entries: those made before a time, some at a time. */
+  /** Lets go of feed entries that were made before a time, some at a time. */
   sweepFeed(madeBefore: number): void
   changes(): Changes
 }
@@ -51,14 +51,14 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
   const storedChannels = createStoredChannels(store)
   const removals: Buffer[] = []
   const unfinished = new Set<string>()
-  /** What all channels of this commit may still let go of, beyond one event for each that comes. */
+  /** Events that the channels of this commit may still let go of, beyond one for each event that comes in. */
   let trimsLeft = trimming.atMost
-  /** Channels that readers of patterns have to be told of. */
+  /** Channels that the commit's entry in the feed names, for readers of patterns. */
   const touched = new Map<string, { first: Position; events: number }>()
   let feedMadeBefore: number | undefined
   let isOverBudget = false
 
-  /** What is known of a channel, which this does not make. */
+  /** The state of a channel, if there is one. Unlike `channelNamed`, this does not make the channel. */
   function known(name: string): ChannelState | undefined {
     return channels.get(name)?.state ?? storedChannels.channel(name).state
   }
@@ -84,13 +84,13 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     channel.state.retained ??= { keys: 0, bytes: 0 }
     channel.state.retained.keys += (after ? 1 : 0) - (wasCounted ? 1 : 0)
     const change = (after ? retainedBytes(after) : 0) - (before ? retainedBytes(before) : 0)
-    // Never below zero: a folder of an earlier version has counted characters.
+    // Never below zero: an earlier version counted characters, not bytes.
     channel.state.retained.bytes = Math.max(0, channel.state.retained.bytes + change)
     channel.retained ??= new Map()
     channel.retained.set(key, after)
   }
 
-  /** It was counted as a key; for how many bytes, nobody knows any more. */
+  /** Whether the stored event of a key is damaged. It was counted as a key, but nobody knows with how many bytes. */
   function isDamaged({ name, state, retained, invalidated }: ChannelDraft, key: string): boolean {
     if (!state.retained?.keys || invalidated || retained?.has(key)) return false
     return storedChannels.value(name, state.number, key) === 'damaged'
@@ -100,8 +100,8 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     let channel = channels.get(name)
     if (!channel) {
       const { key, isStored, state: known } = storedChannels.channel(name)
-      // A channel that comes back after it was forgotten must not look as if it had never lost anything; and of one whose
-      // entry is damaged, nobody knows what it held.
+      // A channel that comes back after it was forgotten must not look as if it had never lost anything. Of a channel with a
+      // damaged entry, nobody knows what it held.
       const found = known ?? newChannel(isStored ? stored.last : state.forgottenThrough)
       const counted = known?.agedAt ? known.bytes : 0
       channel = { key, name, state: found, fresh: [], counted, agedBefore: known?.agedAt }
@@ -159,7 +159,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     record(event)
   }
 
-  /** Brings a channel within its window, as far as this commit may. Gives how many of its fresh events need not be stored. */
+  /** Brings a channel within its window, as far as this commit may. Returns how many of its fresh events need not be stored. */
   function trim({ name, state, fresh, isSwept }: ChannelDraft): number {
     const allowed = { window: trimming.windows.of(name), now: trimming.now, atMost: trimsLeft + fresh.length }
     const { emptied, stale, steps, isCutShort } = trimChannel(store, state, fresh, allowed)
@@ -177,7 +177,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     trimsLeft -= Math.min(trimsLeft, keys.length)
   }
 
-  /** In a log with a budget, a channel that holds something stands in the order of age, and its bytes are counted. */
+  /** In a log with a budget, a channel that holds events stands in the order of age, and its bytes are counted. */
   function count(channel: ChannelDraft): void {
     const { state: it, fresh } = channel
     if (it.events === 0) delete it.agedAt
@@ -193,10 +193,11 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
   function keepToBudget(maxBytes: number): void {
     const bytes = state.heldBytes - maxBytes
     if (bytes <= 0) return
-    // To let go of an event takes as long as to publish one to a channel of its own, and both are done in one turn.
+    // To let go of an event takes as long as to publish one to a channel of its own. This turn does both, so they share the
+    // bound.
     const atMost = Math.max(trimming.atMost / 4, trimming.atMost - channels.size)
     const hasShrunk = shrink(store, { bytes, atMost, last: state.last, letGo })
-    // What came with this commit stands in the order once it is stored.
+    // The channels of this commit enter the order of age when it is stored, so the next commit may find more to let go of.
     isOverBudget = state.heldBytes > maxBytes && (hasShrunk || events.length > 0)
   }
 
@@ -223,11 +224,11 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     const { agedAt, number } = it
     const isSameAge = agedAt && agedBefore ? isSame(agedAt, agedBefore) : agedAt === agedBefore
     if (agedBefore && !isSameAge) removals.push(ageKey(agedBefore, number))
-    // The entry of a channel that is swept may have been damaged and removed.
+    // A sweep writes the entry again, because it may have been damaged and removed.
     if (agedAt && (!isSameAge || isSwept)) puts.push(agedEntry(agedAt, number, name))
   }
 
-  /** What this commit touched. */
+  /** Adds the commit's entry to the feed. */
   function feedChanges(puts: Entry[]): void {
     const named = [...touched].map(([name, touch]) => ({ name, number: channelNamed(name).state.number, ...touch }))
     const first = events.find(({ kind }) => kind === 'event' || kind === 'invalidation')?.position
@@ -239,7 +240,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     state.feedEntries += 1
   }
 
-  /** Lets go of the feed's oldest entries. Once for each commit, or one entry would be counted as two. */
+  /** Lets go of the feed's oldest entries. Called once per commit: a second call would count the same entries again. */
   function trimFeed(): void {
     const isOver = state.feedEntries > maxFeedEntries
     if (!isOver && feedMadeBefore === undefined) return
@@ -302,7 +303,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
           channel.isGone = true
           removals.push(channel.key)
           state.channels -= 1
-          // Its end, too: once that is forgotten, nobody tells of it.
+          // The end counts, too: a reader from before it has to be told, and the log forgets the end with the channel.
           const lost = latest(channel.state.trimmedThrough, channel.state.ended ?? origin)
           state.forgottenThrough = latest(state.forgottenThrough, lost)
         } else {
@@ -336,7 +337,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
 
 interface DraftTrimming extends Omit<Trimming, 'window' | 'excess'> {
   readonly windows: Windows
-  /** What all channels may hold together; undefined when only their windows bound them. */
+  /** The bytes that all channels may hold together; undefined when only their windows bound them. */
   readonly maxBytes: number | undefined
 }
 
@@ -344,21 +345,24 @@ interface ChannelDraft {
   readonly key: Buffer
   readonly name: string
   readonly state: ChannelState
-  /** Not stored yet. */
+  /** Events of this commit, which are not stored yet. */
   fresh: LogEvent[]
-  /** What of its bytes is counted in the log's. */
+  /** The bytes of this channel that are part of the log's `heldBytes`. */
   counted: number
-  /** Where it stands in the stored order of age. */
+  /** The position of the channel in the stored order of age. */
   readonly agedBefore: Position | undefined
-  /** It is forgotten by this commit. */
+  /** This commit forgets the channel. */
   isGone?: boolean
-  /** The newest event of keys that this commit changes, undefined where nothing is kept any more. */
+  /** The newest event of each key that this commit changes; undefined for a key that is forgotten. */
   retained?: Map<string, LogEvent | undefined>
-  /** What is stored of its keys is to be removed. */
+  /** This commit removes the stored events of all keys. */
   invalidated?: boolean
-  /** Records that are left over are removed as well. */
+  /** This commit also removes records of which the channel holds nothing any more. */
   isSwept?: boolean
-  /** It is to go if it was empty before this time, and nothing has come since: an end or an invalidation either. */
+  /**
+   * The commit forgets the channel if it has been empty since before this time. An end and an invalidation begin that time
+   * anew.
+   */
   forgetEmptyBefore?: number
 }
 
@@ -368,7 +372,8 @@ function isForgotten({ state, forgetEmptyBefore = 0 }: ChannelDraft): boolean {
 
 const feedAtATime = 2000
 
-// A reader in the middle of a record decodes all of it, and one of which an event is left is kept whole.
+// The bounds of one record. A reader in the middle of a record decodes the whole record, and the store keeps a whole record while
+// one of its events is left.
 const recordUnits = 64 * 1024
 const recordEvents = 1024
 

@@ -5,25 +5,26 @@ import type { LogState } from './state.ts'
 import type { Entry, Store } from './store.ts'
 
 /**
- * What one commit touched: for readers of patterns, who would otherwise have to look at every channel for news. It only
- * says where to look; where it does not reach back, or is damaged, all channels are looked at instead.
+ * The channels that one commit touched. By the feed, a read of a pattern finds the channels with new events; without it, the read
+ * would look at every channel. The feed only says where to look: where it does not reach back, or is damaged, the read looks at
+ * every channel instead.
  */
 export interface FeedEntry {
-  /** Where the commit begins. */
+  /** The first position of the commit. */
   readonly first: Position
   /** The last position of the commit. */
   readonly last: Position
-  /** When it was made. */
+  /** The time of the commit. */
   readonly at: number
   /**
-   * The last position of the entry before this one, `origin` for the first. One that is missing shows by it; and a reader that
-   * stands in the middle of a commit whose entry was let go does not take this one for the next.
+   * The last position of the entry before this one, `origin` for the first. By this link a missing entry shows. It also stops a
+   * reader whose cursor lies in a commit that the feed has let go of: this entry is not the next one for that reader.
    */
   readonly previous: Position
   readonly channels: readonly Touched[]
 }
 
-/** A channel, and where its events of the commit begin; how many there are, none for an invalidation. */
+/** A channel that a commit touched: its first position in the commit and the number of its events, 0 for an invalidation. */
 export interface Touched {
   readonly name: string
   readonly number: number
@@ -49,8 +50,8 @@ export function sealFeedEntry(key: Uint8Array, { first, last, at, previous, chan
 const writer = new ByteWriter()
 
 /**
- * The entries with anything after a position, in order, up to the newest. Ends with `broken` where one of them is missing or
- * damaged, or the first of them is not there any more.
+ * The entries of commits that end after a position, in order, up to the newest. Ends with `broken` where an entry is missing or
+ * damaged, or where the feed does not reach back to the position.
  */
 export function* feedAfter(store: Store, { feedLast }: LogState, after: Position): Generator<FeedEntry | 'broken'> {
   let before: Position | undefined
@@ -68,8 +69,8 @@ export function* feedAfter(store: Store, { feedLast }: LogState, after: Position
 }
 
 /**
- * The entries with anything up to a position, newest first, down to the first that there ever was. Ends with `broken` where the
- * next one is missing or damaged.
+ * The entries of commits that begin at or before a position, newest first, down to the first entry of the log. Ends with `broken`
+ * where the next entry is missing or damaged.
  */
 export function* feedBack(store: Store, through: Position): Generator<FeedEntry | 'broken'> {
   let before: Position | undefined
@@ -89,7 +90,7 @@ function reachesBack({ first, previous }: FeedEntry, after: Position): boolean {
   return !isAfter(first, after) || !isAfter(previous, after)
 }
 
-/** The oldest entries, as far as they are to go: those made before a time, and those that are too many. */
+/** The keys of the oldest entries that have to go: entries made before a time, and entries beyond `maxFeedEntries`. */
 export function staleEntries(
   store: Store,
   { feedEntries }: Pick<LogState, 'feedEntries'>,
@@ -111,10 +112,10 @@ export function hasStaleEntry(store: Store, madeBefore: number): boolean {
   return staleEntries(store, { feedEntries: 0 }, madeBefore, 1).length > 0
 }
 
-// Some 20 MB. A reader of a pattern that was away for more commits than this costs a look at every channel.
+// These take some 20 MB. A reader of a pattern that was away for more commits costs a look at every channel.
 export const maxFeedEntries = 200_000
 
-/** From the entry in whose commit a position lies, or from the first after it. */
+/** The entries from the commit in which a position lies, or from the first commit after it. */
 function entriesFrom(store: Store, after: Position): Iterable<Entry> {
   const { start, end } = feedRange
   return store.range(store.lastKeyUpTo(feedKey(after), start) ?? start, end)

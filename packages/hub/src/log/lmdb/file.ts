@@ -3,8 +3,8 @@ import { dirname } from 'node:path'
 import { RejoinError } from '@rejoin/protocol'
 
 /**
- * Reads the root of a file, undefined when nothing was ever committed to it. Rejects a file that is not LMDB's: LMDB maps
- * the file into memory and trusts it, so the process would end by a signal, without a word.
+ * Reads the root of a file; undefined when nothing was ever committed to it. Rejects a file that is not LMDB's. LMDB maps the
+ * file into memory and trusts it, so with another file a signal would end the process without a message.
  */
 export async function readRoot(path: string): Promise<NewestRoot | undefined> {
   const file = await open(path).catch((error: NodeJS.ErrnoException) => {
@@ -27,16 +27,16 @@ export async function readRoot(path: string): Promise<NewestRoot | undefined> {
   }
 }
 
-/** One of the two roots of the file. The root with the higher transaction is the one that counts. */
+/** One of the two roots of the file. The root with the higher transaction is the valid one. */
 export interface Root {
   readonly transaction: bigint
   readonly pageSize: number
   /**
-   * The newest page that was ever assigned. It may lie past the end of a healthy file: LMDB counts a page that one
-   * transaction assigned and let go again, and does not write it.
+   * The last page that was ever assigned. It may lie past the end of a healthy file: when one transaction assigns a page and
+   * frees it again, LMDB counts the page and does not write it.
    */
   readonly lastPage: number
-  /** Lists the pages that are not in use. */
+  /** Lists the free pages. */
   readonly free: Tree
   /** Holds the keys and values. */
   readonly main: Tree
@@ -44,7 +44,7 @@ export interface Root {
 
 export interface NewestRoot extends Root {
   /**
-   * Whether the other root is that of the commit before it. If not, the file was overwritten by an older copy while a process had
+   * Whether the other root is that of the commit before. If not, somebody wrote an older copy over the file while a process had
    * it open, and the newest commit was built on that copy.
    */
   readonly isContinued: boolean
@@ -52,13 +52,13 @@ export interface NewestRoot extends Root {
 
 /** A B+ tree of the file, as its root describes it. */
 export interface Tree {
-  /** Levels of pages, 0 of an empty tree. */
+  /** Levels of pages, 0 for an empty tree. */
   readonly depth: number
   readonly branchPages: number
   readonly leafPages: number
   readonly overflowPages: number
   readonly entries: number
-  /** The number of its uppermost page; says nothing of an empty tree. */
+  /** The number of the tree's root page; without meaning for an empty tree. */
   readonly page: number
 }
 
@@ -69,7 +69,8 @@ export function refuseFile(path: string, how: string): never {
   )
 }
 
-// Of MDB_page, MDB_meta and MDB_db in the mdb.c that comes with lmdb 3: two pages at the start of the file, written in turn.
+// The layout follows MDB_page, MDB_meta and MDB_db in the mdb.c of lmdb 3: two root pages at the start of the file, written in
+// turn.
 export const rootBytes = 168
 const magic = 0xbeef_c0de
 const version = 2
@@ -79,7 +80,7 @@ async function readRootAt(file: FileHandle, at: number): Promise<Root | undefine
   return bytesRead < rootBytes ? undefined : rootIn(buffer)
 }
 
-/** Undefined where these bytes are no root. */
+/** Undefined when these bytes are no root. */
 export function rootIn(buffer: Buffer): Root | undefined {
   if (buffer.readUInt32LE(24) !== magic || buffer.readUInt32LE(28) !== version) return undefined
   const pageSize = buffer.readUInt32LE(48)
@@ -89,7 +90,7 @@ export function rootIn(buffer: Buffer): Root | undefined {
   return { transaction, pageSize, lastPage, free: treeAt(buffer, 48), main: treeAt(buffer, 96) }
 }
 
-/** Of bytes that are a root. */
+/** The transaction of a root. The caller has checked that these bytes are one. */
 export function transactionOf(root: Buffer): bigint {
   return root.readBigUInt64LE(152)
 }

@@ -3,10 +3,10 @@ import { dirname } from 'node:path'
 import { RejoinError } from '@rejoin/protocol'
 
 /**
- * Makes a folder and the folders above it. Gives the uppermost folder that it made, undefined when all were there.
+ * Makes a folder and the folders above it. Resolves with the topmost folder that it made, undefined when all were there.
  *
- * Node's own recursive `mkdir` never ends in a folder where the file system makes no other, such as `/proc`: it takes the
- * answer ENOENT for a missing folder above, and asks again.
+ * Node's own recursive `mkdir` never ends where the file system takes no new folder, as in `/proc`: it takes the answer ENOENT
+ * for a missing parent folder, and tries again.
  */
 export async function makeFolder(folder: string): Promise<string | undefined> {
   try {

@@ -3,22 +3,22 @@ import { RejoinError } from '@rejoin/protocol'
 import { openFormats, type StoredFormat, storeFormats } from '../stored-formats.ts'
 import { ByteWriter, unseal } from './bytes.ts'
 
-/** How the file is written, how its ids look, and the branches of its history. */
+/** The formats of the log's ids, and the branches of its history. */
 export interface LogFormat {
   readonly formats: IdFormats
   readonly history: History
 }
 
-/** As it is kept. Written when the log is made, when a branch opens, and when the ids change. */
+/** The stored form. It is written when the log is made, when a branch opens, and when the ids change. */
 interface StoredLogFormat {
   readonly version: number
-  /** The formats of the ids, oldest first. A folder whose ids never changed may have `ids` instead, the only one of them. */
+  /** The formats of the ids, oldest first. A folder of an earlier version has `ids` instead, with its only format. */
   readonly formats?: readonly StoredFormat[]
   readonly ids?: string
   readonly history: History
 }
 
-/** Of the layout of the store. One written by a later Rejoin is rejected, because it would be misread. */
+/** The version of the store's layout. This Rejoin rejects a store with another version, because it would misread it. */
 const formatVersion = 2
 
 export function sealFormat(key: Uint8Array, { formats, history }: LogFormat): Buffer {
@@ -28,9 +28,9 @@ export function sealFormat(key: Uint8Array, { formats, history }: LogFormat): Bu
 }
 
 /**
- * Rejects what this version cannot continue, and says what can be done about it.
+ * Rejects a log that this version cannot continue, and says what to do about it.
  *
- * @param codec - that the log is opened with, if one was named
+ * @param codec - the codec that the caller named, if any
  */
 export function openFormat(key: Uint8Array, sealed: Buffer, directory: string, codec: IdCodec | undefined): LogFormat {
   const reader = unseal(key, sealed)

@@ -4,17 +4,17 @@ import type { RootDatabase } from 'lmdb'
 export type Database = RootDatabase<Buffer, Buffer>
 
 /**
- * The open file, and a way to open it again. LMDB gives up a handle for good, also for reading, once the disk has rejected
- * the root that ends a commit: it cannot know which root the disk has now. It then has put the old root back, and a handle
- * that is made anew goes on from that one. The commit that follows replaces the one that failed.
+ * The open file, and a way to open it again. When the disk rejects the root that ends a commit, LMDB gives up the handle for
+ * good, for reading as well: it cannot know which root the disk has. LMDB has put the old root back by then. A new handle goes
+ * on from the old root, and the next commit replaces the failed one.
  */
 export interface Handle {
   readonly database: Database
-  /** Undefined when it can be used. Else it is being opened again, which may fail and is tried with each call. */
+  /** Undefined when the handle can be used. Otherwise opens it again, which may fail; each call tries it. */
   ready(): Promise<void> | undefined
-  /** Whether LMDB has given it up. */
+  /** Whether LMDB has given the handle up. */
   isLost(): boolean
-  /** Opens it again. */
+  /** Opens the file again. */
   renew(): Promise<void>
   close(): Promise<void>
 }
@@ -26,7 +26,7 @@ export function createHandle(open: () => Database): Handle {
   let closing: Promise<void> | undefined
 
   async function reopen(): Promise<void> {
-    // As long as it is open, opening it again would give the same handle.
+    // Closes first: LMDB returns the same handle for a file that is still open.
     if (isOpen) await database.close()
     isOpen = false
     database = open()
@@ -53,7 +53,7 @@ export function createHandle(open: () => Database): Handle {
     ready: () => (isOpen && !renewal ? undefined : renew()),
     isLost() {
       try {
-        // What is still being read from the snapshot of before would not notice.
+        // Drops the snapshot, because a read from the old snapshot would still succeed.
         database.resetReadTxn()
         database.getBinary(anyKey)
         return false

@@ -5,14 +5,15 @@ import { dataName } from './store.ts'
 import { socketName } from './writer-lock.ts'
 
 /**
- * Watches that the folder still holds the files that were opened. A file that was removed can be written to for as long as it
- * is open: publishes would be answered `disk` and be gone with the process. Without the socket a second writer could start.
+ * Watches that the folder still holds the files that were opened. A process can write to a removed file for as long as the file
+ * is open: the hub would answer publishes with `disk`, and the events would be gone with the process. If the socket is removed,
+ * a second writer could start.
  *
- * @returns why the log cannot be trusted any more, undefined while it can. What is gone once is gone until the next start.
- *   Each look asks the system for two files.
+ * @returns a check that gives the fault, or undefined while there is none. A fault stays until the next start. Each check asks
+ *   the system for two files.
  */
 export function watchIdentity(folder: string): () => RejoinError | undefined {
-  // On Windows a file that is open cannot be removed, and the lock is no file.
+  // On Windows nobody can remove an open file, and the lock is not a file.
   if (process.platform === 'win32') return () => undefined
   const files = [dataName, socketName].map((name) => ({ name, path: join(folder, name), id: idOf(join(folder, name)) }))
   let fault: RejoinError | undefined

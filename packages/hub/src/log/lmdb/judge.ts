@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 
 /**
- * Has a process of its own read a file through LMDB, which may die of it: a damaged page can end a process by a signal, and
- * nobody would be told why.
+ * Reads a file through LMDB in a child process. A damaged page can end a process by a signal; in the hub's own process, nobody
+ * would learn why.
  *
- * @returns undefined when such a process cannot be started here, as in a program that was compiled into one file
+ * @returns undefined when no such process can be started here, for example in a program that was compiled into one file
  */
 export async function judgeInChild(path: string): Promise<'whole' | 'damaged' | undefined> {
   const [code, signal] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve) => {
@@ -18,16 +18,16 @@ export async function judgeInChild(path: string): Promise<'whole' | 'damaged' | 
   return code === codes.damaged || (signal !== null && deadly.includes(signal)) ? 'damaged' : undefined
 }
 
-// Counting the keys takes 0.12 µs each.
+// To count the keys takes 0.12 µs each.
 const judgeTimeoutMs = 30_000
 
-// Numbers that a process which fails for another reason does not end with.
+// Exit codes that a process does not use when it fails for another reason.
 const codes = { whole: 40, damaged: 41 }
 
-// An assertion of LMDB, and what comes of following a wrong page number. Others are somebody's decision.
+// Signals of a failed assertion in LMDB or of a wrong page number. Somebody sent any other signal on purpose.
 const deadly: readonly NodeJS.Signals[] = ['SIGABRT', 'SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP']
 
-// As text, so that it needs no file of its own: a bundler would not find it.
+// The program is text, because a bundler would not include a file for it.
 const program = `
 const [lmdb, path] = process.argv.slice(1)
 const { open } = require(lmdb)

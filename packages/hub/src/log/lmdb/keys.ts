@@ -1,17 +1,17 @@
 import type { Position } from '@rejoin/protocol'
 
 /**
- * All keys of the store, told apart by their first byte.
+ * All keys of the store. The first byte tells their kind.
  *
- * - `A` + position + the channel's number: a channel whose events are all after that position, oldest first
- * - `B` this is a copy, which no hub has opened yet
+ * - `A` + position + the channel's number: a channel whose events are all at or after that position, oldest first
+ * - `B` marks a copy that no hub has opened yet
  * - `F` the format and the branches, `S` the state of the whole log
  * - `C` + name: a channel
  * - `E` + the channel's number + position: a record, the events of one channel in one commit
- * - `P` + position: what one commit touched, for readers of patterns
+ * - `P` + position: the feed, with the channels that one commit touched
  * - `R` + the channel's number + key: the newest event of a key
  * - `I` + digest of scope and key: a publish made under an idempotency key; `O` + position: the same, oldest first
- * - `N` + tag of a scope: how many of these keys it has
+ * - `N` + tag of a scope: how many idempotency keys the scope has
  */
 export const copyMarkKey = Buffer.from('B')
 export const formatKey = Buffer.from('F')
@@ -25,7 +25,7 @@ export function channelOf(key: Uint8Array): string {
   return Buffer.from(key.buffer, key.byteOffset + 1, key.length - 1).toString()
 }
 
-/** Every channel stands before this. */
+/** Sorts after the keys of all channels. */
 export const afterChannels = Buffer.from('D')
 
 export function recordKey(channelNumber: number, position: Position): Buffer {
@@ -36,7 +36,7 @@ export function recordKey(channelNumber: number, position: Position): Buffer {
   return key
 }
 
-/** The position at the end of a key: of a record, that of its first event. */
+/** The position at the end of a key. In the key of a record, it is the position of the first event. */
 export function positionOf(key: Uint8Array): Position {
   const bytes = Buffer.from(key.buffer, key.byteOffset + key.length - positionBytes, positionBytes)
   return { ms: bytes.readUIntBE(0, 6), seq: (bytes[6] as number) * 2 ** 48 + bytes.readUIntBE(7, 6) }
@@ -50,12 +50,12 @@ export function ageKey(position: Position, channelNumber: number): Buffer {
   return key
 }
 
-/** Of a key in the order of age. */
+/** The position in a key of the order of age. */
 export function agedPositionOf(key: Uint8Array): Position {
   return positionOf(key.subarray(0, 1 + positionBytes))
 }
 
-/** Of a key in the order of age. */
+/** The channel's number in a key of the order of age. */
 export function agedNumberOf(key: Buffer): number {
   return key.readUIntBE(1 + positionBytes, numberBytes)
 }
@@ -101,7 +101,7 @@ export function onceCountKey(tag: Uint8Array): Buffer {
 
 export const onceOrderRange = { start: Buffer.from('O'), end: Buffer.from('P') }
 
-// Channels ever made: a million a second for twelve days.
+// Room for a million new channels a second, for twelve days.
 const numberBytes = 5
 // 48 bits of milliseconds, and the 53 bits that the largest `seq` of any codec needs.
 const positionBytes = 13
@@ -115,7 +115,7 @@ function placeKey(kind: number, position: Position): Buffer {
 
 function writePosition(key: Buffer, { ms, seq }: Position, at: number): void {
   key.writeUIntBE(ms, at, 6)
-  // No method of a buffer writes more than six bytes of a number.
+  // A buffer writes at most six bytes of a number at once.
   key[at + 6] = Math.floor(seq / 2 ** 48)
   key.writeUIntBE(seq % 2 ** 48, at + 7, 6)
 }

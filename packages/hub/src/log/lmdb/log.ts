@@ -58,42 +58,42 @@ export interface LmdbLogOptions {
   /** Other windows for some channels or patterns: `{ 'prices/*': { maxEvents: 10 } }`. The narrowest name counts. */
   windows?: ChannelWindows
   /**
-   * How a new log writes its ids. A log that is there already keeps its own way, and does not open with a codec that it never
-   * had; `switchIds` changes it.
-   * @defaultValue ulid() for a new log; for another one, what it has
+   * How a new log writes its ids. An existing log keeps its own codec, and does not open with a codec that it never had.
+   * `switchIds` changes the codec.
+   * @defaultValue ulid() for a new log; the codec of an existing log
    */
   codec?: IdCodec
   /**
-   * When a publish is answered. `disk`: after its events have been flushed; a crash or a power cut takes nothing. `os`:
-   * when the operating system has them, which is faster on slow disks; a crash of the process takes nothing, but a power
-   * cut may take the newest events, of which readers that have them are told, and may damage the file.
+   * When a publish is answered. `disk`: when its events are flushed to the disk; neither a crash nor a power cut loses an event.
+   * `os`: when the operating system has the events, which is faster on slow disks. A crash of the process then loses nothing. A
+   * power cut may lose the newest events, of which their readers are told, and may damage the file.
    * @defaultValue 'disk'
    */
   durability?: 'disk' | 'os'
   /**
-   * How long an empty channel is remembered, in milliseconds. Forgetting one costs an announced gap to readers of unknown
-   * channels whose cursor is older than that, and frees some 50 bytes of disk and its name.
-   * A channel that has ended takes events again once it is forgotten; readers from before its end are told of a gap.
+   * How long the log remembers an empty channel, in milliseconds. To forget a channel frees its name and some 50 bytes of disk.
+   * From then on, readers of unknown channels with an older cursor are told of a gap. A channel that has ended takes events again
+   * once it is forgotten; readers from before its end are told of a gap.
    * @defaultValue 2592000000 (30 days)
    */
   forgetAfterMs?: number
-  /** For how long and how many publishes a repeated `Idempotency-Key` is recognised. They are kept over a restart. */
+  /** How long, and for how many publishes, the log recognises a repeated `Idempotency-Key`. The keys outlive a restart. */
   idempotency?: IdempotencyOptions
   /**
    * Bytes that all channels may hold together, counted as in their windows. Beyond that the oldest events of all channels go
-   * first, and a reader that needs them is told of a gap; publishing goes on. The file needs more than that: up to
-   * four times as much where each event of 100 bytes came in a commit of its own.
+   * first, and a reader that needs them is told of a gap. Publishing goes on. The file needs more than that: up to four times as
+   * much when each event of 100 bytes came in a commit of its own.
    * @defaultValue no bound but the windows
    */
   maxBytes?: number
 }
 
 /**
- * A log in a folder, written by this process alone. Events, ids and order survive restarts and crashes. Needs the package
+ * A log in a folder, to which this process alone writes. Events, ids and order survive restarts and crashes. Needs the package
  * `lmdb`.
  *
- * @param directory - made if it is not there. On a local disk: the file is mapped into memory, which network file systems
- *   do not keep up to date.
+ * @param directory - made if it is not there. It has to be on a local disk: the file is mapped into memory, and network file
+ *   systems do not keep such a mapping up to date.
  */
 export function lmdbLog(directory: string, options: LmdbLogOptions = {}): LogSource {
   const { durability = 'disk', codec } = options
@@ -139,11 +139,11 @@ class LmdbLog implements Log {
   readonly #stopSweep: Cancel
   readonly #maxBytes: number | undefined
   readonly #tails = new Set<(batch: TailBatch) => void>()
-  /** As it was last committed. */
+  /** The log's state as it was last committed. */
   #state: LogState
-  /** Switches of the ids wait for each other: each goes on from the formats of the one before. */
+  /** Switches of the ids wait for each other, because each continues the formats of the switch before it. */
   #switching: Promise<unknown> = Promise.resolve()
-  /** The newest position the tails have been told of. What is stored beyond it is not served: a reader could get it twice. */
+  /** The newest position that the tails have been told of. */
   #announced: Position
   #closing: Promise<void> | undefined
 
@@ -199,7 +199,9 @@ class LmdbLog implements Log {
     return { stamps, repeated: false }
   }
 
-  /** In the turn in which it finds no earlier one, it begins: of two with one key, the second finds the first. */
+  /**
+   * Looks for an earlier publish and begins its own in one turn. So of two publishes with one key, the second finds the first.
+   */
   #appendOnce(entries: readonly NewEvent[], once: Once): Promise<Appended> {
     const earlier = this.#once.earlier(once, this.#now())
     if (earlier) return earlier.then((stamps) => ({ stamps, repeated: true }))
@@ -282,7 +284,7 @@ class LmdbLog implements Log {
 
   async tail(after: Position, onBatch: (batch: TailBatch) => void): Promise<Tail> {
     this.#assertOpen()
-    // Added in the turn in which it reads: what is announced in between would reach it neither way.
+    // Reads and adds the tail in one turn: a batch that is announced in between would not reach it.
     await this.#opened.store.reading(() => {
       if (isAfter(this.#announced, after)) onBatch(this.#reads.backlog(after, this.#announced))
       this.#tails.add(onBatch)
@@ -313,7 +315,7 @@ class LmdbLog implements Log {
     if (!planned.isNew || dryRun) return planned.told(this.formats)
     const { last } = this.#clock
     const formats = planned.since(positionBehind(last))
-    // What is appended from now on goes into this commit or a later one, so its positions have to suit the new ids.
+    // Appends from now on go into this commit or a later one, so their positions have to suit the new ids.
     this.#clock = createClock({ ...formats.range, now: this.#environment.now, last })
     await this.#commits.submit({
       size: 1,
@@ -338,7 +340,7 @@ class LmdbLog implements Log {
   async #close(): Promise<void> {
     this.#stopSweep()
     this.#reads.clear()
-    // What was published before the close is stored and answered like everything else.
+    // Publishes from before the close are stored and answered as usual.
     await this.#commits.settled()
     this.#tails.clear()
     await this.#opened.close()
@@ -352,7 +354,7 @@ class LmdbLog implements Log {
   #announce({ draft }: WrittenCommit): void {
     const { state, events, formats } = draft
     this.#state = state
-    // Before anybody is told of an event of this commit, or resumed that waits for its id.
+    // First of all: the tails and the waiting publishers render ids of this commit by the new formats.
     if (formats) this.formats = formats
     this.#upkeep.afterCommit(draft)
     if (events.length === 0) return
@@ -379,7 +381,7 @@ type Settings = Omit<LmdbLogOptions, 'codec' | 'windows' | 'maxBytes'> & {
   readonly windows: Windows
 }
 
-/** Rejected before anything is stored: half a commit would be worse than none. */
+/** Rejects a name that LMDB could not store, before it is part of a commit. */
 function checkKey(channel: string): void {
   if (channel.length <= longestName) return
   throw new RejoinError(`The channel name has ${channel.length} characters. Use at most ${longestName}.`, {
@@ -387,7 +389,7 @@ function checkKey(channel: string): void {
   })
 }
 
-// LMDB takes keys of 1,978 bytes, and a character has up to three; the protocol's own limit is 256 bytes.
+// LMDB takes keys of 1,978 bytes, and a character takes up to three. The protocol's own limit is 256 bytes.
 const longestName = 512
 
 function appendOf(entries: readonly NewEvent[], stamps: readonly Stamp[], once: Once | undefined): Change {
@@ -398,7 +400,7 @@ function appendOf(entries: readonly NewEvent[], stamps: readonly Stamp[], once: 
   }
 }
 
-/** A channel is looked up and written, and so is its record of these events. A retained value is looked up and written, too. */
+/** Each channel, each record of a channel's events and each retained event is looked up and written. */
 function sizeOf(entries: readonly NewEvent[]): number {
   const channels = entries.length === 1 ? 1 : new Set(entries.map(({ channel }) => channel)).size
   const keyed = entries.filter(({ key }) => key !== undefined).length

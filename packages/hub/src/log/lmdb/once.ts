@@ -16,11 +16,11 @@ import type { LogState } from './state.ts'
 import type { Entry, Store } from './store.ts'
 
 /**
- * What publishes were already made under which key. A key is stored in the same commit as its events: a publisher that
- * retries after a crash would otherwise publish twice, which is the very thing it named a key for.
+ * Remembers publishes by their idempotency keys, in the store. A key is stored in the same commit as its events: otherwise a
+ * publisher that retries after a crash would publish twice, which its key is there to prevent.
  */
 export interface StoredOnce {
-  /** The positions of an earlier publish, made or under way. Throws `key-reused` when that one said something else. */
+  /** The stamps of an earlier publish, made or under way. Throws `key-reused` when the earlier publish had another hash. */
   earlier(once: Once, now: number): Promise<readonly Stamp[]> | undefined
   /**
    * Throws `overloaded` when there is no room for another key of this publisher.
@@ -28,9 +28,9 @@ export interface StoredOnce {
    * @param stored - how many keys there are
    */
   admit(once: Once, stored: number): void
-  /** A publish is under way; `stored` settles with it. */
+  /** Notes a publish that is under way. `stored` settles with its commit. */
   begin(once: Once, stamps: readonly Stamp[], stored: Promise<void>): void
-  /** What is to be stored of a publish, and which old keys go. Counts both in `state`. */
+  /** The entries to store for these publishes, and the old keys to remove. Counts both in `state`. */
   changes(made: readonly { once: Once; stamps: readonly Stamp[] }[], state: LogState, now: number): OnceChanges
 }
 
@@ -39,7 +39,8 @@ export interface OnceChanges {
   readonly removals: Buffer[]
 }
 
-// Old keys go as new ones come, some more of them than come, so that their number falls back under its bound; 3 µs each.
+// Each commit removes old keys: as many as it adds, and some more, so that their number falls back under its bound. A removal
+// takes 3 µs.
 const removalsAtMost = { usually: 64, over: 1024 }
 
 export function createStoredOnce(store: Store, options?: IdempotencyOptions): StoredOnce {
@@ -72,7 +73,7 @@ export function createStoredOnce(store: Store, options?: IdempotencyOptions): St
         countUnderWay(once.scope, -1)
       }
       const answer = stored.then(() => stamps)
-      // Of a commit that failed its publisher hears from `stored`; this one is for whoever comes with the same key.
+      // Only a second publish with the same key waits for `answer`. The publisher itself learns of a failure by `stored`.
       answer.catch(() => undefined)
       underWay.set(id, { hash: once.hash, stamps: answer })
       countUnderWay(once.scope, 1)
@@ -107,9 +108,9 @@ export function createStoredOnce(store: Store, options?: IdempotencyOptions): St
         left -= 1
         state.keys = Math.max(0, state.keys - 1)
         removals.push(orderKey)
-        // Those of an earlier version say nothing of their publisher.
+        // An entry of an earlier version does not name its publisher.
         if (value.length > digestBytes) count(value.subarray(digestBytes), -1)
-        // The key may have been used again since, for a publish that is younger.
+        // A younger publish may have used the key again.
         if (isCurrent && !renewed.has(digest.toString('hex'))) removals.push(onceKey(digest))
       }
       for (const [tag, change] of counts) {
@@ -123,7 +124,7 @@ export function createStoredOnce(store: Store, options?: IdempotencyOptions): St
   }
 }
 
-/** A damaged one counts as none: its publisher may then have more than its share. */
+/** A damaged count reads as 0, so its publisher may get more than its share. */
 function countOf(store: Store, key: Buffer): number {
   const sealed = store.get(key)
   return (sealed && unseal(key, sealed)?.number()) ?? 0
@@ -140,7 +141,7 @@ interface StoredPublish {
   readonly at: number
 }
 
-/** A damaged one counts as unknown: what it answered for is in the log, but nobody can say any more what it was. */
+/** A damaged entry counts as unknown: its events are in the log, but nobody can say which events they are. */
 function findPublish(store: Store, digest: Buffer): StoredPublish | undefined {
   const key = onceKey(digest)
   const sealed = store.get(key)
@@ -160,7 +161,7 @@ function findPublish(store: Store, digest: Buffer): StoredPublish | undefined {
   return { hash, stamps, at }
 }
 
-/** All events of a publish are appended at once, so they share their time. */
+/** Stores one time, because all events of a publish are appended at once. */
 function sealPublish(key: Buffer, hash: string, stamps: readonly Stamp[]): Buffer {
   const { position: first, at } = stamps[0] as Stamp
   writer.text(hash)
@@ -185,12 +186,12 @@ function digestOf(once: Once): Buffer {
   return createHash('sha256').update(idOf(once)).digest().subarray(0, digestBytes)
 }
 
-/** Stands for a scope, which may be long. */
+/** A short name for a scope, which may be long. */
 function tagOf(scope: string): Buffer {
   return createHash('sha256').update(scope).digest().subarray(0, 6)
 }
 
-// A line break is in no header and no subject, so no two pairs meet.
+// No header and no subject contains a line break, so no two pairs of scope and key have the same id.
 function idOf({ scope, key }: Once): string {
   return `${scope}\n${key}`
 }

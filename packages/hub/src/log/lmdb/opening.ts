@@ -32,26 +32,26 @@ export interface OpenedLog {
   readonly state: LogState
   readonly history: History
   readonly formats: IdFormats
-  /** Why the folder no longer holds what was opened and written; undefined as long as it does. */
+  /** Why the folder no longer holds the files that were opened and written; undefined as long as it does. */
   fault(): RejoinError | undefined
   /** Throws the fault, if there is one. */
   assertThere(): void
-  /** Writes to the store. Only if there is no `fault` afterwards is it certain that the changes continue what was there. */
+  /** Writes to the store. The changes are certain to continue the log only if there is no `fault` afterwards. */
   write(changes: Changes): Promise<void>
   close(): Promise<void>
 }
 
 export interface OpeningOptions {
   readonly directory: string
-  /** How a log that is made here writes its ids; one that is there already has to know it. */
+  /** The codec of a new log. An existing log has to know it. */
   readonly codec: IdCodec | undefined
   readonly durability: 'disk' | 'os'
   readonly environment: Environment
 }
 
 /**
- * Opens the log of a folder for this process alone, or makes one, on a branch of its own. Nothing in a folder tells whether
- * it is the one that was closed last, or an older copy of it that was put back.
+ * Opens the log of a folder for this process alone, or makes one. Every opening starts a branch: nothing in a folder tells
+ * whether it is the folder that was closed last, or an older copy that was put back.
  */
 export async function openLog(options: OpeningOptions): Promise<OpenedLog> {
   const store = await openStore(options.directory, options.durability)
@@ -111,7 +111,7 @@ async function restore(store: Store, { codec, environment }: OpeningOptions): Pr
   const history = isCopy ? renamed(format.history, environment) : format.history
   const stored = store.get(stateKey)
   const state = stored && openLogState(stateKey, stored)
-  // Of what the process before has written, nothing is certain when its last commit continued an older copy.
+  // When the last commit of the process before continued an older copy, none of its events is certain.
   const certain = root?.isContinued || isCopy ? undefined : history.at(-1)?.first
   const found = { history, formats, certain }
   if (!state) return startBranch(store, { state: rebuildState(store, history), ...found }, environment)
@@ -120,8 +120,8 @@ async function restore(store: Store, { codec, environment }: OpeningOptions): Pr
 }
 
 /**
- * The branches of a backup, as one of a new name: what it holds can be read, and no id of before is good. What was published after
- * the backup was made is lost, and a reader that was away since before that would otherwise miss it in silence.
+ * Replaces the branches of a backup by one branch with a new name. The events of the backup can still be read, but no older id is
+ * good any more. Events that were published after the backup are lost, and a reader with an older id would miss them in silence.
  */
 function renamed(history: History, { random }: Environment): History {
   const [oldest] = history
@@ -131,8 +131,9 @@ function renamed(history: History, { random }: Environment): History {
 }
 
 /**
- * An entry whose name is damaged is not found under the right one, and its channel would look as if it had never been. So
- * all are looked at, 1 µs each; where there are so many that a start would take long, the sweep does it soon after.
+ * Looks at the entries of all channels, 1 µs each. An entry with a damaged name cannot be found by the right name, so its
+ * channel would look as if it had never been. When there are too many channels for a quick start, the sweep finds such entries
+ * soon after.
  */
 async function checkChannels(store: Store, state: LogState): Promise<void> {
   if (state.channels > checkedAtOpen) return
@@ -159,7 +160,7 @@ interface Restored {
 
 interface Found extends Restored {
   /**
-   * Everything that was acknowledged up to here is held.
+   * The log holds everything that was acknowledged up to this position.
    * @defaultValue the newest position
    */
   readonly certain?: Position | undefined
@@ -177,8 +178,8 @@ const emptyState: LogState = {
 }
 
 /**
- * Goes on from what is there, on a branch of its own. A reader whose cursor is at or before the newest event goes on, one that
- * has seen more is told: what it saw is in another copy of this folder, or was lost with it.
+ * Opens a branch that continues the events of the folder. A reader whose cursor is at or before the newest event goes on. A
+ * reader that has seen more is told of a gap: its events are in another copy of this folder, or were lost.
  */
 async function startBranch(
   store: Store,
@@ -187,7 +188,7 @@ async function startBranch(
 ): Promise<Restored> {
   const isFirst = history.length === 0
   const { range } = formats
-  // In a millisecond of its own: ids of one millisecond are sorted by their epoch, which is drawn.
+  // The branch begins in a millisecond of its own: ids of one millisecond sort by their epoch, which is random.
   const minMs = isFirst ? range.minMs : Math.max(range.minMs, state.last.ms + 1)
   const first = createClock({ ...range, minMs, now, last: isFirst ? undefined : state.last }).next()
   const fork = isFirst ? undefined : certain
@@ -204,10 +205,13 @@ async function startBranch(
   return restored
 }
 
-// Some 100 bytes each, read and written at every start.
+// A branch takes some 100 bytes, which every start reads and writes.
 const maxBranches = 4000
 
-/** From the channels, when the log's own state is damaged. What it knew of forgotten ones is gone, so all of them are. */
+/**
+ * Rebuilds a damaged state of the log from the channels. Nobody knows what the forgotten channels had lost, so every unknown
+ * channel counts as one that has lost everything.
+ */
 function rebuildState(store: Store, history: History): LogState {
   let last = history.at(-1)?.first ?? origin
   let nextChannel = 0
@@ -222,12 +226,12 @@ function rebuildState(store: Store, history: History): LogState {
     if (channel.ended) last = latest(last, channel.ended)
     nextChannel = Math.max(nextChannel, channel.number + 1)
   }
-  // Nobody reads what is left of the feed, because everything up to here counts as lost; it goes with time.
+  // Patterns have lost everything up to here, so nobody reads the old entries of the feed. They go with time.
   const feedEntries = [...store.range(feedRange.start, feedRange.end)].length
   return { ...emptyState, last, forgottenThrough: last, nextChannel, channels, feedLast: last, feedEntries, heldBytes }
 }
 
-/** With 'os', the last commits may still be on their way to the disk when the log is closed. */
+/** With durability `os`, the last commits may still be on their way to the disk when the log is closed. */
 async function flush(directory: string): Promise<void> {
   const file = await open(join(directory, dataName), 'r+')
   await file.datasync().finally(() => file.close())

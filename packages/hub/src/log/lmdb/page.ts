@@ -5,8 +5,10 @@ import { lossByFeed, readByFeed } from './patterns.ts'
 import { type PageSource, readChannel } from './read.ts'
 
 /**
- * One page of channels and patterns, in order. `far` stands for patterns whose news the feed cannot tell: they were read
- * before, by a look at every channel. Gives the pattern that has to be.
+ * One page of channels and patterns, in order. When the feed does not cover a pattern, returns that pattern as `tooFar`: the
+ * caller then reads it by a look at every channel, and calls again.
+ *
+ * @param far - the patterns that the caller has read in that way
  */
 export function readPage(
   source: PageSource,
@@ -23,7 +25,6 @@ export function readPage(
   return pageOf(names, reads, range, (name) => lossByFeed(source, name, range))
 }
 
-/** What follows a position in one channel. */
 export function readOne({ store, stateOf }: PageSource, channel: string, range: PageRange): NameRead {
   const state = stateOf(channel)
   const lost = lossAfter(state, range.after)
@@ -32,7 +33,7 @@ export function readOne({ store, stateOf }: PageSource, channel: string, range: 
   if ('wholeAfter' in read) {
     return { wholeAfter: read.wholeAfter, forced: isAfter(state.invalidatedThrough, range.after) }
   }
-  // Behind the last event of a channel that was cut short, nothing is known of it.
+  // When the read was cut short, it covers the channel up to its last event only.
   const last = read.cut ? read.events.at(-1)?.position : undefined
   return { events: read.events, through: last ?? range.through }
 }

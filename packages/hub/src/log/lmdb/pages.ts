@@ -2,10 +2,10 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import type { Root, Tree } from './file.ts'
 
 /**
- * Follows the trees of a file from its root through all their pages, without LMDB. LMDB trusts what it finds: a damaged
- * page ends the process by a signal, or loses other pages with the next write. The caller keeps writers away.
+ * Follows the trees of a file from its root through all their pages, without LMDB. LMDB trusts every page: a damaged page ends
+ * the process by a signal, or loses other pages with the next write. The caller keeps writers away.
  *
- * @param maxPages - how many pages are looked at, a call to the system for each
+ * @param maxPages - how many pages to look at. Each takes a call to the system.
  */
 export function checkPages(path: string, root: Root, maxPages: number): PagesVerdict {
   const descriptor = openSync(path, 'r')
@@ -33,7 +33,7 @@ export function checkPages(path: string, root: Root, maxPages: number): PagesVer
 export type PagesVerdict =
   | { readonly kind: 'whole' }
   | { readonly kind: 'damaged'; readonly how: string }
-  /** There are more pages than were to be looked at; in those that were, nothing is wrong. */
+  /** The file has more than `maxPages` pages. Those that were looked at are whole. */
   | { readonly kind: 'unfinished' }
 
 class Damage {
@@ -58,11 +58,11 @@ function createPageReader(descriptor: number, { pageSize, lastPage, transaction 
     left -= wanted
     if (!(number >= 2 && number + run - 1 <= lastPage)) throw new Damage(`page ${number} cannot be`)
     if (number + run > pages) throw new Damage('its end is missing')
-    // A buffer of its own: the pages on the way down are needed for as long as their children are looked at.
+    // Each page gets a buffer of its own, because the walk needs a page until it has looked at all its children.
     const page = Buffer.allocUnsafe(wanted * pageSize)
     readSync(descriptor, page, 0, page.length, number * pageSize)
     if (Number(page.readBigUInt64LE(0)) !== number) throw new Damage(`page ${number} says that it is another`)
-    // LMDB would take it for a page of its own that is not written yet, and change it in position.
+    // LMDB would take a newer page for one of its current transaction, and overwrite it.
     if (page.readBigUInt64LE(8) > transaction) throw new Damage(`page ${number} is newer than its root`)
     return page
   }
@@ -72,11 +72,11 @@ interface Visit {
   /** The pages found so far. */
   readonly used: Set<number>
   compare(a: Buffer, b: Buffer): number
-  /** Left out, values that have pages of their own are not read whole. */
+  /** Gets every value. Left out, the walk does not read the whole of values with pages of their own. */
   onValue?(value: Buffer): void
 }
 
-// Of MDB_page and MDB_node in mdb.c. Positions of nodes count from behind the header.
+// The layout follows MDB_page and MDB_node in mdb.c. Offsets of nodes count from the end of the header.
 const headerBytes = 24
 const nodeBytes = 8
 const branchFlag = 1
@@ -95,13 +95,13 @@ function walk(read: ReadPage, tree: Tree, visit: Visit): void {
 
   function use(number: number, run: number): void {
     for (let page = number; page < number + run; page += 1) {
-      // A page that is reached twice could also lead in a circle.
+      // Without this check, a page that is reached twice could lead in a circle.
       if (visit.used.has(page)) throw new Damage(`page ${page} is in use twice`)
       visit.used.add(page)
     }
   }
 
-  /** All keys below a page are at least `from` and below `to`: a lookup would not find the others. */
+  /** Checks that all keys below a page are at least `from` and less than `to`. A lookup would not find any other key. */
   function descend(number: number, level: number, from: Buffer | undefined, to: Buffer | undefined): void {
     const page = read(number)
     use(number, 1)
@@ -115,7 +115,7 @@ function walk(read: ReadPage, tree: Tree, visit: Visit): void {
       for (const at of nodes) leafNode(page, at, from, to)
       return
     }
-    // The first key of a branch is not kept: it is that of the branch itself.
+    // LMDB does not store the first key of a branch page: it is the lower bound of the page itself.
     const keys = nodes.map((at, index) => (index === 0 ? from : keyOf(page, at)))
     for (const [index, at] of nodes.entries()) {
       descend(childOf(page, at), level + 1, keys[index], index + 1 < nodes.length ? keys[index + 1] : to)
@@ -187,7 +187,7 @@ function compareNumbers(a: Buffer, b: Buffer): number {
   return first < second ? -1 : Number(first > second)
 }
 
-/** A list starts with its length. A negative number is the length of a run, whose first page comes next; 0 says nothing. */
+/** A list starts with its length. A negative number is the length of a run, whose first page comes next; 0 is no page. */
 function* pagesIn(list: Buffer, { lastPage }: Root): Generator<number> {
   const length = list.length >= 8 ? Number(list.readBigUInt64LE(0)) : -1
   if (!(length >= 0 && (length + 1) * 8 <= list.length)) throw new Damage('its list of free pages is damaged')

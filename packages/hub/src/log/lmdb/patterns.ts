@@ -9,7 +9,7 @@ import type { PageSource } from './read.ts'
 import { type ChannelState, openChannelState } from './state.ts'
 import type { Store } from './store.ts'
 
-/** Every channel that starts with `prefix`, with its state as it is stored, undefined where it is damaged. */
+/** Every channel whose name starts with `prefix`, with its stored state, which is undefined when it is damaged. */
 export function* channelsUnder(
   store: Store,
   prefix: string,
@@ -22,16 +22,16 @@ export function* channelsUnder(
   }
 }
 
-// A page must not take longer than some milliseconds, also when all the news is of others. A commit may have touched
-// thousands of channels, so these count as well.
+// Entries of the feed, and names in them, that one page looks at. A page must not take longer than some milliseconds, also when
+// all new events are of other channels. The names count as well, because one commit may have touched thousands of channels.
 const lookedAtATime = 1024
 const namesAtATime = 4096
-// Channels of which something is read: each is two searches in the file.
+// Channels whose state one page looks up. Each costs two searches in the file.
 const checkedAtATime = 512
 
 /**
- * What follows a position in all channels of a pattern, found by the feed. Undefined when the feed cannot tell: then every
- * channel has to be looked at.
+ * The events of all channels of a pattern, found by the feed. Undefined when the feed does not cover the range: the caller then
+ * has to look at every channel.
  */
 export function readByFeed(
   source: PageSource,
@@ -41,7 +41,7 @@ export function readByFeed(
   const prefixes = [prefixOf(pattern)]
   const events: LogEvent[] = []
   const checked = new Set<string>()
-  // A channel that was forgotten may have been any of them.
+  // Any forgotten channel may have been one of the pattern's.
   if (isAfter(source.log.forgottenThrough, after)) return lossByFeed(source, pattern, { after, through })
   let bytes = 0
   let looked = 0
@@ -65,7 +65,7 @@ export function readByFeed(
       }
       if (news.isMark) continue
       const event = news.event()
-      // Damaged, for it is not trimmed. A look at the channel itself tells what is left.
+      // The event is damaged, because it is not trimmed. A look at the channel itself tells which events are left.
       if (!event) return undefined
       events.push(event)
       bytes += eventBytes(event)
@@ -81,7 +81,7 @@ export function readByFeed(
   return { events, through }
 }
 
-/** What the channels of a pattern have lost after a position, as far as the feed leads to them within a page's time. */
+/** The loss of the channels of a pattern, as far as the feed leads to these channels within the time of one page. */
 export function lossByFeed(
   source: PageSource,
   pattern: string,

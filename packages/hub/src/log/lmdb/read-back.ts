@@ -6,13 +6,13 @@ import { recordKey } from './keys.ts'
 import type { PageSource } from './read.ts'
 import { openRecord, type StoredStamp } from './record.ts'
 
-/** The newest positions of a channel, newest first. Undefined when a record is damaged: reading forward tells what is left. */
+/** The newest positions of a channel, newest first. Undefined when a record is damaged: a read forward tells what is left. */
 export function readChannelBack(source: PageSource, channel: string, range: BackRange): BackPage | undefined {
   const { store, stateOf } = source
   const state = stateOf(channel)
   const wholeAfter = latest(range.after, state.trimmedThrough)
   const positions: TypedPosition[] = []
-  // One that is not known has no number either.
+  // An unknown channel returns here. It has no number, and so no records.
   if (!isAfter(state.newest, wholeAfter)) return { positions, completeAfter: wholeAfter, wholeAfter }
   const first = recordKey(state.number, origin)
   for (const { key, value } of store.rangeBack(recordKey(state.number, range.through), first)) {
@@ -35,7 +35,7 @@ export interface BackRange {
   readonly most: number
 }
 
-/** The newest positions of patterns, by the feed. Undefined where the feed does not reach back, or is damaged. */
+/** The newest positions of patterns, by the feed. Undefined when the feed does not reach back, or is damaged. */
 export function readFeedBack(source: PageSource, patterns: readonly string[], range: BackRange): BackPage | undefined {
   const { store, log, stateOf } = source
   const prefixes = patterns.map(prefixOf)
@@ -63,7 +63,7 @@ export function readFeedBack(source: PageSource, patterns: readonly string[], ra
       if (isAfter(news.position, range.through)) continue
       if (!isAfter(news.position, wholeAfter)) return { positions, completeAfter: wholeAfter, wholeAfter }
       if (positions.length === range.most) return { positions, completeAfter: news.position, wholeAfter }
-      // What the channel lost is behind its newest entry, and that is the first of its entries that is met here.
+      // The walk meets the newest entry of a channel first, so the loss of the channel is known before its older entries come.
       wholeAfter = latest(wholeAfter, trimmedThrough(news.channel))
       const event = isAfter(news.position, wholeAfter) && !news.isMark ? news.event() : undefined
       if (event) positions.push(event)
@@ -73,5 +73,5 @@ export function readFeedBack(source: PageSource, patterns: readonly string[], ra
 }
 
 const lookedAtATime = 512
-/** Each is compared with every prefix. */
+/** How many names one page looks at. Each name is compared with every prefix. */
 const namesLooked = (prefixes: number) => Math.max(512, Math.ceil(4096 / prefixes))

@@ -6,20 +6,19 @@ import type { ChannelState, LogState } from './state.ts'
 import type { Entry, Store } from './store.ts'
 import { recordsOf } from './trim.ts'
 
-/** What a page is read from. */
 export interface PageSource {
   readonly store: Store
   readonly log: LogState
-  /** What is stored of a channel, without what has fallen out of its window by now. */
+  /** The stored state of a channel, without the events that have fallen out of its window by now. */
   stateOf(channel: string): ChannelState
 }
 
-/** What was read of one channel; or a gap, with the position behind which the channel is whole again. */
+/** The events that were read of one channel; or a gap, with the position after which the channel is whole again. */
 export type ChannelRead = ChannelEvents | ChannelGap
 
 export interface ChannelEvents {
   readonly events: LogEvent[]
-  /** Whether there may be more behind the last one. */
+  /** Whether there may be more events after the last one. */
   readonly cut: boolean
 }
 
@@ -28,8 +27,8 @@ export interface ChannelGap {
 }
 
 /**
- * The events of one channel after `after`, not past `through`. Every record names the event before it, so one that is
- * damaged, or missing from under a damaged page, shows: the link of the next does not fit, or the newest event is not met.
+ * The events of one channel after `after`, not past `through`. Every record names the event before it. So a damaged or missing
+ * record shows: the link of the next record does not fit, or the read does not come to the newest event.
  */
 export function readChannel(
   store: Store,
@@ -38,7 +37,7 @@ export function readChannel(
   { after, through, limit }: { after: Position; through: Position; limit: PageLimit },
 ): ChannelRead {
   const events: LogEvent[] = []
-  // Everything up to here is in the reader's hands, in `events`, or known to be trimmed.
+  // Everything up to here is in the reader's hands, in `events`, or trimmed.
   let seen = latest(after, state.trimmedThrough)
   if (!isAfter(state.newest, seen)) return { events, cut: false }
   let bytes = 0
@@ -71,20 +70,20 @@ export function readChannel(
   return events.length > 0 ? { events, cut: true } : { wholeAfter: state.newest }
 }
 
-/** The records that hold anything after a position. The one that starts at or before it may go on behind it. */
+/** The records with events after a position. The record that starts at or before the position may be one of them. */
 function recordsFrom(store: Store, { number }: ChannelState, after: Position): Iterable<Entry> {
   const first = recordKey(number, origin)
   return store.range(store.lastKeyUpTo(recordKey(number, after), first) ?? first, recordKey(number + 1, origin))
 }
 
 function indexAfter(stamps: readonly StoredStamp[], position: Position): number {
-  // Most reads start before a record or go on at its end.
+  // A shortcut: most reads start before a record.
   if (isAfter((stamps[0] as StoredStamp).position, position)) return 0
   const index = stamps.findIndex((stamp) => isAfter(stamp.position, position))
   return index === -1 ? stamps.length : index
 }
 
-/** There is a gap after a position; where is the end of the last one? Behind it the channel is whole. */
+/** The end of the channel's last gap after a position. From there on the channel is whole. */
 function gapAfter(store: Store, state: ChannelState, after: Position): ChannelGap {
   let wholeAfter = after
   let seen = after

@@ -6,11 +6,11 @@ import { positionOf } from './keys.ts'
 import { readStoredType, type StoredType, storedTypeOf } from './stored-type.ts'
 
 /**
- * The events that one commit added to one channel, as one value of the store. One by one they would cost a key, a search
- * and a checksum each: packed, 256 publishers write and read several times faster.
+ * The events that one commit added to one channel, as one value of the store. Stored one by one, each event would cost a key, a
+ * search and a checksum. Packed, 256 publishers write and read several times faster.
  *
- * Where the first event stands is the key's to say. The texts stand together at the end, so that they are decoded by one
- * call and cut apart by their lengths.
+ * The key holds the position of the first event. The texts stand together at the end, so that one call decodes them all; their
+ * lengths tell where to cut.
  */
 export function sealRecord(key: Uint8Array, events: readonly LogEvent[]): Buffer {
   const first = events[0] as LogEvent
@@ -35,21 +35,21 @@ export function sealRecord(key: Uint8Array, events: readonly LogEvent[]): Buffer
 
 const writer = new ByteWriter()
 
-/** A record whose checksum is right. Everything but the texts is taken apart when it is opened. */
+/** A record with a correct checksum. Its stamps are decoded, its texts are not yet. */
 export interface StoredRecord {
-  /** Where the channel's last event before this record stands. */
+  /** The position of the channel's last event before this record. */
   readonly previous: Position
   readonly stamps: readonly StoredStamp[]
-  /** The events from this index on, up to, but not including, another. */
+  /** The events from index `from` up to, but not including, index `to`. */
   events(channel: string, from: number, to: number): LogEvent[]
 }
 
 export interface StoredStamp extends StoredType {
   readonly position: Position
   readonly at: number
-  /** What the event counts in its channel's window. */
+  /** The size of the event in its channel's window. */
   readonly bytes: number
-  /** Of the data, in UTF-16 units. */
+  /** The length of the data in UTF-16 units. */
   readonly length: number
 }
 
@@ -62,7 +62,7 @@ export function openRecord(key: Uint8Array, sealed: Buffer): StoredRecord | unde
   const types = Array.from({ length: reader.number() }, () => readStoredType(reader.text()))
   const stamps = readStamps(reader, count, types, positionOf(key))
   const units = stamps.reduce((sum, { length }) => sum + length, 0)
-  // As many bytes as units: every character is ASCII, and Latin-1 is read at the speed of a copy.
+  // With as many bytes as units, every character is ASCII. Read as Latin-1, it decodes at the speed of a copy.
   const isAscii = sealed.length - reader.at === units
   const readText = () => sealed.toString(isAscii ? 'latin1' : 'utf8', reader.at)
   const decoded = isAscii ? undefined : readText()
@@ -90,7 +90,7 @@ export function openRecord(key: Uint8Array, sealed: Buffer): StoredRecord | unde
   }
 }
 
-/** Of ASCII, in which a unit is a byte. */
+/** Counts a byte for each unit of text, as in ASCII. `countBytes` corrects that for other text. */
 function readStamps(reader: ByteReader, count: number, types: readonly StoredType[], first: Position): Counted[] {
   const sizes = types.map(({ type }) => Buffer.byteLength(type))
   const stamps: Counted[] = []
@@ -113,7 +113,7 @@ function readStamps(reader: ByteReader, count: number, types: readonly StoredTyp
 
 type Counted = StoredStamp & { bytes: number }
 
-/** Of other text, of which a unit may be several bytes. */
+/** Counts the bytes of text that is not ASCII, in which a unit may be several bytes. */
 function countBytes(stamps: readonly Counted[], text: string): void {
   let start = 0
   for (const stamp of stamps) {

@@ -9,8 +9,8 @@ import { type ChannelState, openChannelState } from './state.ts'
 import type { Store } from './store.ts'
 
 /**
- * What channels and patterns retain. Undefined when it cannot be told: rather none than some, when one is damaged, because
- * they are taken for all there are. The channels of a pattern are looked at some at a time.
+ * The events that channels and patterns retain. Undefined when one of them is damaged, or when there are too many: a reader would
+ * take an incomplete list for the whole state. The read looks at the channels of a pattern some at a time.
  */
 export async function readRetained(
   store: Store,
@@ -30,7 +30,7 @@ export async function readRetained(
   return inOnePiece(found)
 }
 
-/** Adds what the next channels retain. Not whole when that is damaged, or more than can be sent. */
+/** Adds the retained events of the next channels to `found`. `isWhole` is false when some are damaged, or too many to be sent. */
 function addRetained(
   store: Store,
   name: string,
@@ -43,7 +43,7 @@ function addRetained(
     : one(store, name)) {
     if (looked === lookedAtATime) return { isWhole: true, next: key }
     looked += 1
-    // Nobody knows what it retained.
+    // The entry is damaged, so nobody knows what the channel retains.
     if (!state) return { isWhole: false }
     if (!state.retained?.keys) continue
     const before = found.length

@@ -15,7 +15,7 @@ export function sealRetained(key: Uint8Array, event: LogEvent): Buffer {
 
 const writer = new ByteWriter()
 
-/** Undefined when it is damaged. */
+/** Undefined when the value is damaged. */
 export function openRetained(key: Uint8Array, sealed: Buffer, channel: string): LogEvent | undefined {
   const reader = unseal(key, sealed)
   if (!reader) return undefined

@@ -2,15 +2,15 @@ import { isSame, origin, type Position } from '@rejoin/protocol'
 import type { RetainedSize } from '../retained.ts'
 import { ByteWriter, unseal } from './bytes.ts'
 
-/** What the log knows of itself; written with every commit. */
+/** The state of the whole log. Every commit writes it. */
 export interface LogState {
-  /** The newest position assigned to anything that was committed. */
+  /** The newest position of all committed entries. */
   last: Position
-  /** Stands for every channel that has no entry: each that was ever trimmed and then forgotten is below it. */
+  /** The `trimmedThrough` of every channel without an entry: no forgotten channel has lost anything after it. */
   forgottenThrough: Position
-  /** The number the next new channel gets. */
+  /** The number of the next new channel. */
   nextChannel: number
-  /** How many channels have an entry: one that is missing would be a loss that nobody sees. */
+  /** How many channels have an entry. Without this number, nobody would notice that an entry is missing. */
   channels: number
   /** How many idempotency keys are kept. */
   keys: number
@@ -35,7 +35,7 @@ export function sealLogState(key: Uint8Array, state: LogState): Buffer {
   return writer.seal(key)
 }
 
-/** Undefined when it is damaged. */
+/** Undefined when the value is damaged. */
 export function openLogState(key: Uint8Array, sealed: Buffer): LogState | undefined {
   const reader = unseal(key, sealed)
   if (!reader) return undefined
@@ -47,36 +47,36 @@ export function openLogState(key: Uint8Array, sealed: Buffer): LogState | undefi
     keys: reader.number(),
     feedLast: reader.position(),
     feedEntries: reader.number(),
-    // A folder of an earlier version has counted none.
+    // An earlier version did not store this number.
     heldBytes: reader.isAtEnd ? 0 : reader.number(),
   }
 }
 
 /**
- * What the store keeps of a channel, beside its records. It is the only thing that stays of one that has gone quiet, so
- * it is short then: 15 to 20 bytes and the name.
+ * The state of a channel, beside its records. It is all that stays of a quiet channel, so it is short then: 15 to 20 bytes and
+ * the name.
  */
 export interface ChannelState {
-  /** Stands in the keys of its records, instead of the name. */
+  /** The channel's number in the keys of its records, where it replaces the name. */
   readonly number: number
-  /** Its last event or invalidation, to which the next event is linked. */
+  /** The position of the last event or invalidation, to which the next event is linked. */
   newest: Position
   trimmedThrough: Position
-  /** Where it was last invalidated, `origin` if never. */
+  /** The position of the last invalidation, `origin` if there was none. */
   invalidatedThrough: Position
   events: number
   bytes: number
-  /** When the oldest event it holds was appended; says nothing while it holds none. */
+  /** When the oldest event of the channel was appended; without meaning while it holds none. */
   oldestAt: number
-  /** When it let go of its last event; says nothing while it holds one. */
+  /** When the channel let go of its last event; without meaning while it holds one. */
   emptySince: number
-  /** Where it ended. */
+  /** The position of the channel's end. */
   ended?: Position
-  /** What it retains under keys; most channels nothing. */
+  /** How much the channel retains under keys. Most channels retain nothing. */
   retained?: RetainedSize
   /**
-   * Where it stands in the order of age: at or before its oldest event. Its bytes are counted in `heldBytes` while it has
-   * one.
+   * The channel's position in the order of age: at or before its oldest event. While it is set, the log's `heldBytes` includes
+   * the bytes of the channel.
    */
   agedAt?: Position
 }
@@ -108,7 +108,7 @@ export function sealChannelState(key: Uint8Array, state: ChannelState): Buffer {
   return writer.seal(key)
 }
 
-/** Undefined when it is damaged. */
+/** Undefined when the value is damaged. */
 export function openChannelState(key: Uint8Array, sealed: Buffer): ChannelState | undefined {
   const reader = unseal(key, sealed)
   if (!reader) return undefined
@@ -121,8 +121,8 @@ export function openChannelState(key: Uint8Array, sealed: Buffer): ChannelState 
   const events = isEmpty ? 0 : reader.number()
   const bytes = isEmpty ? 0 : reader.number()
   const since = reader.number()
-  // One literal, in which times are times whether or not they say something: a field that is now a small number and now a
-  // large one makes two kinds of object of it, and V8 then gives up optimising the loop that every event goes through.
+  // Both fields get a time, also the one without meaning. With a small number in one of them, V8 would see two kinds of object,
+  // and give up optimising the loop that every event goes through.
   const held = { events, bytes, oldestAt: since, emptySince: since }
   const state: ChannelState = { number, newest, trimmedThrough, invalidatedThrough, ...held }
   if (flags & 8) state.ended = reader.position()

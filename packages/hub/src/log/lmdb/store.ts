@@ -6,35 +6,35 @@ import { readRoot } from './file.ts'
 import { makeFolder } from './folder.ts'
 import { createHandle, type Handle } from './handle.ts'
 
-/** The ordered keys and values of one file. Reads are of what was last committed, and give copies. */
+/** The ordered keys and values of one file. A read sees the last commit, and returns copies. */
 export interface Store {
   readonly directory: string
   get(key: Buffer): Buffer | undefined
-  /** From `start` up to, but not including, `end`. To be walked in one go: it holds a snapshot for as long. */
+  /** From `start` up to, but not including, `end`. Walk it within one turn, because it holds a snapshot until the end. */
   range(start: Buffer, end: Buffer): Iterable<Entry>
-  /** From the last key that is not after `start` down to the first that is not before `end`. To be walked in one go. */
+  /** From the last key that is not after `start` down to the first that is not before `end`. Walk it within one turn. */
   rangeBack(start: Buffer, end: Buffer): Iterable<Entry>
-  /** The keys of a range alone, which costs a third of it: no value is copied. To be walked in one go. */
+  /** The keys of a range. It costs a third of `range`, because no value is copied. Walk it within one turn. */
   keys(start: Buffer, end: Buffer): Iterable<Buffer>
   /** The last key that is not after `key`, and not before `start`. */
   lastKeyUpTo(key: Buffer, start: Buffer): Buffer | undefined
   /**
-   * Makes all changes or none. Resolves when they are as durable as the store was opened for; rejects with
-   * `log-unavailable` when they could not be made. One at a time: the caller waits before it calls again.
+   * Makes all changes or none. Resolves when they are as durable as the store was opened for, and rejects with `log-unavailable`
+   * when they could not be made. The caller waits for one write before it begins the next.
    */
   write(changes: Changes): Promise<void>
   /**
-   * Runs `task`, which reads first of all, and at once unless the file has to be opened again after a failed write; `task`
-   * may then run a second time. Where a page is damaged so that LMDB notices, it rejects with `log-unavailable`.
+   * Runs `task` at once, unless the file has to be opened again after a failed write. `task` has to read before it does anything
+   * else, because it may then run a second time. Rejects with `log-unavailable` when LMDB notices a damaged page.
    */
   reading<Result>(task: () => Result | Promise<Result>): Promise<Result>
-  /** Whether its keys are as many as its root says, 0.12 µs each. Where a page cannot be read, this throws. */
+  /** Whether the file has as many keys as its root says. Takes 0.12 µs per key. Throws when a page cannot be read. */
   isWhole(): boolean
-  /** The bytes of the file that are in use; the file itself may be larger, and does not shrink. Takes some microseconds. */
+  /** The bytes of the file that are in use. The file itself may be larger, and does not shrink. Takes some microseconds. */
   usedBytes(): number
-  /** Writes what is committed now to another file, which must not be there yet. Writes to the store go on meanwhile. */
+  /** Copies the last commit to another file, which must not exist yet. Writes to the store go on meanwhile. */
   copyTo(path: string): Promise<void>
-  /** Runs `task` while no other process writes to the file or does the same. */
+  /** Runs `task` while no other process writes to the file or runs such a task. */
   exclusively<Result>(task: () => Result): Result
   close(): Promise<void>
 }
@@ -59,13 +59,13 @@ export async function openStore(directory: string, durability: 'disk' | 'os'): P
   const handle = await opened(folder, async () => {
     const made = await makeFolder(folder)
     await readRoot(path)
-    // Without overlapping syncs a commit is: write the pages, fdatasync, write the root through to the disk, done. Its
-    // promise then means what it says, and nothing has to be repaired after a power cut.
+    // Without overlapping syncs a commit writes the pages, calls fdatasync, and writes the root through to the disk. Its
+    // promise resolves after all of that, and nothing has to be repaired after a power cut.
     const flushing = { overlappingSync: false, noSync: durability === 'os' }
-    // Batched by turns, lmdb would reject a promise of its own with every failed commit, which nobody can handle.
+    // With batches per turn, lmdb would reject a promise of its own for every failed commit, and nobody could handle it.
     const batching = { eventTurnBatching: false }
     const handle = createHandle(() => open<Buffer, Buffer>(path, { ...layout, ...batching, ...flushing }))
-    // A file whose name is lost with the power is lost as well.
+    // Without its entry in the folder, a file is lost after a power cut.
     await syncFolder(folder)
     if (made) await syncFolder(dirname(made))
     return handle
@@ -73,7 +73,7 @@ export async function openStore(directory: string, durability: 'disk' | 'os'): P
   return storeOn(handle, folder)
 }
 
-/** The same for a folder that another process writes to. The file must be there. */
+/** Opens the store of a folder that another process writes to. The file must exist. */
 export async function openStoreToRead(
   directory: string,
 ): Promise<Pick<Store, 'directory' | 'usedBytes' | 'copyTo' | 'close'>> {
@@ -103,15 +103,15 @@ function storeOn(handle: Handle, directory: string): Store {
     lastKeyUpTo(key, start) {
       const { database } = handle
       for (const found of database.getKeys({ start: key, end: start, reverse: true, limit: 1 })) return found
-      // The end of a range is not part of it, whichever way it is walked.
+      // lmdb leaves the end of a range out, in both directions.
       return database.doesExist(start) ? start : undefined
     },
     async write({ puts, removals }) {
       await opened(directory, async () => handle.ready())
       const { database } = handle
       const what = `The log in ${directory} cannot write`
-      // LMDB is not to find out by itself: lmdb 3.5 notes the write of a page that failed in a buffer that is too small for
-      // the note, which can end the process some time later.
+      // Asks before LMDB finds out: lmdb 3.5 writes the message of a failed page write into a buffer that is too small, which can
+      // end the process some time later.
       if (!hasRoomFor(roomOf({ puts, removals }), directory)) throw unavailable(what, 'the disk is full')
       try {
         await database.batch(() => {
@@ -121,7 +121,7 @@ function storeOn(handle: Handle, directory: string): Store {
       } catch (error) {
         const cause = await reasonOf(error)
         const rejection = unavailable(what, wordsFor(cause, directory), cause)
-        // When that fails, the next read or write tries again; this one has its answer.
+        // When the renewal fails, the next read or write tries it again. This write has its answer already.
         if (handle.isLost()) await handle.renew().catch(() => undefined)
         throw rejection
       }
@@ -130,7 +130,7 @@ function storeOn(handle: Handle, directory: string): Store {
       const renewal = handle.ready()
       if (renewal) await opened(directory, () => renewal)
       try {
-        // Not awaited: what it began with its reads is not begun again when that fails.
+        // Not awaited: when work fails that `task` began after its reads, `task` must not run a second time.
         return task()
       } catch (cause) {
         if (cause instanceof RejoinError) throw cause
@@ -149,14 +149,13 @@ function storeOn(handle: Handle, directory: string): Store {
         handle.database.getStats() as PageCounts
       return (treeBranchPageCount + treeLeafPageCount + overflowPages) * pageSize
     },
-    // Without the pages that are free, which a file of long use has many of.
+    // Compacts the copy: a file in long use has many free pages.
     copyTo: (path) => handle.database.backup(path, true),
     exclusively: (task) => handle.database.transactionSync(task),
     close: () => handle.close(),
   }
 }
 
-/** As lmdb counts them. */
 interface PageCounts {
   readonly pageSize: number
   readonly treeBranchPageCount: number
@@ -191,9 +190,9 @@ async function opened<Result>(folder: string, open: () => Promise<Result>): Prom
   }
 }
 
-/** Without this, the entry of a new file can be missing after a power cut although its bytes are on the disk. */
+/** Flushes the entries of a folder. Otherwise a new file can be missing after a power cut although its bytes are on the disk. */
 export async function syncFolder(folder: string): Promise<void> {
-  // Windows has no handle for that; there the file system sees to it.
+  // Windows has no handle of a folder, and flushes its entries by itself.
   if (process.platform === 'win32') return
   const handle = await openFile(folder, 'r')
   try {
@@ -210,7 +209,7 @@ function unreadable(directory: string, cause: unknown): RejoinError {
   )
 }
 
-/** lmdb rejects a commit with a general error, and a promise of that error with the reason. */
+/** lmdb rejects a commit with a general error, whose `commitError` is a promise that rejects with the reason. */
 async function reasonOf(error: unknown): Promise<unknown> {
   const { commitError } = error as { commitError?: Promise<never> }
   if (!commitError) return error
@@ -225,7 +224,7 @@ function unavailable(what: string, reason: string, cause?: unknown): RejoinError
   })
 }
 
-/** The disk is asked as well: of a write that was cut short, LMDB only says that it failed. */
+/** Asks the disk as well, because LMDB gives no reason for a write that was cut short. */
 function wordsFor(cause: unknown, folder: string): string {
   const { code, message } = cause as Error & { code?: string | number }
   return hasRoomFor(0, folder) ? (reasons.get(code) ?? message) : 'the disk is full'
@@ -237,19 +236,19 @@ function hasRoomFor(bytes: number, folder: string): boolean {
     const { bavail, bsize } = statfsSync(folder)
     return bavail * bsize >= reserveBytes + bytes
   } catch {
-    // Whether it can be written to is then for the write to say.
+    // Nobody knows the room of this disk, so the write itself has to find out.
     return true
   }
 }
 
 const reserveBytes = 1024 * 1024
 
-/** At most what a commit adds to the file: the values, and for each key the page it stands on. */
+/** The most that a commit adds to the file: its values, and a page for each key. */
 function roomOf({ puts, removals }: Changes): number {
   return puts.reduce((sum, { value }) => sum + value.length, (puts.length + removals.length) * 4096)
 }
 
-/** By the names that Node gives as codes, and the numbers that lmdb gives. */
+/** By the error codes of Node, which are names, and of lmdb, which are numbers. */
 const reasons = new Map<string | number | undefined, string>([
   ['EROFS', 'the file system is read-only'],
   [30, 'the file system is read-only'],
@@ -266,5 +265,5 @@ function isNotLmdb(error: unknown): boolean {
   return typeof code === 'number' && notLmdb.includes(code)
 }
 
-// MDB_CORRUPTED, MDB_PANIC, MDB_VERSION_MISMATCH, MDB_INVALID of lmdb.h.
+// MDB_CORRUPTED, MDB_PANIC, MDB_VERSION_MISMATCH and MDB_INVALID in lmdb.h.
 const notLmdb = [-30796, -30795, -30794, -30793]

@@ -5,25 +5,25 @@ import { type ChannelState, openChannelState } from './state.ts'
 import type { Store } from './store.ts'
 
 /**
- * What the store holds of channels, looked up once each. A commit asks for the same channel several times: a batch over a
- * thousand channels would search the file four thousand times instead of a thousand, within one turn.
+ * The stored state of channels, looked up once each. A commit asks for the same channel several times: without this, a batch
+ * over a thousand channels would search the file four thousand times within one turn, and not a thousand times.
  */
 export interface StoredChannels {
   channel(name: string): StoredChannel
-  /** The retained event of a key. */
+  /** The event that a channel retains under a key. */
   value(name: string, channelNumber: number, key: string): LogEvent | 'damaged' | undefined
 }
 
 export interface StoredChannel {
   readonly key: Buffer
   readonly isStored: boolean
-  /** Undefined when there is none, or when it is damaged. */
+  /** Undefined when the channel has no entry, or a damaged one. */
   readonly state: ChannelState | undefined
 }
 
 export function createStoredChannels(store: Store): StoredChannels {
   const channels = new Map<string, StoredChannel>()
-  // By channel. Most channels retain nothing.
+  // By channel and key. Most channels retain nothing.
   const values = new Map<string, Map<string, LogEvent | 'damaged' | undefined>>()
 
   function readValue(name: string, channelNumber: number, key: string): LogEvent | 'damaged' | undefined {

@@ -1,8 +1,8 @@
 import type { LogEvent } from '../contract.ts'
 
 /**
- * The type of an event as it is stored: behind a tab when its data is text. No type holds a tab, and a record names each type
- * once, so that JSON costs nothing and text one byte. Records of earlier versions read the same way.
+ * The type of an event as it is stored, with a tab in front when the data is text. No type contains a tab. A record names each
+ * type once, so JSON costs nothing and text one byte. Records of earlier versions read the same way.
  */
 export function storedTypeOf({ type, content }: Pick<LogEvent, 'type' | 'content'>): string {
   return content === undefined ? type : `\t${type}`

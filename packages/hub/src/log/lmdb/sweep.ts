@@ -12,13 +12,14 @@ export interface SweepOptions {
   readonly environment: Environment
   readonly windows: Windows
   readonly forgetAfterMs: number
-  /** Set when the log has a budget: channels from before that are counted in. */
+  /** Set when the log has a budget. The sweep then counts channels that are older than the budget. */
   readonly maxBytes?: number | undefined
 }
 
 /**
- * Goes round the channels, some at a time, for those that nobody publishes to: trims them by age, forgets them in the end,
- * and finds entries that are damaged, and channels that the budget does not count yet. An age bound is exceeded on disk by at most one round; reads apply it themselves.
+ * Goes round all channels, some at a time. The sweep trims and in the end forgets channels to which nobody publishes. It also
+ * finds damaged entries, and channels that the budget does not count yet. On the disk, an event outlives its age bound by at
+ * most one round; reads apply the bound themselves.
  */
 export function startSweep({ store, commits, environment, windows, forgetAfterMs, maxBytes }: SweepOptions): Cancel {
   const roundMs = Math.min(Math.max(windows.shortestAgeMs / 10, shortestRoundMs), longestRoundMs)
@@ -34,11 +35,11 @@ export function startSweep({ store, commits, environment, windows, forgetAfterMs
     const goOn = () => {
       if (!stopped) cancel = environment.after(roundEnded ? roundMs : pauseMs, next)
     }
-    // What could not be swept now, because the disk is full or fails, is met again in the next round.
+    // When the disk is full or fails, the next round comes to the same channels again.
     Promise.all(changes.map((change) => commits.submit(change))).then(goOn, goOn)
   }
 
-  /** The next channels, and what is to be done about them. */
+  /** Looks at the next channels, and returns the changes that they need. */
   function findExpired(now: number): { changes: Change[]; roundEnded: boolean } {
     const changes: Change[] = []
     let left = channelsAtATime
@@ -53,7 +54,7 @@ export function startSweep({ store, commits, environment, windows, forgetAfterMs
         if (change) changes.push(change)
       }
     } catch {
-      // A page is damaged: whoever reads what stands there is told. The round begins again, before that position.
+      // A page is damaged. A reader of its channels is told by its own read. The next round begins at the first channel again.
       changes.length = 0
     }
     from = channelKey('')
@@ -64,7 +65,7 @@ export function startSweep({ store, commits, environment, windows, forgetAfterMs
     try {
       return hasStaleEntry(store, madeBefore)
     } catch {
-      // A page is damaged here, too. Readers of patterns are told by the read that meets it.
+      // A page is damaged here, too. A reader of a pattern is told by the read that meets the page.
       return false
     }
   }
@@ -89,7 +90,7 @@ export function startSweep({ store, commits, environment, windows, forgetAfterMs
   }
 }
 
-// A millisecond's work, and a pause in which 99 % of the time is left to others: a million channels take 100 s.
+// A step takes a millisecond, and the pause leaves 99 % of the time to others. A round of a million channels takes 100 s.
 const channelsAtATime = 500
 const pauseMs = 50
 const shortestRoundMs = 10_000

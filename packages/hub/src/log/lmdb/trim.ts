@@ -6,41 +6,41 @@ import { openRecord, type StoredStamp } from './record.ts'
 import type { ChannelState } from './state.ts'
 import type { Entry, Store } from './store.ts'
 
-// One commit lets go of this many events beyond those that come in, and so do all reads of one turn. So a channel that is far over
-// its window shrinks over several commits, each of which takes some milliseconds. Until then its events are served.
+// One commit lets go of at most this many events beyond those that come in, and so do all reads of one turn. So a channel that is
+// far over its window shrinks over several commits, each of which takes some milliseconds. Until then its events are served.
 export const trimAtMost = 512
 
 export interface Trimming {
-  /** That of the channel. */
+  /** The window of the channel. */
   readonly window: Required<WindowOptions>
   readonly now: number
-  /** How many events to let go of at most, records that are left over included; the rest goes next time. */
+  /** How many events may go at most, with each left-over record counted as one. The next trim lets go of the rest. */
   readonly atMost: number
-  /** Set when the whole log holds too much: events up to `through` go as well, until so many bytes are gone. */
+  /** Set when the whole log is over its budget: events up to `through` go as well, until so many bytes are gone. */
   readonly excess?: { readonly bytes: number; readonly through: Position } | undefined
 }
 
 export interface Trimmed {
-  /** Keys of records of which nothing is left, which are to be removed with the change. */
+  /** The keys of records of which nothing is left. The commit that stores the state has to remove them. */
   readonly emptied: Buffer[]
-  /** How many of the fresh events are not worth storing. */
+  /** How many of the fresh events went at once, and need not be stored. */
   readonly stale: number
-  /** What counts against `atMost`. */
+  /** The number that counts against `atMost`. */
   readonly steps: number
   /**
-   * Whether `atMost` left something over. A channel that stays over its window for want of records is not: to try again would
-   * come to the same, commit after commit.
+   * Whether `atMost` stopped the trim. False for a channel that stays over its window because it has no records to let go of:
+   * another try would do nothing, commit after commit.
    */
   readonly isCutShort: boolean
-  /** The first event that stays, where it was looked at. */
+  /** The position of the first event that stays, when the trim came to it. */
   readonly kept: Position | undefined
 }
 
 /**
- * Lets go of a channel's oldest events until it is within its window, or has let go of as many as it may. Changes `state`
- * alone.
+ * Lets go of a channel's oldest events until it is within its window, or has let go of as many as it may. Changes only `state`,
+ * not the store.
  *
- * `fresh` are events that are counted in `state`, but not in the store yet.
+ * @param fresh - events that are counted in `state`, but not in the store yet
  */
 export function trimChannel(
   store: Store,
@@ -60,7 +60,7 @@ export function trimChannel(
   const isExcess = (position: Position) =>
     excess !== undefined && freed < excess.bytes && !isAfter(position, excess.through)
 
-  /** Whether it had to go. */
+  /** Lets go of an event, if it has to go. Returns whether it went. */
   function letGo(stamp: Pick<StoredStamp, 'position' | 'at' | 'bytes'>): boolean {
     state.oldestAt = stamp.at
     if (left <= 0 || !(isOver() || isExcess(stamp.position))) {
@@ -70,7 +70,7 @@ export function trimChannel(
     left -= 1
     freed += stamp.bytes
     state.events -= 1
-    // Never below zero: a folder of an earlier version has counted characters.
+    // Never below zero: an earlier version counted characters, not bytes.
     state.bytes = Math.max(0, state.bytes - stamp.bytes)
     state.trimmedThrough = stamp.position
     if (state.events === 0) state.emptySince = now
@@ -82,7 +82,7 @@ export function trimChannel(
   if (!isOver() && (!excess || state.events === 0)) return trimmed()
   let damaged = false
   for (const { key, value } of recordsOf(store, state)) {
-    // Before the next one is opened: of a channel that is far over its window there may be tens of thousands.
+    // Stops before it opens the next record: a channel that is far over its window may have tens of thousands.
     if (left <= 0 && !damaged) return trimmed()
     const record = openRecord(key, value)
     if (!record) {
@@ -99,7 +99,7 @@ export function trimChannel(
     for (const stamp of record.stamps) {
       if (isAfter(stamp.position, state.trimmedThrough) && !letGo(stamp)) return trimmed()
     }
-    // One that was left over: to open it took as long.
+    // A left-over record had no event to let go of, but to open it took as long.
     if (left === before) left -= 1
     emptied.push(key)
   }
@@ -112,8 +112,9 @@ export function trimChannel(
 }
 
 /**
- * Records of which the channel holds nothing any more, oldest first, some at a time: an invalidation takes all events at once,
- * and does not remove ten thousand records in one turn. No read comes to them, because they are behind `trimmedThrough`.
+ * The keys of records of which the channel holds nothing any more, oldest first, some at a time. An invalidation takes all events
+ * at once, but must not remove ten thousand records in one turn. No read comes to these records, because they end at or before
+ * `trimmedThrough`.
  */
 export function recordsLeftOver(store: Store, { number, trimmedThrough }: ChannelState, atMost: number): Buffer[] {
   const first = recordKey(number, origin)
@@ -124,7 +125,7 @@ export function recordsLeftOver(store: Store, { number, trimmedThrough }: Channe
     found.push(key)
     if (found.length === atMost) return found
   }
-  // It begins behind that position, and may end after it.
+  // The last record begins at or before `trimmedThrough`, and may end after it.
   const sealed = store.get(last)
   const end = sealed && openRecord(last, sealed)?.stamps.at(-1)?.position
   if (end && !isAfter(end, trimmedThrough)) found.push(last)
@@ -135,7 +136,7 @@ export function recordsOf(store: Store, { number }: ChannelState): Iterable<Entr
   return store.range(recordKey(number, origin), recordKey(number + 1, origin))
 }
 
-/** Counts anew what a channel holds: a damaged record took with it how much it had been counted for. */
+/** Counts the events and bytes of a channel anew: nobody knows how much of them a damaged record had. */
 function recount(store: Store, state: ChannelState, fresh: readonly LogEvent[], now: number): void {
   const costs = fresh.map(eventBytes)
   for (const { key, value } of recordsOf(store, state)) {

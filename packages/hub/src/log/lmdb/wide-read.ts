@@ -8,8 +8,9 @@ import { channelsUnder } from './patterns.ts'
 import type { PageSource } from './read.ts'
 
 /**
- * What follows a position in all channels of a pattern, where the feed does not reach back: by a look at every one of them, some
- * at a time. What is trimmed meanwhile is found by the read of its channel, or makes `forgottenThrough` of afterwards a gap.
+ * The events of all channels of a pattern, for a range to which the feed does not reach back. It looks at every channel, some
+ * at a time. When a channel is trimmed meanwhile, the read of that channel finds the gap; when it is forgotten,
+ * `forgottenThrough` shows the gap in the end.
  */
 export async function readEvery(source: WideSource, pattern: string, range: PageRange): Promise<NameRead> {
   const { slices, page: sourceOf } = source
@@ -27,7 +28,7 @@ export async function readEvery(source: WideSource, pattern: string, range: Page
           const limit = { events: Math.min(left, range.limit.events), bytes: bytesAtATime }
           const read = readOne(now, channel, { ...range, through: page.through, limit })
           const isCut = 'events' in read && isAfter(page.through, read.through)
-          // Cut off where it is, it would end the page there. The next slice is its own.
+          // To add a read that is cut short would end the page there. The next slice reads this channel first.
           if (isCut && index > 0) return channelKey(channel)
           page.add([read])
           if ('events' in read) left -= read.events.length
@@ -44,18 +45,18 @@ export async function readEvery(source: WideSource, pattern: string, range: Page
 
 export interface WideSource {
   readonly slices: SliceQueue
-  /** What a page is read from, as it is now. Throws once the log is closed. */
+  /** The source of a page as it is now. Throws once the log is closed. */
   page(): PageSource
   reading<Result>(task: () => Result): Promise<Result>
 }
 
-// A look takes a microsecond or two, and a read some ten.
+// To look at a channel takes a microsecond or two, and to read it some ten.
 const lookedAtATime = 512
 const readAtATime = 128
 const eventsAtATime = 4096
 const bytesAtATime = 512 * 1024
 
-/** The next channels with something after a position, and where to go on. One whose entry is damaged may have changed. */
+/** The next channels that may have something after a position, and the key to go on from. A damaged entry counts as changed. */
 function changedUnder(
   { store }: PageSource,
   prefix: string,

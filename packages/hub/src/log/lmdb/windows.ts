@@ -9,23 +9,22 @@ import { readChannel } from './read.ts'
 import type { ChannelState } from './state.ts'
 import type { Store } from './store.ts'
 
-/** What windows are read from. */
 export interface WindowSource {
   readonly store: Store
   readonly windows: Windows
-  /** Channels whose events are all before this may have been forgotten. */
+  /** No forgotten channel has lost anything after this position. */
   readonly forgottenThrough: Position
   now(): number
-  /** What is stored of a channel, without what has fallen out of its window by now. */
+  /** The stored state of a channel, without the events that have fallen out of its window by now. */
   stateOf(channel: string): ChannelState
   /** Throws once the log is closed. */
   assertOpen(): void
 }
 
 /**
- * What a channel holds.
+ * The window of a channel.
  *
- * @param quick - the state as it is stored, when the oldest event need not be looked up.
+ * @param quick - the stored state, when the caller does not need the position of the oldest event
  */
 export function readWindow(source: WindowSource, channel: string, quick?: ChannelState): Window {
   const isQuick =
@@ -35,7 +34,7 @@ export function readWindow(source: WindowSource, channel: string, quick?: Channe
   const ended = state.ended ? endedWindow(state.ended, state.invalidatedThrough) : {}
   const loss = (previous: Position) => lossOf({ ...state, previous }, source.forgottenThrough)
   if (events === 0) return { channel, events, bytes, trimmedThrough, ...ended, ...loss(newest) }
-  // Without a look at its oldest event, what stands for a forgotten channel counts as lost: of a pattern, it is.
+  // Without a look at the oldest event, a `trimmedThrough` of forgotten channels counts as a loss. For a pattern it is one.
   if (isQuick) return { channel, events, bytes, trimmedThrough, newest, ...ended, ...loss(trimmedThrough) }
   const first = { after: trimmedThrough, through: newest, limit: { events: 1, bytes: 1 } }
   const read = readChannel(source.store, channel, state, first)
@@ -45,7 +44,7 @@ export function readWindow(source: WindowSource, channel: string, quick?: Channe
   return { channel, events, bytes, trimmedThrough, newest, ...(oldest ? { oldest } : {}), ...ended, ...lost }
 }
 
-/** What the channels of a pattern hold together. Looks at some at a time: a million in one turn would hold up everybody. */
+/** The window of a pattern. Looks at some channels at a time: a million channels in one turn would hold up everybody. */
 export async function readWindowUnder(source: WindowSource, pattern: string, slices: SliceQueue): Promise<Window> {
   const { store } = source
   const prefix = prefixOf(pattern)
@@ -66,7 +65,7 @@ export async function readWindowUnder(source: WindowSource, pattern: string, sli
         windows.push(window)
         if (!state || window.events === 0 || window.oldest) continue
         if (state.oldestAt < oldest.at) oldest = { channels: [], at: state.oldestAt }
-        // Those of one batch have one time, and only a look at their events tells which comes first.
+        // The events of one batch share their time, and only a look at the events tells which is the oldest.
         if (state.oldestAt === oldest.at && oldest.channels.length < channelsAtATime) oldest.channels.push(channel)
       }
       sum = sumWindows(sum, windows)
@@ -78,7 +77,7 @@ export async function readWindowUnder(source: WindowSource, pattern: string, sli
   return { ...sum, ...pickOldest([sum, ...first]) }
 }
 
-/** The windows of the next channels that start with a prefix, in the order of their names. */
+/** The windows of the next channels with a prefix, in the order of their names. */
 export async function readChannels(
   source: WindowSource,
   { prefix, after, limit }: ChannelPage,
@@ -104,7 +103,7 @@ export async function readChannels(
   return windows
 }
 
-// A millisecond; where all of them have to be trimmed first, some.
+// These take a millisecond, or some milliseconds when all of them have to be trimmed first.
 const channelsAtATime = 256
 
 function pickOldest(windows: readonly Window[]): Pick<Window, 'oldest'> {

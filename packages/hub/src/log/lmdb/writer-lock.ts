@@ -6,11 +6,11 @@ import { join, relative } from 'node:path'
 import { RejoinError } from '@rejoin/protocol'
 
 /**
- * Sees to it that one process at a time writes to a folder: it listens on a socket in there. A process that dies, however
- * it dies, listens no more; a file with its number would go on claiming the folder for whoever gets that number next.
+ * Lets one process at a time write to a folder. The writer listens on a socket in the folder. A process that dies, for whatever
+ * reason, no longer listens. A file with its process id would go on claiming the folder for the next process with that id.
  *
- * @param exclusively - keeps other starters out for a moment, so that of two that find a dead socket, the slower one does
- *   not remove the socket of the faster
+ * @param exclusively - keeps other starting processes out for a moment. When two of them find a dead socket, the slower one must
+ *   not remove the new socket of the faster.
  */
 export async function takeWriterLock(folder: string, exclusively: Exclusively): Promise<WriterLock> {
   const address = await addressIn(folder)
@@ -41,7 +41,7 @@ export interface WriterLock {
 
 type Exclusively = (task: () => void) => void
 
-// Each attempt after the first means that a starter died or gave way at that very moment.
+// Each attempt after the first means that another starting process died or gave way at that very moment.
 const maxAttempts = 5
 
 interface Address {
@@ -49,7 +49,7 @@ interface Address {
   release(): Promise<void>
 }
 
-/** A socket's path has room for 107 bytes (103 on macOS), so it must not contain the folder's. */
+/** The path of a socket has room for 107 bytes (103 on macOS), so it must not contain the path of the folder. */
 async function addressIn(folder: string): Promise<Address> {
   const release = async () => undefined
   if (process.platform === 'win32') {
@@ -68,10 +68,10 @@ async function addressIn(folder: string): Promise<Address> {
   })
 }
 
-/** The file in the folder of a log that its writer listens on. */
+/** The writer of a log listens on this file in the log's folder. */
 export const socketName = 'writer.sock'
 
-/** Undefined when there is a socket already, be it dead or alive. */
+/** Undefined when there is a socket already, dead or alive. */
 function listenOn(path: string): Promise<Server | undefined> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy())
@@ -91,12 +91,12 @@ function answers(path: string): Promise<boolean> {
       socket.destroy()
       resolve(true)
     })
-    // ECONNREFUSED: nobody listens. ENOENT: it has just been given up.
+    // ECONNREFUSED: nobody listens. ENOENT: its process has just removed the socket.
     socket.once('error', () => resolve(false))
   })
 }
 
-/** Tells one socket file from the next of the same name, which may get the same inode. */
+/** Differs for two socket files of the same name. The inode alone would not do: the next file may get the same one. */
 function identityOf(path: string): string | undefined {
   const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })
   return stat && `${stat.ino} ${stat.ctimeNs}`
@@ -105,7 +105,7 @@ function identityOf(path: string): string | undefined {
 function lockOf(server: Server, address: Address): WriterLock {
   return {
     async release() {
-      // Closing also removes the socket's file, for which the path has to be good until then.
+      // To close the server also removes the socket's file, so the path has to be good until then.
       await new Promise((resolve) => server.close(resolve))
       await address.release()
     },

@@ -3,25 +3,25 @@ import type { ChannelRing } from '../channel-ring.ts'
 import type { LogBudget, NewEvent } from '../contract.ts'
 import { createChannelsByAge } from './by-age.ts'
 
-/** Keeps all channels of a log together within a number of bytes. The oldest events of all channels go first. */
+/** Keeps the bytes of all channels together within the budget. The oldest events of all channels go first. */
 export interface MemoryBudget {
-  /** Lets go of about as much as has just come in, and of the rest in slices. */
+  /** Lets go of about as many events as these entries brought, at once, and of the rest in slices. */
   keep(entries: readonly NewEvent[], channels: ReadonlyMap<string, ChannelRing>): void
-  /** A channel that was forgotten. */
+  /** Takes a channel that the log has forgotten out of the order of age. */
   forget(ring: ChannelRing): void
   state(): LogBudget
 }
 
 export interface MemoryBudgetOptions {
   readonly maxBytes: number
-  /** What the channels hold together. They count it themselves. */
+  /** The bytes of all channels together. The channels count them. */
   readonly held: { readonly heldBytes: number }
   now(): number
   readonly slices: SliceQueue
   isClosed(): boolean
 }
 
-// Events that go at once when the log is over its budget: less than a millisecond.
+// Events that go in one step when the log is over its budget. That takes less than a millisecond.
 const shrunkAtATime = 128
 
 export function createMemoryBudget({ maxBytes, held, now, slices, isClosed }: MemoryBudgetOptions): MemoryBudget {
@@ -41,7 +41,7 @@ export function createMemoryBudget({ maxBytes, held, now, slices, isClosed }: Me
     state: () => ({ usedBytes: held.heldBytes, maxBytes }),
   }
 
-  /** Lets go of the oldest events of all channels, of some at a time. */
+  /** Lets go of at most so many of the oldest events of all channels. */
   function shrink(atMost: number): void {
     const at = now()
     for (let left = atMost; left > 0 && held.heldBytes > maxBytes; left -= 1) {

@@ -2,20 +2,20 @@ import { comparePositions, isAfter, type Position } from '@rejoin/protocol'
 import type { ChannelRing } from '../channel-ring.ts'
 
 /**
- * The channels of a log, the one with the oldest event first, for a log with a budget. A channel stands at or before its oldest
- * event: it is moved when its turn has come, not with every trim.
+ * The channels of a log with a budget, in the order of their oldest events. A channel stands at or before its oldest event: a
+ * trim does not move the channel, its turn in the order does.
  */
 export interface ChannelsByAge {
-  /** A channel that holds something. Nothing happens when the channel stands there already. */
+  /** Adds a channel that holds an event. Does nothing when the channel is in the order already. */
   add(ring: ChannelRing): void
-  /** A channel that was forgotten, and takes nothing any more. */
+  /** Removes a channel that the log has forgotten. */
   remove(ring: ChannelRing): void
-  /** The channel with the oldest event of all; undefined when none holds anything. */
+  /** The channel with the oldest event of all; undefined when no channel holds an event. */
   oldest(): ChannelRing | undefined
 }
 
 export function createChannelsByAge(): ChannelsByAge {
-  // A heap: none of its entries is older than the one at half its index.
+  // A heap: no entry is older than its parent, which stands at half its index.
   let heap: Aged[] = []
   const known = new Set<ChannelRing>()
 
@@ -67,7 +67,7 @@ export function createChannelsByAge(): ChannelsByAge {
       riseLast()
     },
     remove(ring) {
-      // It leaves the heap in bulk: to search for it would take as long as the heap is.
+      // Removed channels leave the heap in bulk: to search for one of them would take a walk of the heap.
       if (!known.delete(ring) || known.size * 2 > heap.length) return
       heap = heap.filter((aged) => known.has(aged.ring)).sort((a, b) => comparePositions(a.position, b.position))
     },

@@ -3,8 +3,8 @@ import type { ChannelRing } from '../channel-ring.ts'
 import { indexAfter } from '../in-order.ts'
 
 /**
- * In which order channels got their events, and were invalidated: for readers of patterns, who would otherwise have to
- * look at every channel for news. It only says where to look, and lets go of its oldest entries.
+ * The events and invalidations of all channels in position order. By the feed, a read of a pattern finds the channels with new
+ * events; without it, the read would look at every channel. The feed only says where to look, and lets go of its oldest entries.
  */
 export interface MemoryFeed {
   /** Positions up to here are not in the feed any more. */
@@ -22,7 +22,7 @@ export interface FeedEntry {
   readonly ring: ChannelRing
 }
 
-// Some 50 bytes each. A reader of a pattern that has missed more costs a look at every channel.
+// An entry takes some 50 bytes. A reader of a pattern that has missed more entries costs a look at every channel.
 const maxEntries = 100_000
 
 export function createMemoryFeed(): MemoryFeed {
@@ -30,7 +30,7 @@ export function createMemoryFeed(): MemoryFeed {
   let droppedThrough = origin
 
   function* walk(from: number, to: number, step: 1 | -1): Generator<FeedEntry> {
-    // Of a walk that is not finished in its turn, the rest may have moved.
+    // A walk may go on in a later turn, after `add` has replaced the array.
     const walked = entries
     for (let index = from; index !== to; index += step) yield walked[index] as FeedEntry
   }
@@ -41,7 +41,7 @@ export function createMemoryFeed(): MemoryFeed {
     },
     add(entry) {
       entries.push(entry)
-      // In bulk, because it is a copy.
+      // Old entries go in bulk, because that copies the array.
       if (entries.length < 1.25 * maxEntries) return
       const kept = entries.length - maxEntries
       droppedThrough = (entries[kept - 1] as FeedEntry).position

@@ -75,26 +75,25 @@ export interface MemoryLogOptions {
    */
   codec?: IdCodec
   /**
-   * How long an empty channel is remembered. Forgetting one costs an announced gap to readers of unknown channels whose
-   * cursor is older than that, and frees about 400 bytes.
-   * A channel that has ended takes events again once it is forgotten; readers from before its end are told of a gap.
+   * How long the log remembers an empty channel, in milliseconds. To forget a channel frees about 400 bytes. From then on,
+   * readers of unknown channels with an older cursor are told of a gap. A channel that has ended takes events again once it is
+   * forgotten; readers from before its end are told of a gap.
    * @defaultValue 2592000000 (30 days)
    */
   forgetAfterMs?: number
-  /** For how long and how many publishes a repeated `Idempotency-Key` is recognised. */
+  /** How long, and for how many publishes, the log recognises a repeated `Idempotency-Key`. */
   idempotency?: IdempotencyOptions
   /**
    * Bytes that all channels may hold together, counted as in their windows. Beyond that the oldest events of all channels go
-   * first, and a reader that needs them is told of a gap; publishing goes on. The process needs about 300 bytes more for each
-   * event.
+   * first, and a reader that needs them is told of a gap. Publishing goes on. The process needs about 300 bytes more per event.
    * @defaultValue no bound but the windows
    */
   maxBytes?: number
 }
 
 /**
- * A log in this process's memory. Each start is a new branch that continues nothing, so a reader that held an id of an
- * earlier process is told of a gap.
+ * A log in the memory of this process. Each start is a new branch that continues nothing, so a reader with an id of an earlier
+ * process is told of a gap.
  */
 export function memoryLog(options: MemoryLogOptions = {}): LogSource {
   const codec = options.codec ?? ulid()
@@ -107,10 +106,10 @@ export function memoryLog(options: MemoryLogOptions = {}): LogSource {
   return { name: 'memory', open: async (environment) => new MemoryLog(codec, options, environment) }
 }
 
-// Aged-out events of idle channels are let go at this pace, so an age bound is exceeded by at most this much memory-wise;
-// reads apply the age themselves and never serve an event past it.
+// How often the log lets go of old events in idle channels. In memory, an event outlives its age bound by at most this much.
+// Reads apply the age themselves, and never serve an event that is too old.
 const sweepEveryMs = 10_000
-// Each may let go of its whole window.
+// Channels per slice. Each of them may let go of its whole window.
 const sweptAtATime = 64
 
 class MemoryLog implements Log {
@@ -125,11 +124,11 @@ class MemoryLog implements Log {
   #clock: Clock
   readonly #forgetAfterMs: number
   readonly #channels = new Map<string, ChannelRing>()
-  /** The channels that retain a value: a reader of a pattern asks for all of them, and most channels retain none. */
+  /** The channels that retain an event. A reader of a pattern asks for all of them, and most channels retain nothing. */
   readonly #retaining = new Map<string, ChannelRing>()
   readonly #idempotency: Idempotency<readonly Stamp[]>
   readonly #tails = new Set<(batch: TailBatch) => void>()
-  /** Stands for every channel that is not in the map: each that was ever trimmed and then forgotten is below it. */
+  /** The `trimmedThrough` of every channel that is not in the map: no forgotten channel has lost anything after it. */
   #forgottenThrough: Position = origin
   readonly #feed = createMemoryFeed()
   readonly #slices: SliceQueue
@@ -261,7 +260,7 @@ class MemoryLog implements Log {
     return sum
   }
 
-  /** Of the channels that start with a prefix, each, in slices: a million in one turn would hold up everybody. */
+  /** Walks the channels with a prefix in slices: a million channels in one turn would hold up everybody. */
   #walkUnder(
     prefix: string,
     each: (channel: [name: string, ring: ChannelRing]) => unknown,
@@ -296,7 +295,7 @@ class MemoryLog implements Log {
     await this.#walkUnder(prefix, ([name]) => {
       if (name <= after) return
       names.push(name)
-      // Cut in bulk: sorted one by one, a million names would take minutes.
+      // Cuts in bulk: to sort after each name would take minutes for a million names.
       if (names.length > 2 * limit + 1000) names = names.sort().slice(0, limit)
     })
     return names
@@ -396,7 +395,7 @@ class MemoryLog implements Log {
     return ring
   }
 
-  /** A tail opened in the past: whatever is still held, behind the newest position where something is missing. */
+  /** The first batch of a tail that is opened in the past. It begins after the newest position where an event is missing. */
   #everythingAfter(after: Position): TailBatch {
     const rings = [...this.#channels.values()]
     const from = rings.reduce(
@@ -414,7 +413,7 @@ class MemoryLog implements Log {
       const now = this.#environment.now()
       ring.trim(now)
       if (ring.idleSince !== undefined && now - ring.idleSince > this.#forgetAfterMs) {
-        // Its end, too: once that is forgotten, nobody tells of it.
+        // The end counts, too: a reader from before it has to be told, and the log forgets the end with the channel.
         const lost = latest(ring.trimmedThrough, ring.ended?.position ?? origin)
         this.#forgottenThrough = latest(this.#forgottenThrough, lost)
         this.#channels.delete(channel)

@@ -12,11 +12,11 @@ import type { MemoryFeed } from './feed.ts'
 /** The ways to read a log in memory: by the ring of a channel, by the feed, or by a look at every channel. */
 export interface MemoryReads {
   channel(name: string, range: PageRange): NameRead
-  /** What follows a position in the channels that start with a prefix; undefined when the feed does not reach back to it. */
+  /** The events of all channels with a prefix; undefined when the feed does not reach back to the start of the range. */
   byFeed(prefix: string, range: PageRange): NameRead | undefined
-  /** What the channels below a prefix have lost after a position, as far as the feed leads to them within a page's time. */
+  /** The loss of the channels with a prefix, as far as the feed leads to these channels within the time of one page. */
   lossByFeed(prefix: string, range: Pick<PageRange, 'after' | 'through'>): Lost | undefined
-  /** Like `byFeed`, without the feed: by a look at every channel. */
+  /** Like `byFeed`, by a look at every channel instead of the feed. */
   every(prefix: string, range: PageRange): Promise<NameRead>
   channelBack(name: string, after: Position, through: Position, most: number): BackPage
   /** Undefined when the feed does not reach back to `through`. */
@@ -26,7 +26,7 @@ export interface MemoryReads {
 export interface MemoryReadsOptions {
   readonly channels: ReadonlyMap<string, ChannelRing>
   readonly feed: MemoryFeed
-  /** Stands for every channel that is not in the map. */
+  /** The `trimmedThrough` of every channel that is not in the map. */
   forgottenThrough(): Position
   now(): number
   readonly slices: SliceQueue
@@ -34,9 +34,10 @@ export interface MemoryReadsOptions {
   assertOpen(): void
 }
 
-// Entries of the feed in one page: a page must not take longer than a millisecond or two, also when all the news is of others.
+// Entries of the feed that one page looks at. A page must not take longer than a millisecond or two, also when all new events
+// are of other channels.
 const lookedAtATime = 4096
-// Events in one step of a page that is made by a look at every channel.
+// Events that one slice reads for a page that looks at every channel.
 const eventsAtATime = 4096
 
 export function createMemoryReads({
@@ -56,7 +57,6 @@ export function createMemoryReads({
     return lossAfter(ring, after) ?? takePart(ring.between(after, through), through, limit)
   }
 
-  /** What follows a position in the channels that start with a prefix; undefined when the feed does not reach back to it. */
   function byFeed(prefix: string, { after, through, limit }: PageRange): NameRead | undefined {
     if (isAfter(feed.droppedThrough, after)) return undefined
     const at = now()
@@ -87,10 +87,9 @@ export function createMemoryReads({
     return { events, through }
   }
 
-  /** What the channels below a prefix have lost after a position, as far as the feed leads to them within a page's time. */
   function lossByFeed(prefix: string, { after, through }: Pick<PageRange, 'after' | 'through'>): Lost | undefined {
     const at = now()
-    // A channel that was forgotten may have been any of them.
+    // Any forgotten channel may have had this prefix.
     let lost = lossAfter(forgotten(), after)
     let looked = 0
     for (const { position, channel, ring } of feed.after(after)) {
@@ -103,7 +102,6 @@ export function createMemoryReads({
     return lost
   }
 
-  /** The same without the feed: by a look at every channel. One without news has lost nothing either. */
   async function every(prefix: string, range: PageRange): Promise<NameRead> {
     const { after, limit } = range
     const page = createWidePage(range)
@@ -116,6 +114,7 @@ export function createMemoryReads({
         const { done, value } = walk.next()
         if (done) return true
         const [name, ring] = value
+        // A channel without anything newer has lost nothing after the position either.
         const hasNews = isAfter(ring.newest, after) || isAfter(ring.trimmedThrough, after)
         if (!hasNews || !name.startsWith(prefix)) continue
         ring.trim(at)
@@ -126,7 +125,7 @@ export function createMemoryReads({
       return false
     }
     for (let isDone = false; !isDone; ) isDone = await slices.take(lookAtSome)
-    // After the look: a channel that was forgotten meanwhile is not in it.
+    // After the look, because the look misses a channel that is forgotten meanwhile.
     const lost = lossAfter(forgotten(), after)
     if (lost) page.add([lost])
     return page.result()
@@ -158,7 +157,7 @@ export function createMemoryReads({
     const at = now()
     const positions: TypedPosition[] = []
     let wholeAfter = latest(after, forgottenThrough())
-    // Each is compared with every prefix.
+    // Each entry is compared with every prefix.
     let left = Math.ceil(lookedAtATime / prefixes.length)
     for (const { position, channel, ring } of feed.upTo(through)) {
       if (!isAfter(position, wholeAfter)) return { positions, completeAfter: wholeAfter, wholeAfter }
@@ -166,7 +165,7 @@ export function createMemoryReads({
       left -= 1
       if (!prefixes.some((prefix) => channel.startsWith(prefix))) continue
       ring.trim(at)
-      // What it lost is behind its newest entry, and that is the first of its entries that is met here.
+      // The walk meets the newest entry of a channel first, so the loss of the channel is known before its older entries come.
       wholeAfter = latest(wholeAfter, ring.trimmedThrough)
       const event = ring.at(position)
       if (event) positions.push(event)

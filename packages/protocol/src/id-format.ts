@@ -117,6 +117,7 @@ function refuse(reason: string): never {
 const versionPrefix = /^v[1-9][0-9]{0,2}_/
 
 /**
- * They only tell whether a text is an id. The positions that they decode mean nothing: they have the default settings.
+ * These codecs only tell whether a text is an id. The positions that they decode mean nothing, because their settings
+ * are the default ones.
  */
 const knownCodecs = [ulid(), uuidv7(), snowflake(), sequence(), hlc()]

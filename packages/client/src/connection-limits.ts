@@ -25,16 +25,16 @@ export const maxOpenMs = 120_000
 export const droppedMs = 1_000
 
 /**
- * The faults that are enough to try another transport: three streams in a row that end at once, or two on which no byte
- * arrives. A server that restarts, or a dead network, can look the same, so with no more faults than these the first
- * transport is tried again soon, after `secondLookMs`.
+ * The count of faults at which the next transport is used: three streams in a row that end at once, or two on which no
+ * byte arrives. A server that restarts, or a dead network, can look the same. So when the count only just gets here,
+ * the first transport is tried again soon, after `secondLookMs`.
  */
 export const faultLimit = 3
 export const secondLookMs = 60_000
 
 /**
- * With more faults, the first transport is tried again after this time. Not sooner: each try may cost a long silence,
- * while the other transport works.
+ * When the count of faults is higher, the first transport is tried again after this time. Not sooner: each try may cost
+ * a long silence, while the other transport works.
  */
 export const upgradeMs = 1_800_000
 

@@ -199,7 +199,8 @@ function ended(next: Draft, moment: Moment, { reason, against }: Ending): void {
     close(next, reason)
     return
   }
-  // A server whose silence proves nothing is no hub. It may send all that it has and end the stream: that is no fault.
+  // A server whose silence proves nothing is no hub. When it sends all that it has and ends the stream, that is no
+  // fault.
   const isDropped = next.answered && moment.now - next.openedAt < droppedMs && next.silenceMs < never
   // Only a hub gives reasons.
   if (reason) next.isHub = true
@@ -308,7 +309,7 @@ function lose(next: Draft, moment: Moment, retryAfterMs = 0, leastMs?: number): 
         baseMs,
         floorMs,
         maxMs,
-        // A hub tells each of its readers another `retry:` (§4.11); a `Retry-After` is the same for all.
+        // A hub gives each of its readers a different `retry:` (§4.11). A `Retry-After` is the same for all.
         isSpread: next.isHub && floorMs <= next.retryMs,
         previousMs: next.waitMs,
       },

@@ -98,7 +98,7 @@ export function createHandlers(
   function deliver(event: StreamEvent): Promise<unknown> | undefined {
     const { type } = event
     if (keep >= 1) {
-      // Not at every event, because each cut copies all that are kept.
+      // Only at twice `keep`, because each `slice` copies all events that are kept.
       if (latest.push(event) > 2 * keep) latest = latest.slice(-keep)
       shown = undefined
     }

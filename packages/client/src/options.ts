@@ -88,7 +88,7 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
   signal?: AbortSignal
   /**
    * Time and chance, for tests.
-   * @defaultValue those of the platform
+   * @defaultValue the clock, the timers and `Math.random` of the platform
    */
   clock?: Clock
 }

@@ -92,7 +92,7 @@ export interface CursorStore {
   load(): string | null | undefined | Promise<string | null | undefined>
   /**
    * Called with the cursor after the handlers have run and their promises have settled; `null` when there is no cursor.
-   * The next save waits for the returned promise, for at most 10 s. Only the latest cursor waits, those before it are
+   * The next save waits for the returned promise, for at most 10 s. Only the latest cursor waits; older ones are
    * skipped.
    */
   save(cursor: string | null): unknown

@@ -246,7 +246,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   function onState(handler: Handler<StreamState>): Off {
     const off = stateHandlers.add(handler)
     let last: unknown = notified
-    // Not in this turn, because the caller could not remove the handler yet. Not when a change has already called the
+    // In a later turn, so that the caller can remove the handler first. Skipped when a change has already called the
     // handler.
     queueMicrotask(() => last === notified && callHandler(handler, show()))
     return () => {

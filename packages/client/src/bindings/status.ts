@@ -3,7 +3,7 @@ import type { ConnectionView } from './stream-store.ts'
 /**
  * The words that show a connection, the same for every framework.
  *
- * @returns `null` when there is nothing to show: the stream is not open, or its owner has closed it
+ * @returns `null` when there is nothing to show: no stream has been opened, or its owner has closed it
  */
 export function statusOf(connection: ConnectionView, given?: Partial<StatusWords>): Status | null {
   const kind = kindOf(connection)

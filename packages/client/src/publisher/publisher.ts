@@ -180,7 +180,7 @@ export interface PublisherOptions extends RequestOptions {
   timeoutMs?: number
   /**
    * Time and chance, for tests.
-   * @defaultValue those of the platform
+   * @defaultValue the clock, the timers and `Math.random` of the platform
    */
   clock?: Clock
 }

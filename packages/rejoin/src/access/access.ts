@@ -15,30 +15,30 @@ import { ticketRoute } from './ticket-route.ts'
 import { createTickets } from './tickets.ts'
 import { createVerified } from './verified.ts'
 
-/** Who may do what, carried out. */
+/** Enforces the access rules. */
 export interface Access {
   /**
-   * Whose request it is and what they may do: the hub's `authorize`. Null when it presents nothing and that gives no rights;
-   * throws or rejects with `unauthorized` when it presents something that is not good. Asked again for a stream that was opened by a
-   * ticket, it judges the token that the ticket stood for.
+   * Says who sent a request and what the sender may do: the hub's `authorize`. Null for a request without credentials when the
+   * rules give such requests no rights. Throws or rejects with `unauthorized` for credentials that are not good. For a stream
+   * that was opened by a ticket, later calls judge the token behind the ticket.
    */
   authorize(request: IncomingMessage): Grant | null | Promise<Grant | null>
-  /** Answers preflights, and rejects what a page may not do. Stands before the hub and the routes. */
+  /** Answers preflights, and rejects requests of pages that may not use the hub. Stands before the hub and the routes. */
   readonly middleware: Middleware
   /** `POST /ticket`. */
   readonly ticketRoute: Route
-  /** From now on rejects what a subject was given. Called by the hub (`onRevoke`), which ends the open streams. */
+  /** From now on rejects the tokens and the key of a subject. Called by the hub (`onRevoke`), which ends the open streams. */
   revoke(subject: string, options?: RevokeOptions): void
   close(): void
 }
 
 export interface AccessOptions {
   now?: () => number
-  /** Tokens are checked by other keys from now on: rights that were given before are to be asked for again. */
+  /** Called when tokens are checked by other keys from now on. Rights that were given before have to be checked again. */
   onKeysChanged?: () => void
 }
 
-// Node takes 16 KiB of headers altogether. The limit is on what is remembered and decoded.
+// Bounds the tokens that are remembered and decoded. Node takes 16 KiB for all headers together.
 const maxTokenLength = 8192
 const minKeyLength = 32
 
@@ -53,7 +53,7 @@ export function createAccess(rules: AccessRules, { now = Date.now, onKeysChanged
   }
   const closing = new AbortController()
   const verified = createVerified(now)
-  // By the whole header: known by that, a token need not even be read.
+  // Keyed by the whole header, so that a known token need not even be cut out of it.
   const verifiedHeaders = createVerified(now)
   const revocations = createRevocations(now)
   const tickets = createTickets(ticketMs, now)
@@ -64,7 +64,7 @@ export function createAccess(rules: AccessRules, { now = Date.now, onKeysChanged
     subscribe: checkPatterns(anonymous?.subscribe),
     publish: checkPatterns(anonymous?.publish),
   }
-  // A stream that is opened by a ticket is asked about again later, when the ticket is long used up.
+  // The rights of a stream are checked again later, when the ticket that opened it is used up.
   const redeemed = new WeakMap<IncomingMessage, string>()
 
   function forget(): void {
@@ -73,26 +73,26 @@ export function createAccess(rules: AccessRules, { now = Date.now, onKeysChanged
     onKeysChanged?.()
   }
 
-  /** @param header - the whole one, if the token stands in one */
+  /** @param header - the whole Authorization header; '' when the token came another way */
   async function identify(token: string, header = ''): Promise<Identity> {
     if (token.length > maxTokenLength) throw notGood(`The token is over ${maxTokenLength} characters.`)
     const known = verified.get(token)
     if (known) return stillGood(known)
     const identity = (token.length >= minKeyLength && keyOwner(digestOf(token))) || (await checkJwt(token))
-    // Not with any number of spaces before the token, which it may have.
+    // Only with one space before the token: the header may have any number, and each variant would be an entry.
     if (header.length === 'Bearer '.length + token.length) verifiedHeaders.add(header, identity)
     else verified.add(token, identity)
     return stillGood(identity)
   }
 
   function stillGood(identity: Identity): Identity {
-    // Without tolerance: a stream of an expired token would be closed in the moment it opens.
+    // Without tolerance: the stream of an expired token would be closed the moment it opens.
     if (identity.grant.expiresAt !== undefined && identity.grant.expiresAt <= now()) throw notGood(expired)
     if (revocations.has(identity)) throw notGood('These rights were taken back. Get a new token.')
     return identity
   }
 
-  /** The token a request presents, by itself or by a ticket. */
+  /** The token that a request presents, directly or by a ticket. */
   function tokenOf(request: IncomingMessage): string | undefined {
     const credential = credentialOf(request, cookie)
     if (credential?.from !== 'ticket') return credential?.text

@@ -3,7 +3,7 @@ import { badRule, type Identity } from './identity.ts'
 import { checkPatterns } from './rights.ts'
 import type { ApiKeyRule } from './rules.ts'
 
-/** Finds whose key has this digest. It looks at all of them, so that the time it takes does not tell which one came close. */
+/** Finds the owner of the key with this digest. Compares all keys, so that the time does not tell which key came close. */
 export function createApiKeys(rules: readonly ApiKeyRule[]): (digest: string) => Identity | undefined {
   const keys = rules.map(readRule)
   const names = new Set(rules.map(({ name }) => name))
@@ -24,7 +24,7 @@ function readRule({ name, sha256, subscribe, publish }: ApiKeyRule): { sha256: B
     throw badRule(`An API key cannot be named ${JSON.stringify(name.slice(0, 100))}. Use letters, digits and . _ @ -`)
   }
   if (!/^[0-9a-f]{64}$/i.test(sha256)) {
-    // What stands there may be the key itself, so it is not repeated.
+    // The wrong value may be the key itself, so the message does not repeat it.
     throw badRule(`The API key ${name} has no SHA-256 of 64 hex digits. Make one with: printf %s "$KEY" | sha256sum`)
   }
   const grant = { subject: `key:${name}`, subscribe: checkPatterns(subscribe), publish: checkPatterns(publish) }

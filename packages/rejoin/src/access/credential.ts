@@ -2,15 +2,15 @@ import type { IncomingMessage } from 'node:http'
 import { targetOf } from '@rejoin/hub/internal'
 import { notGood } from './identity.ts'
 
-/** What a request presents to show who sent it. */
+/** The credential by which a request shows who sent it. */
 export interface Credential {
   readonly from: 'authorization' | 'ticket' | 'cookie'
   readonly text: string
 }
 
 /**
- * The first found of the header, the ticket and the cookie, undefined when there is none of them. Whoever presents something
- * in a form that cannot be read is not anonymous: that throws.
+ * The first of: the header, the ticket, the cookie; undefined without any of them. Throws for a credential in an unreadable form:
+ * such a request is not anonymous.
  */
 export function credentialOf(request: IncomingMessage, cookie: string | undefined): Credential | undefined {
   const { authorization } = request.headers
@@ -29,7 +29,7 @@ function bearerToken(header: string): string {
 }
 
 function ticketOf(request: IncomingMessage): string | undefined {
-  // Almost no request has one, and to take a query apart is dear.
+  // Almost no request has a ticket, and parsing a query is costly.
   const target = targetOf(request)
   if (!target.mayHave('ticket')) return undefined
   const [ticket, another] = target.query.getAll('ticket')
@@ -43,10 +43,10 @@ function cookieOf(header: string | undefined, name: string): string | undefined 
     const mark = part.indexOf('=')
     if (mark < 0 || part.slice(0, mark).trim() !== name) continue
     const value = part.slice(mark + 1).trim()
-    // A sibling domain can set a cookie of the same name, and which of them comes first is up to the browser.
+    // A sibling domain can set a cookie of the same name, and the browser decides which comes first.
     if (found !== undefined && found !== value) throw notGood(`There are two cookies of the name ${name}. Remove one.`)
     found = value
   }
-  // One that was emptied, as is done on logging out, presents nothing.
+  // A logout often sets an empty cookie. It presents nothing.
   return found === '' ? undefined : found
 }

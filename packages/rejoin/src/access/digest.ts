@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 
 /**
- * What a secret is stored and looked up by, as base64. How long a comparison of digests takes tells nothing about the
- * secrets, and memory that is dumped holds none.
+ * The digest of a secret, as base64. Secrets are stored and looked up by it: the time of a comparison tells nothing about a
+ * secret, and a memory dump holds no secret.
  */
 export function digestOf(secret: string): string {
-  // Half the time of createHash, once for each publish.
+  // `hash` takes half the time of createHash.
   return hash('sha256', secret, 'base64')
 }

@@ -5,7 +5,7 @@ import { reject } from '../http/rejection.ts'
 import { badRule } from './identity.ts'
 
 /**
- * Rejects a request that names two hosts (RFC 9112, section 3.2): a proxy may have judged it by one of them, and we would
+ * Rejects a request that names two hosts (RFC 9112, section 3.2). A proxy may have judged it by the one host, and the hub would
  * judge it by the other.
  */
 export function oneHost(onReject: (kind: 'malformed') => void): Middleware {
@@ -18,7 +18,7 @@ export function oneHost(onReject: (kind: 'malformed') => void): Middleware {
   }
 }
 
-/** Over HTTP/2, `host` beside another `:authority`. */
+/** Over HTTP/2, a `host` that differs from `:authority` is a second host. */
 function hasTwoHosts({ rawHeaders, headers, httpVersionMajor }: IncomingMessage): boolean {
   let hosts = 0
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -31,8 +31,9 @@ function hasTwoHosts({ rawHeaders, headers, httpVersionMajor }: IncomingMessage)
 }
 
 /**
- * Rejects requests for other hosts than these. A page whose own name was pointed at the hub after it had been loaded is of the
- * hub's own origin to its browser, and `Host` alone gives it away. Probes of health ask by address, and learn nothing else.
+ * Rejects requests for hosts that are not listed. It stops DNS rebinding: a page can point its own name at the hub after it was
+ * loaded, and its browser then takes the hub for the page's own origin. Only `Host` shows this. Health checks pass, because they
+ * use an address instead of a name and learn nothing else.
  *
  * @param hosts - names without a port; `*.example.com` is every name below it
  */

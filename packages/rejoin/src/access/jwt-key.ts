@@ -3,13 +3,13 @@ import { badRule } from './identity.ts'
 import { createKeySet, type KeySet, type KeySetContext } from './key-set.ts'
 import { type JwtAlgorithm, type JwtRule, jwtAlgorithms } from './rules.ts'
 
-/** A rule's key, and the only algorithms it is ever used with (RFC 8725 §3.1). */
+/** The key of a rule, and the only algorithms that it is used with (RFC 8725 §3.1). */
 export interface JwtKey {
   readonly key: Uint8Array | KeyObject | KeySet['find']
   readonly algorithms: readonly JwtAlgorithm[]
 }
 
-/** Reads the key of a rule. Throws when it is weak, or when it does not fit the algorithms. */
+/** Reads the key of a rule. Throws when the key is weak, or does not fit the algorithms. */
 export function readJwtKey({ secret, publicKey, jwks, algorithms }: JwtRule, context: KeySetContext): JwtKey {
   if ([secret, publicKey, jwks].filter((key) => key !== undefined).length !== 1) {
     throw badRule('A rule for tokens needs exactly one of "secret", "publicKey" and "jwks".')
@@ -25,14 +25,14 @@ const asymmetric = jwtAlgorithms.filter((name) => !name.startsWith('HS'))
 
 function sharedSecret(secret: string, algorithms: readonly JwtAlgorithm[]): JwtKey {
   const key = Buffer.from(secret)
-  // A key no shorter than what it makes (RFC 7518 §3.2): 32 bytes for HS256, 64 for HS512.
+  // RFC 7518 §3.2: a key is no shorter than its signatures, 32 bytes for HS256 and 64 for HS512.
   const minBytes = Math.max(...algorithms.map((name) => Number(name.slice(2)) / 8))
   if (key.length < minBytes) {
     throw badRule(
       `The secret for tokens has ${key.length} bytes, and ${algorithms.join(', ')} needs ${minBytes}. ${secretAdvice}`,
     )
   }
-  // Not a measure of strength, only of things like "changeme" typed over and over.
+  // No measure of strength: it only finds secrets such as "changeme" typed over and over.
   if (new Set(key).size < 10) throw badRule(`The secret for tokens repeats a few characters. ${secretAdvice}`)
   if (secret.trimStart().startsWith('-----BEGIN')) {
     throw badRule(

@@ -7,8 +7,8 @@ import { checkPatterns } from './rights.ts'
 import type { JwtRule } from './rules.ts'
 
 /**
- * Checks tokens by the rules (RFC 8725). Rejects with `unauthorized` when none of them finds a token good, and says why only
- * of one whose signature is.
+ * Checks tokens by the rules (RFC 8725). Rejects with `unauthorized` when no rule accepts a token. The reason is told only for a
+ * token with a good signature.
  */
 export function createJwtCheck(
   rules: readonly JwtRule[],
@@ -25,7 +25,7 @@ export function createJwtCheck(
         if (typeof result === 'object') return result
         reason ??= result
       } catch (error) {
-        // The next rule may know it.
+        // The next rule may still accept the token.
         unchecked ??= error
       }
     }
@@ -34,7 +34,7 @@ export function createJwtCheck(
   }
 }
 
-/** Gives why a token is not good although it is signed by the rule's key, and undefined when it is not even that. */
+/** Gives the identity; a text, the reason, for a token that is signed by the rule's key but not good; undefined for any other. */
 type Check = (token: string) => Promise<Identity | string | undefined>
 
 function checkBy(rule: JwtRule, context: KeySetContext): Check {
@@ -48,7 +48,7 @@ function checkBy(rule: JwtRule, context: KeySetContext): Check {
   const options: JWTVerifyOptions = {
     algorithms: [...algorithms],
     requiredClaims: ['exp', 'sub'],
-    // For issuers whose clock is a little ahead. Whoever uses the grant looks at its expiry, without tolerance.
+    // Seconds, for issuers whose clock is a little ahead. The expiry is checked again without tolerance, where the grant is used.
     clockTolerance: 5,
     ...(issuer === undefined ? {} : { issuer: typeof issuer === 'string' ? issuer : [...issuer] }),
     ...(audience === undefined ? {} : { audience: typeof audience === 'string' ? audience : [...audience] }),
@@ -58,7 +58,7 @@ function checkBy(rule: JwtRule, context: KeySetContext): Check {
   async function verify(token: string): Promise<JWTVerifyResult> {
     const { jwtVerify } = await import('jose')
     const now = { ...options, currentDate: new Date(context.now()) }
-    // Two calls, because jose tells a key from a function that finds one by overloads.
+    // Two calls, because jose has one overload for a key, and another for a function that finds a key.
     return typeof key === 'function' ? jwtVerify(token, key, now) : jwtVerify(token, key, now)
   }
 
@@ -83,7 +83,7 @@ function checkBy(rule: JwtRule, context: KeySetContext): Check {
   }
 }
 
-/** A token made for something else, such as `logout+jwt` or `dpop+jwt`, says so (RFC 8725 §3.11). */
+/** Rejects a token that was made for another use, such as `logout+jwt` or `dpop+jwt` (RFC 8725 §3.11). */
 function checkUsualType({ typ }: JWTHeaderParameters): void {
   if (typ === undefined || /^(?:application\/)?(?:at\+)?jwt$/i.test(typ)) return
   throw notGood('The token is of another type.')
@@ -96,7 +96,7 @@ function readClaims({ iat, jti }: JWTPayload): Pick<Identity, 'issuedAt' | 'jti'
 
 export const expired = 'The token has expired. Get a new one.'
 
-/** Subjects are parts of keys and of log lines, and those of API keys are not for tokens. */
+/** Subjects become parts of keys and log lines, so they are bounded and printable. Subjects with `key:` belong to API keys. */
 function readSubject(sub: unknown): string {
   const isName = typeof sub === 'string' && /^[^\u0000-\u001f\u007f-\u009f]{1,256}$/.test(sub) && sub.isWellFormed()
   if (isName && !sub.startsWith('key:')) return sub
@@ -117,7 +117,7 @@ function readRights(rights: unknown, claim: string): { subscribe: readonly strin
   }
 }
 
-/** Rejects when nothing can be said of the token, as without the issuer's keys. */
+/** Why a token with a good signature is rejected; undefined for others. Throws when it cannot be checked, as without keys. */
 function reasonOf(error: unknown): string | undefined {
   if (error instanceof RejoinError) {
     if (error.code === 'unauthorized') return error.message
@@ -125,7 +125,7 @@ function reasonOf(error: unknown): string | undefined {
   }
   const { code, claim } = error as { code?: unknown; claim?: unknown }
   if (code === 'ERR_JWT_EXPIRED') return expired
-  // jose looks at claims after the signature, so this is told to nobody but those to whom the token was given.
+  // jose checks claims after the signature, so only an owner of a signed token learns this.
   if (code === 'ERR_JWT_CLAIM_VALIDATION_FAILED') {
     return `The ${String(claim)} of the token is missing or not what this hub takes.`
   }

@@ -5,32 +5,32 @@ import type { CryptoKey, FlattenedJWSInput, JSONWebKeySet, JWSHeaderParameters }
 import { badRule } from './identity.ts'
 import { isLoopbackHost } from './loopback.ts'
 
-/** The public keys of an issuer, which come and go. */
+/** The public keys of an issuer. They can change at any time. */
 export interface KeySet {
-  /** The key that fits a token's header. Rejects with jose's error when there is none. */
+  /** The key that fits a token's header. Rejects with jose's error when no key fits. */
   find(header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<CryptoKey>
 }
 
 export interface KeySetContext {
   now(): number
-  /** Called when other keys were read than the last time: what the old ones vouched for has to be asked again. */
+  /** Called when the keys have changed: tokens that the old keys accepted have to be checked again. */
   changed(): void
   /** Aborted when the program ends. */
   readonly signal: AbortSignal
 }
 
-// An issuer that takes a key back is believed within this time.
+// How often an address is read: a key that the issuer withdraws is refused within this time.
 const addressFreshMs = 5 * 60_000
 const fileFreshMs = 2000
-// Tokens with made-up key ids must not make us flood the issuer.
+// Tokens with invented key ids must not make the hub flood the issuer.
 const unknownKeyPauseMs = 30_000
 const failurePauseMs = 5000
-// An issuer that is down takes nobody's access away for this long.
+// While an issuer is down, its last keys are used for this long.
 const staleMs = 3_600_000
 const timeoutMs = 5000
 const maxBytes = 256 * 1024
 
-/** Reads a JSON Web Key Set from an https address or a file when a token needs it, and again as time goes by. */
+/** Reads a JSON Web Key Set from an https address or a file when the first token needs it, and again at regular intervals. */
 export function createKeySet(source: string, { now, changed, signal }: KeySetContext): KeySet {
   const isAddress = /^https?:\/\//i.test(source)
   if (isAddress) checkAddress(source)
@@ -44,13 +44,13 @@ export function createKeySet(source: string, { now, changed, signal }: KeySetCon
   let reading: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
 
-  /** Also while nobody asks: streams stay open for hours under keys that may be taken back meanwhile. */
+  /** Reads the keys again even without new tokens: open streams may depend on a key that the issuer withdraws. */
   function readAgainLater(): void {
     timer ??= setInterval(() => void read(), freshMs).unref()
     signal.addEventListener('abort', () => clearInterval(timer), { once: true })
   }
 
-  /** One at a time, whoever asks. Never rejects. */
+  /** Starts a read, or joins the one that is under way. Never rejects. */
   function read(): Promise<void> {
     triedAt = now()
     reading ??= readOnce().then(
@@ -81,7 +81,7 @@ export function createKeySet(source: string, { now, changed, signal }: KeySetCon
   async function current(): Promise<Keys> {
     const isDue = now() - readAt >= freshMs && (failure === undefined || now() - triedAt >= failurePauseMs)
     const reading = isDue ? read() : undefined
-    // Once it is known that the issuer does not answer, nobody waits for it who can do with the last keys.
+    // While the issuer does not answer and its last keys are still usable, nobody waits for the read.
     if (!(keys && isUsable() && failure !== undefined)) await reading
     if (keys && isUsable()) return keys
     throw new RejoinError('The keys that tokens are checked with cannot be read now. Try again in a while.', {
@@ -136,7 +136,7 @@ function checkFile(source: string): void {
 async function fetchText(source: string, signal: AbortSignal): Promise<string> {
   const response = await fetch(source, {
     headers: { Accept: 'application/jwk-set+json, application/json' },
-    // A redirect would take the choice of whom to trust out of the operator's hands.
+    // The operator chose this address. A redirect would let its server choose another.
     redirect: 'error',
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
   })

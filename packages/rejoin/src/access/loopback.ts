@@ -3,21 +3,21 @@ import { reject } from '../http/rejection.ts'
 import { answerPreflight } from './preflight.ts'
 
 /**
- * Lets in this machine only (§8). Binding to a loopback address is not enough: the browser of this machine would carry
- * the requests of any page its user visits. `Origin` gives such a page away; `Host` gives away the page whose own name
- * was pointed at 127.0.0.1 after it had been loaded.
+ * Lets in this machine only (§8). Binding to a loopback address is not enough: a browser on this machine would send the requests
+ * of any page that its user visits. `Origin` reveals such a page. `Host` reveals a page that has pointed its own name at
+ * 127.0.0.1 after it was loaded (DNS rebinding).
  *
- * A page of another server on this machine is welcome, so its origin is answered as CORS asks.
+ * Pages of other servers on this machine may use the hub, so their origin gets the CORS headers.
  */
 export function loopbackOnly(): Middleware {
   return (request, response) => {
     const { host, origin } = request.headers
     const forbid = (message: string, reason: 'host' | 'origin') => reject(response, 'forbidden', message, reason)
-    // Also on answers to requests without an origin: a cache must not give those to a page that needs the header. No cache
-    // keeps the answer to a POST, which is what there are most of.
+    // Also on answers to requests without an origin: a cache must not give such an answer to a page, which needs the CORS
+    // headers. Not on POST, the most frequent request: no cache keeps its answer.
     if (request.method !== 'POST' || origin !== undefined) response.setHeader('Vary', 'Origin')
     if (!request.url?.startsWith('/')) {
-      // A target with a host of its own: what it names and what `Host` names could differ, and no browser sends one.
+      // A target with a host of its own may name another host than `Host` does. No browser sends one.
       forbid('Send the path alone as the target of the request.', 'host')
     } else if (!isLoopbackHost(host)) {
       forbid(`This hub is open to its own machine only. ${addressAdvice(host)}`, 'host')
@@ -33,10 +33,10 @@ export function loopbackOnly(): Middleware {
   }
 }
 
-// By these words `rejoin doctor` tells a hub without access rules from a hub that does not list an origin.
+// `rejoin doctor` looks for these words: they tell a hub without access rules from a hub that does not list the origin.
 const noRules = 'It has no access rules; with rules, its operator can list other origins.'
 
-/** Whether a `Host` header, with or without a port, names this machine, whatever a DNS says. */
+/** Whether a `Host` header, with or without a port, names this machine without asking DNS. */
 export function isLoopbackHost(host: string | undefined): boolean {
   const name = /^(.+?)(?::\d{1,5})?$/.exec(host ?? '')?.[1]?.toLowerCase()
   return (
@@ -44,7 +44,7 @@ export function isLoopbackHost(host: string | undefined): boolean {
   )
 }
 
-/** Whether an `Origin` header is that of a page of this machine. `null`, which a sandboxed page sends, is nobody's. */
+/** Whether an `Origin` header is that of a page of this machine. `null`, which sandboxed pages send, is not. */
 export function isLoopbackOrigin(origin: string): boolean {
   return isLoopbackHost(/^https?:\/\/([^/?#@\\\s]+)$/.exec(origin)?.[1])
 }

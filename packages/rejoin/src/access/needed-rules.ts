@@ -7,7 +7,7 @@ export interface AccessSettings {
   readonly insecure?: boolean | undefined
 }
 
-/** The access rules, if there are any. Throws where there ought to be some. */
+/** The access rules; undefined without any. Throws when the settings need rules and have none. */
 export function rulesOf({ access, host, insecure }: AccessSettings, isLoopback: boolean): AccessRules | undefined {
   const { jwt = [], keys = [], anonymous, cors = [], hosts = [], cookie } = access ?? {}
   if (jwt.length > 0 || keys.length > 0 || anonymous !== undefined) return access

@@ -8,8 +8,9 @@ import { answerPreflight } from './preflight.ts'
 import type { AccessRules } from './rules.ts'
 
 /**
- * Lets pages of the hub's own origin and of the listed ones use it (CORS), and keeps others from acting by the cookie of
- * whoever looks at them (CSRF). A request that brings a token of its own proves by that who sent it, whatever page it is from.
+ * Lets pages of the hub's own origin and of the listed origins use the hub (CORS). Keeps all other pages from acting with the
+ * cookie of their visitor (CSRF). A request with its own token in `Authorization` passes from any page: the token proves the
+ * sender.
  */
 export function guardOrigins({ cors = [], cookie }: Pick<AccessRules, 'cors' | 'cookie'>): Middleware {
   for (const origin of cors) checkOrigin(origin)
@@ -21,11 +22,11 @@ export function guardOrigins({ cors = [], cookie }: Pick<AccessRules, 'cors' | '
     if (!isListed && !anyPage) return
     response.setHeader('Access-Control-Allow-Origin', isListed ? origin : '*')
     response.setHeader('Access-Control-Expose-Headers', 'Retry-After, WWW-Authenticate')
-    // Never beside `*`: whoever listed nobody has not thought of these pages.
+    // Only for listed origins: an operator who set `*` did not choose this page.
     if (isListed && cookie !== undefined) response.setHeader('Access-Control-Allow-Credentials', 'true')
   }
 
-  /** Why a request is rejected, undefined when it is not. */
+  /** Why a request is rejected; undefined when it is not. */
   function rejectionOf(request: IncomingMessage): string | undefined {
     const { origin, referer, authorization } = request.headers
     if (authorization !== undefined) return undefined
@@ -40,8 +41,8 @@ export function guardOrigins({ cors = [], cookie }: Pick<AccessRules, 'cors' | '
 
   return (request, response) => {
     const { origin } = request.headers
-    // Also on answers to requests without an origin: a cache must not give those to a page that needs the header. No cache
-    // keeps the answer to a POST, which is what there are most of.
+    // Also on answers to requests without an origin: a cache must not give such an answer to a page, which needs the CORS
+    // headers. Not on POST, the most frequent request: no cache keeps its answer.
     if (request.method !== 'POST' || origin !== undefined) response.setHeader('Vary', 'Origin')
     if (origin !== undefined) allowReading(origin, response)
     const rejection = rejectionOf(request)
@@ -70,7 +71,7 @@ function originOf(referer: string | undefined): string | undefined {
   return referer !== undefined && URL.canParse(referer) ? new URL(referer).origin : undefined
 }
 
-/** Whether a page was loaded from where the request goes. Behind a proxy that does TLS, ours is only known by its host. */
+/** Whether a page was loaded from this hub. Behind a proxy that ends TLS, the hub knows only the host of its own origin. */
 function isOwn(origin: string, request: IncomingMessage): boolean {
   const { host = request.headers[':authority'] ?? '' } = request.headers
   const isEncrypted = (request.socket as Partial<TLSSocket>).encrypted === true
@@ -82,7 +83,7 @@ function carrierOf(request: IncomingMessage, cookie: string | undefined): Creden
   try {
     return credentialOf(request, cookie)?.from
   } catch {
-    // It is rejected later, with advice. Until then, the one that may do least.
+    // An unreadable credential is rejected later, with advice. Until then it counts as a cookie, which may do least.
     return 'cookie'
   }
 }

@@ -2,8 +2,8 @@ import { RejoinError } from '@rejoin/protocol'
 import type { Identity } from './identity.ts'
 
 /**
- * Who is not let in any more although their token or key is good. Kept in memory. With a shared log, the hub
- * tells it again after a restart; with another, a restart forgets it.
+ * Subjects and tokens that are rejected although their signature or key is good. Kept in memory: with a shared log, the hub tells
+ * them again after a restart; with any other log, a restart forgets them.
  */
 export interface Revocations {
   add(subject: string, options: RevokeOptions): void
@@ -12,23 +12,23 @@ export interface Revocations {
 
 export interface RevokeOptions {
   /**
-   * Only the token of this `jti`. Left out, everything the subject was given until now is refused: its tokens by their
-   * `iat`, those without one, and its API key.
+   * Revokes only the token with this `jti`. Left out, everything that the subject has until now is refused: its tokens with an
+   * earlier `iat` or none, and its API key.
    */
   jti?: string
   /**
-   * Milliseconds since 1970 until which to remember it: the `exp` of the token, or of the last one that was given out.
+   * When the revocation may be forgotten, in milliseconds since 1970: the `exp` of the token, or of the subject's last token.
    * @defaultValue until the program ends
    */
   until?: number
   /**
-   * When it was said, in milliseconds since 1970: on another hub, a moment ago.
+   * When the revocation was made, in milliseconds since 1970. One from another hub was made a moment ago.
    * @defaultValue now
    */
   at?: number
 }
 
-// About 2 MB. More than that is a change of keys.
+// About 2 MB. An operator who needs more should change the signing key.
 const maxRevocations = 10_000
 
 export function createRevocations(now: () => number): Revocations {
@@ -44,7 +44,7 @@ export function createRevocations(now: () => number): Revocations {
     add(subject, { jti, until = Number.POSITIVE_INFINITY, at = now() }) {
       const key = keyOf(subject, jti)
       if (revoked.size >= maxRevocations && !revoked.has(key)) forgetOld()
-      // To forget one instead would let somebody back in.
+      // Forgetting an older revocation instead would let its subject in again.
       if (revoked.size >= maxRevocations && !revoked.has(key)) {
         throw new RejoinError(
           `${maxRevocations} revocations are remembered, and there is no room for more. Sign with a new key instead.`,
@@ -57,7 +57,7 @@ export function createRevocations(now: () => number): Revocations {
       if (revoked.size === 0) return false
       if (jti !== undefined && isInForce(revoked.get(keyOf(subject, jti)))) return true
       const all = revoked.get(keyOf(subject))
-      // `iat` counts seconds: a token of the second in which its subject was revoked may be from before that.
+      // `iat` has whole seconds: a token from the second of the revocation may be older than the revocation, so it is refused.
       return all !== undefined && isInForce(all) && (issuedAt === undefined || issuedAt <= all.at)
     },
   }

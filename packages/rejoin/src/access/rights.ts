@@ -1,8 +1,8 @@
 import { checkSelector, RejoinError } from '@rejoin/protocol'
 
 /**
- * The patterns, when each is a channel, a prefix such as `orders/*`, or `*`. Throws on anything else: a right that is spelt
- * wrong matches nothing, and whoever relies on it would look for the mistake everywhere but here.
+ * Returns the patterns if each is a channel, a prefix such as `orders/*`, or `*`. Throws on anything else: a misspelt right
+ * matches nothing, and its owner would look for the mistake everywhere but here.
  */
 export function checkPatterns(patterns: unknown): readonly string[] {
   if (patterns === undefined) return []

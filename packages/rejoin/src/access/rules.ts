@@ -1,94 +1,101 @@
-/** Who may do what, as an operator writes it. Left out altogether, there are no rules and the hub stays on its machine. */
+/** The access rules, as an operator writes them. Without any rules, the hub serves its own machine only. */
 export interface AccessRules {
   /**
-   * Tokens that are believed. A token is good when one of these says so; each has keys of its own, so those who may
-   * publish and those who may read can be told apart by who signed for them.
-   * @defaultValue [], no JWT is believed
+   * Rules for tokens (JWT). A token is good when one rule accepts it. Each rule has keys of its own, so one key can sign for
+   * publishers and another for readers.
+   * @defaultValue [], no token is accepted
    */
   jwt?: readonly JwtRule[]
   /**
-   * Keys that are not tokens: long random texts, known here by their hash alone.
+   * API keys: long random texts, of which the hub knows the hash alone.
    * @defaultValue [], there are none
    */
   keys?: readonly ApiKeyRule[]
   /**
-   * What a request may do that presents nothing at all. One that presents something wrong is rejected whatever stands here.
-   * @defaultValue {}, nothing: it is answered with 401
+   * Rights of requests without any credential. A request with a wrong credential is rejected whatever is set here.
+   * @defaultValue {}, none: such a request is answered with 401
    */
   anonymous?: RightsRule
   /**
-   * Name of the cookie in which a token may come. Requests that count on it are rejected when they come from a page of
-   * another origin than the hub's own and those in `cors`.
+   * Name of the cookie in which a token may come. A request that relies on the cookie is rejected unless its page is of the hub's
+   * own origin or of an origin in `cors`.
    * @defaultValue none: cookies are not read
    */
   cookie?: string
   /**
-   * Origins whose pages may use the hub, written as browsers send them: `https://app.example.com`. `*` stands for any page,
-   * but then without cookies.
+   * Origins whose pages may use the hub, written as browsers send them: `https://app.example.com`. `*` lets in pages of any
+   * origin, but without cookies.
    * @defaultValue [], only pages of the hub's own origin
    */
   cors?: readonly string[]
   /**
-   * Names under which the hub may be addressed, without a port; `*.example.com` is every name below it. Requests for others get
-   * 403. Set it where anonymous requests have rights: a page of any site can point its own name at the hub (DNS rebinding) and
-   * then has those rights in the browser of whoever looks at it.
+   * Host names of the hub, without a port; `*.example.com` is every name below it. Requests for other names get 403. Set it when
+   * anonymous requests have rights: a page of any site can point its own name at the hub (DNS rebinding), and then has these
+   * rights in the browser of each visitor.
    * @defaultValue [], any name
    */
   hosts?: readonly string[]
   /**
-   * For how long a ticket can be used, from 1,000 to 60,000 ms. Shorter leaves less time to who reads it in a proxy's log;
-   * longer bears with slower networks.
+   * For how long a ticket can be used, from 1,000 to 60,000 ms. Shorter leaves less time to a thief who finds the ticket in a
+   * proxy's log; longer suits slower networks.
    * @defaultValue 30000
    */
   ticketMs?: number
 }
 
-/** Channels, or prefixes ending in `/*`; `*` is all. */
+/** Lists of channels and prefixes that end in `/*`; `*` is every channel. */
 export interface RightsRule {
-  /** @defaultValue [], none may be read */
+  /**
+   * Channels that may be read.
+   * @defaultValue [], none
+   */
   subscribe?: readonly string[]
-  /** @defaultValue [], none may be published to */
+  /**
+   * Channels that may be published to.
+   * @defaultValue [], none
+   */
   publish?: readonly string[]
 }
 
 export interface ApiKeyRule extends RightsRule {
-  /** Who has it. Its subject is `key:<name>`, in limits, idempotency keys and revocations. */
+  /** Name of the owner. The subject of the key is `key:<name>`, in limits, idempotency keys and revocations. */
   name: string
   /** SHA-256 of the key, 64 hex digits: `printf %s "$KEY" | sha256sum`. The key itself has at least 32 characters. */
   sha256: string
 }
 
-/** Exactly one of `secret`, `publicKey` and `jwks` says with what key. */
+/** A rule for tokens. Exactly one of `secret`, `publicKey` and `jwks` gives its key. */
 export interface JwtRule {
   /**
-   * A secret shared with whoever signs, of at least 32 bytes, for HS256, HS384 and HS512. Whoever knows it can make tokens.
+   * A secret shared with the signer of the tokens, for HS256 (at least 32 bytes), HS384 (48) and HS512 (64). Everybody who knows
+   * it can make tokens.
    */
   secret?: string
   /** A public key as PEM (`-----BEGIN PUBLIC KEY-----`), for RSA of at least 2,048 bits, EC and Ed25519. */
   publicKey?: string
   /**
-   * A JSON Web Key Set: an https address, or a file. An address is read again every five minutes, and earlier, but at most
-   * every 30 seconds, when a token names a key that is not in it; a file every two seconds. Needs `issuer` and `audience`,
-   * because such keys sign for others as well.
+   * A JSON Web Key Set: an https address, or a file. An address is read every five minutes, and earlier when a token names a key
+   * that is not in it, but then at most every 30 seconds. A file is read every two seconds. Needs `issuer` and `audience`,
+   * because the same keys sign tokens for other programs.
    */
   jwks?: string
   /**
-   * What a token may be signed with. A key is used with these alone, never with what a token says of itself.
+   * Algorithms that tokens may be signed with. The header of a token cannot choose another.
    * @defaultValue HS256 for a secret; what fits the public key; RS256, ES256 and EdDSA for a key set
    */
   algorithms?: readonly JwtAlgorithm[]
   /**
-   * The `iss` that a token must have, or one of several.
+   * The `iss` that a token must have; of a list, any one.
    * @defaultValue any
    */
   issuer?: string | readonly string[]
   /**
-   * The `aud` that a token must name, or one of several.
-   * @defaultValue none: a token that names an audience is meant for somebody else, and rejected
+   * The `aud` that a token must name; of a list, any one.
+   * @defaultValue none: a token that names an audience is meant for another program, and rejected
    */
   audience?: string | readonly string[]
   /**
-   * The `typ` that a token's header must have. Set it when the same key also signs tokens of other kinds.
+   * The `typ` in a token's header. Set it when the same key also signs tokens of other kinds.
    * @defaultValue `JWT`, `at+jwt` or none
    */
   typ?: string
@@ -98,7 +105,7 @@ export interface JwtRule {
    */
   claim?: string
   /**
-   * What these tokens are good for, whatever they claim. With one key for each, a reader's key that leaks publishes nothing.
+   * Rights that these tokens can give, whatever they claim. With a rule for readers alone, its leaked key cannot publish.
    * @defaultValue ['subscribe', 'publish']
    */
   gives?: readonly ('subscribe' | 'publish')[]

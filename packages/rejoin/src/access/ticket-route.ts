@@ -3,7 +3,7 @@ import { json, type OperationDoc, rejectionDoc } from '../http/openapi.ts'
 import type { Route } from '../http/routes.ts'
 import type { Ticket } from './tickets.ts'
 
-/** `POST /ticket`. It needs no body, and throws away the one it gets. */
+/** `POST /ticket`. It needs no body, and discards one that is sent. */
 export function ticketRoute(issue: (request: IncomingMessage) => Promise<Ticket>): Route {
   return {
     method: 'POST',

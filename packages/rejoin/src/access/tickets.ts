@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { RejoinError } from '@rejoin/protocol'
 import { digestOf } from './digest.ts'
 
-/** Stands in for a token where only an address can be given, as with a browser's EventSource: once, and not for long. */
+/** Tickets replace a token where only a URL can be given, as in a browser's EventSource. Each works once, for a short time. */
 export interface Tickets {
   issue(token: string, subject: string, notAfter: number): Ticket
-  /** The token it stands for. The second time, undefined. */
+  /** The token behind the ticket; undefined for a used, expired or unknown ticket. */
   redeem(ticket: string): string | undefined
 }
 
@@ -15,13 +15,13 @@ export interface Ticket {
   readonly expiresAt: number
 }
 
-// With tokens of 1 KB they hold about 10 MB: 10,000 readers that connect within one ticket's life.
+// 10,000 readers that connect within the life of one ticket. With tokens of 1 KB this is about 10 MB.
 const maxTickets = 10_000
-// Tabs of one browser that connect at once. One more, and the oldest unused one is invalid, so nobody can use up the room.
+// For the tabs of one browser that connect at once. One ticket more invalidates the subject's oldest, so nobody can use up all.
 const maxPerSubject = 16
 
 export function createTickets(ticketMs: number, now: () => number): Tickets {
-  // In the order in which they expire, as long as the clock is not set.
+  // In the order in which the tickets expire, unless the clock is changed.
   const issued = new Map<string, Issued>()
   const bySubject = new Map<string, Set<string>>()
 

@@ -2,11 +2,11 @@ import { createForgetfulMap } from '../limits/forgetful-map.ts'
 import type { Identity } from './identity.ts'
 
 /**
- * Tokens and keys that were found good a moment ago. To check one costs about as much as to publish an event, and a
- * publisher sends the same one a thousand times a second.
+ * Tokens and keys that were found good a moment ago. Checking a token costs about as much as publishing an event, and a publisher
+ * may send the same token a thousand times a second.
  *
- * They are looked up as they are, because a digest of each would cost every publish 2 µs. A map compares only what hashes
- * alike, by a hash that nobody outside knows, so its time tells nothing about them.
+ * Tokens are keys of a map as they are: a digest would cost every publish 2 µs. A map compares only keys with the same hash, and
+ * nobody outside knows its hash function, so the time of a lookup tells nothing about the tokens.
  */
 export interface Verified {
   get(presented: string): Identity | undefined
@@ -14,9 +14,9 @@ export interface Verified {
   clear(): void
 }
 
-// At least; and twice that at most.
+// An entry is used for at least this long, and at most twice as long.
 const goodForMs = 15_000
-// Twice this, of tokens of 1 KB, is about 25 MB. With more publishers than that, some are checked again.
+// At most twice this many are kept: about 25 MB with tokens of 1 KB. With more publishers, some tokens are checked again.
 const maxEntries = 10_000
 
 export function createVerified(now: () => number): Verified {

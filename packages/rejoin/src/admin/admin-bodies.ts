@@ -1,12 +1,12 @@
 import * as v from 'valibot'
 import { idFormatNames } from '../id-formats.ts'
 
-/** The bodies of the admin API. Messages complete a sentence that begins with the name of the field. */
+/** The bodies of the admin API. Each message completes a sentence that begins with the name of the field. */
 
 const notText = 'has to be a string, and not an empty one.'
 const text = v.pipe(v.string(notText), v.nonEmpty(notText))
 
-// Longer, and a typing error would keep readers away for good.
+// A bound, because a typing error could otherwise keep readers away for good.
 const longestMs = 24 * 3_600_000
 
 function ms(otherwise: number, description: string) {

@@ -1,6 +1,6 @@
 import { json, type OperationDoc, type ParameterDoc, rejectionDoc, type Schema } from '../http/openapi.ts'
 
-/** What `openapi.json` says of the routes in admin-routes.ts. */
+/** The text of `openapi.json` for the routes in admin-routes.ts. */
 
 const text = { type: 'string' }
 const count = { type: 'integer', minimum: 0 }
@@ -111,7 +111,7 @@ export const sseState: OperationDoc = {
   }),
 }
 
-/** Hubs that share the log, and how many of them have carried it out. */
+/** The number of hubs that share the log, and how many of them have carried the order out. */
 const reach = { nodes: count, confirmed: count }
 
 export const disconnect: OperationDoc = {

@@ -3,8 +3,8 @@ import type { Middleware } from '../http/middleware.ts'
 import { reject } from '../http/rejection.ts'
 
 /**
- * For the admin port, where being on this machine is all the proof that is asked for: a web page must not borrow it. So
- * requests are answered only when they name this machine, and a page that sends one is of this very port.
+ * Guards the admin port, which trusts every program on this machine. A web page in a browser on this machine must not profit from
+ * that. So a request has to name this machine as its host, and a page that sends one has to come from this very port.
  */
 export const adminGuard: Middleware = (request, response) => {
   const { host, origin } = request.headers

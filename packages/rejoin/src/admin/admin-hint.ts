@@ -2,7 +2,7 @@ import { targetOf } from '@rejoin/hub/internal'
 import type { Middleware } from '../http/middleware.ts'
 import { reject } from '../http/rejection.ts'
 
-/** Says how to open the dashboard and the metrics, to somebody who looks for them where they are not. */
+/** Answers `/dashboard` and `/metrics` on a port that does not serve them with how to open them. */
 export function hintAtAdmin(admin: { port?: number; token?: string } | undefined): Middleware {
   const off = 'It is off. Start with --admin-port 4748, or set admin.token.'
   const guarded = 'Show the admin token: Authorization: Bearer <admin.token>.'

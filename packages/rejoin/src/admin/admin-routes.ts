@@ -18,11 +18,11 @@ export interface AdminOptions {
   readonly hub: Hub
   readonly maintenance: Maintenance
   readonly readiness: Pick<Readiness, 'stopping'>
-  /** Told of every change that an operator makes. */
+  /** Called for every change that an operator makes. */
   administered(action: AdminAction): void
 }
 
-/** What an operator can look at and do. */
+/** The routes by which an operator looks at the hub and changes it. */
 export function adminRoutes(options: AdminOptions): Route[] {
   const { hub, maintenance, readiness, administered } = options
 
@@ -34,7 +34,7 @@ export function adminRoutes(options: AdminOptions): Route[] {
     handle,
   })
 
-  /** A change. The program is told what was done, and to what, before the request is answered. */
+  /** The route of a change. The program is told of the change and its target before the request is answered. */
   function act<S extends v.GenericSchema>(
     action: string,
     schema: S,
@@ -130,14 +130,14 @@ export function adminRoutes(options: AdminOptions): Route[] {
   }
 }
 
-/** `isDry`: nothing was done. */
+/** `isDry`: nothing was changed. */
 type Change = Result & { target?: string; isDry?: boolean }
 
 function ok(body: unknown): Result {
   return { status: 200, body }
 }
 
-/** The object of a body; an empty one when nothing was sent. */
+/** The JSON object in a body; an empty object for an empty body. */
 function objectOf(value: unknown): object {
   if (value === null) return {}
   if (typeof value === 'object' && !Array.isArray(value)) return value

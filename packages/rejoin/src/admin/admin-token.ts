@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http'
 import { RejoinError } from '@rejoin/protocol'
 
 /**
- * Whether a request carries the admin token, as `Authorization: Bearer`. Digests are compared, which are of one length
- * whatever was sent, in a time that does not tell how much of it was right.
+ * Whether a request carries the admin token, as `Authorization: Bearer`. Digests are compared: they have one length for any
+ * token, and the time of the comparison does not tell how much of the token was right.
  */
 export function adminTokenCheck(token: string): (request: IncomingMessage) => boolean {
   if (token.length < shortestToken) {

@@ -1,11 +1,11 @@
 import type { Connection, Hub } from '@rejoin/hub'
 
-/** A page of those who are connected, oldest first, and where the next one begins; null when this is the last. */
+/** A page of the connections, oldest first. `next` is where the next page begins; null on the last page. */
 export function listConnections(hub: Pick<Hub, 'connections'>, options: ListOptions): ConnectionPage {
   const { limit, subject, channel } = options
   const after = readKey(options.after)
-  // The oldest so far, and one more, in order. A dashboard asks for the first few of ten thousand every three seconds:
-  // sorting them all took 3 % of a core (`bench/dashboard`, Node 20).
+  // Keeps only the oldest connections, and one more, in order. A dashboard asks for the first few of ten thousand every three
+  // seconds: sorting all of them took 3 % of a core (`bench/dashboard`, Node 20).
   const oldest: Connection[] = []
   let total = 0
   for (const each of hub.connections()) {
@@ -24,25 +24,25 @@ export function listConnections(hub: Pick<Hub, 'connections'>, options: ListOpti
 }
 
 export interface ListOptions {
-  /** The `next` of the page before, '' for the first. */
+  /** The `next` of the page before; '' for the first page. */
   readonly after: string
   readonly limit: number
   readonly subject?: string
-  /** One of those that it asked for, by the name or pattern it used. */
+  /** A channel or a pattern, exactly as the reader asked for it. */
   readonly channel?: string
 }
 
 export interface ConnectionPage {
   readonly connections: readonly Connection[]
-  /** Of all pages. */
+  /** The number of connections on all pages. */
   readonly total: number
   readonly next: string | null
 }
 
-/** Sorts connections, oldest first; the start of the next page. */
+/** The key that orders connections, oldest first. It also marks where the next page starts. */
 type PageKey = Pick<Connection, 'since' | 'connection'>
 
-/** Names of connections are random, so they alone say nothing of an order. */
+/** Names of connections are random, so a name decides only between connections of the same millisecond. */
 function isOlder(one: PageKey, other: PageKey): boolean {
   return one.since === other.since ? one.connection < other.connection : one.since < other.since
 }
@@ -56,7 +56,7 @@ function readKey(text: string): PageKey | undefined {
   return since === undefined || connection === undefined ? undefined : { since: Number(since), connection }
 }
 
-/** How many are in which state, and how many bytes wait for them. */
+/** Counts the connections in each state, and the bytes that wait for them. */
 export function tallyConnections(hub: Pick<Hub, 'connections'>): ConnectionTally {
   const tally = { live: 0, replaying: 0, slow: 0, pendingBytes: 0 }
   for (const { mode, full, pending } of hub.connections()) {

@@ -2,7 +2,7 @@ import type { Hub, IdFormat } from '@rejoin/hub'
 import { type Position, RejoinError } from '@rejoin/protocol'
 import { type IdFormatName, idCodecOf } from '../id-formats.ts'
 
-/** A format of ids, as the admin API tells it. */
+/** A format of ids, as the admin API shows it. */
 export interface ToldFormat {
   readonly format: string
   readonly version: number | null
@@ -32,7 +32,7 @@ export async function switchIds({ log }: Hub, { format, version, dryRun }: Asked
     throw invalid('Say what ids are to look like: a "format", a "version", or both.')
   }
   if (!log.switchIds) throw invalid(`The log ${log.name} keeps the ids that it has.`)
-  // The codec it has may have settings of its own, which a name does not tell.
+  // The present codec may have settings of its own, which its name does not tell.
   const isSame = format === undefined || format === newest.codec.name
   const codec = isSame ? newest.codec : idCodecOf(format)
   const { isNew, before, after } = await log.switchIds({ codec, version }, { dryRun })

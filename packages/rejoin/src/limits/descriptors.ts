@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs'
 
 /**
- * How many connections may be open, so that some descriptors are left for the log, the admin port and the files that are
- * read meanwhile; undefined where the system does not tell how many there are. Without the rest, whoever opens connections
- * and does nothing with them keeps the log from working.
+ * How many connections may be open; undefined when the system does not tell its limit. Some file descriptors stay reserved for
+ * the log, the admin port and files. Otherwise a client that opens idle connections could stop the log from working.
  */
 export function connectionRoom(limitsFile = '/proc/self/limits'): number | undefined {
   const most = Number(/^Max open files +(\d+)/m.exec(read(limitsFile))?.[1])
@@ -11,23 +10,23 @@ export function connectionRoom(limitsFile = '/proc/self/limits'): number | undef
 }
 
 /**
- * How many of the connections readers may have. A reader stays for hours, and without the rest nobody could publish to those
- * who are here, nor ask whether the hub is well.
+ * How many of the connections readers may use. Readers stay for hours, so some connections stay reserved for publishers and
+ * health checks.
  */
 export function readerRoom(connections: number): number {
   return connections - Math.min(reservedForOthers, Math.ceil(connections / 8))
 }
 
-// The program has some thirty open by itself; the rest is for admins and for what is read and written now and then.
+// The program itself has about thirty descriptors open. The rest is for admins and for files that are open for a moment.
 const reserved = 128
-// A publish over a connection of its own takes it for some milliseconds, so this is for many thousand a second.
+// A publish on a new connection uses it for a few milliseconds, so 256 connections carry many thousand publishes a second.
 const reservedForOthers = 256
 
 function read(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {
-    // Not Linux, or a system without /proc: there is no limit that we could know.
+    // Not Linux, or a system without /proc: the limit is unknown.
     return ''
   }
 }

@@ -1,8 +1,8 @@
 import { Generations } from '@rejoin/hub/internal'
 
 /**
- * A map of what was set lately: what was not set again is kept for `forMs`, and gone after twice that. So its memory is
- * bounded by what happens in that time, and where that can be too much, by `maxEntries`.
+ * A map that forgets. An entry that is not set again stays for at least `forMs`, and is gone after twice that time. So the memory
+ * is bounded by the entries of that time, or by `maxEntries`.
  */
 export function createForgetfulMap<Value>(options: ForgetfulMapOptions): ForgetfulMap<Value> {
   const { forMs, maxEntries = Number.POSITIVE_INFINITY } = options
@@ -11,11 +11,11 @@ export function createForgetfulMap<Value>(options: ForgetfulMapOptions): Forgetf
 
   function turn(now: number): void {
     const age = now - since
-    // A clock that was set back would keep all of it for too long.
+    // A clock that was set back (a negative age) would keep all entries too long, so they are cleared.
     if (age >= 0 && age < forMs && entries.newer.size < maxEntries) return
     if (age >= 0 && age < 2 * forMs) entries.turn()
     else entries.clear()
-    // As if it had been turned in time.
+    // As if the maps had turned on time.
     since = age < forMs ? now : now - (age % forMs)
   }
 
@@ -37,11 +37,14 @@ export function createForgetfulMap<Value>(options: ForgetfulMapOptions): Forgetf
 
 export interface ForgetfulMapOptions {
   readonly forMs: number
-  /** Half of how many there may be. @defaultValue no limit */
+  /**
+   * Entries in each of the two maps, so half of the most that are kept. When a map is full, the older entries go early.
+   * @defaultValue no limit
+   */
   readonly maxEntries?: number
 }
 
-/** The time is given to it: to read the clock costs more than to look something up. */
+/** Callers pass the time, because reading the clock costs more than a lookup. */
 export interface ForgetfulMap<Value> {
   get(key: string, now: number): Value | undefined
   set(key: string, value: Value, now: number): void

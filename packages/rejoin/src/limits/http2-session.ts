@@ -2,8 +2,8 @@ import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2'
 import type { Rejection } from './options.ts'
 
 /**
- * The deadlines of HTTP/1 for a connection of HTTP/2, for which Node has none: one that asks for nothing is closed, and so
- * is a request whose body does not come.
+ * Gives an HTTP/2 connection the deadlines that Node has for HTTP/1 only. A connection without a request is closed, and so is a
+ * request whose body does not arrive.
  */
 export function limitSession(session: ServerHttp2Session, limits: SessionLimits): void {
   const { headersTimeoutMs, requestTimeoutMs, isCrowded, onReject } = limits
@@ -11,7 +11,7 @@ export function limitSession(session: ServerHttp2Session, limits: SessionLimits)
   let idle: NodeJS.Timeout | undefined
 
   function wait(ms: number): void {
-    // Also against a head that comes byte by byte: until it is whole, nothing is asked for.
+    // This also stops a head that comes byte by byte: it is no stream until it is whole.
     idle = setTimeout(() => session.destroy(), ms).unref()
   }
 
@@ -22,7 +22,7 @@ export function limitSession(session: ServerHttp2Session, limits: SessionLimits)
     stream.once('close', () => {
       open -= 1
       if (open > 0 || session.destroyed) return
-      // Somebody else waits for the room.
+      // Other clients wait for a connection.
       if (isCrowded()) session.close()
       else wait(Math.max(headersTimeoutMs, keepAliveMs))
     })
@@ -49,5 +49,5 @@ export interface SessionLimits {
   onReject(kind: Rejection): void
 }
 
-// A page that polls, or that has lost one stream, comes back within this and needs no new handshake.
+// A page that polls, or that has lost one stream, returns within this time and needs no new handshake.
 const keepAliveMs = 60_000

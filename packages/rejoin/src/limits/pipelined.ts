@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 /**
- * Bounds the requests that wait behind others on one connection of HTTP/1. Node hands over every request that came in one piece,
- * hundreds of them, within one turn. No browser and no proxy pipelines, so a connection with many in wait is cut, and what else
- * came with them is not looked at. Publishes are not counted: their bodies have a bound of their own.
+ * Bounds the requests that wait behind others on one HTTP/1 connection. Node hands over all requests of one packet, perhaps
+ * hundreds, within one turn. No browser and no proxy pipelines, so a connection with more than 32 in wait is cut, and its further
+ * requests are ignored. Publishes are not counted: their bodies have a bound of their own.
  *
  * @returns whether to go on with a request
  */

@@ -5,12 +5,12 @@ import type { Rejection, RequestLimits } from './options.ts'
 import { createTokenBuckets } from './token-bucket.ts'
 
 /**
- * For how many milliseconds the sender of a publish has to wait: the hub's `rateLimit`. With 0 it need not, and has used up
- * one of its publishes. Senders without a subject are counted by their address, or all of them would share one ration.
+ * For how many milliseconds a publisher has to wait: the hub's `rateLimit`. 0 lets the publish through, and uses up one of the
+ * publisher's ration. Publishers without a subject are counted by address: otherwise all of them would share one ration.
  */
 export type PublishRate = (subject: string | null, request: IncomingMessage) => number
 
-/** Undefined where there is no limit. */
+/** Undefined without a limit. */
 export function createPublishRate(limits: RequestLimits, context: PublishRateContext): PublishRate | undefined {
   const { maxPublishesPerSecond: perSecond } = limits
   if (!perSecond) return undefined

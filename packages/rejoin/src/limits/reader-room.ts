@@ -5,8 +5,8 @@ import type { Middleware } from '../http/middleware.ts'
 import { tellRejection } from '../http/rejection.ts'
 
 /**
- * Rejects readers while others have all the connections that are for readers, so that some are left for short requests.
- * Connections are counted, not streams: over HTTP/2 the streams of a page share one.
+ * Rejects a reader while other readers use all connections that are for readers, so that connections are left for short requests.
+ * Connections are counted, not streams: over HTTP/2 the streams of a page share one connection.
  */
 export function keepRoom({ room, retryMs, onReject }: RoomOptions): Middleware {
   const readers = new Map<ReaderConnection, number>()
@@ -18,7 +18,7 @@ export function keepRoom({ room, retryMs, onReject }: RoomOptions): Middleware {
     else readers.delete(connection)
   }
 
-  // One function for all responses: a new one for each would be memory for as long as a stream is open.
+  // One function for all responses: a closure for each would take memory for as long as its stream is open.
   function leaveSocket(this: ServerResponse): void {
     leave(this.req.socket)
   }
@@ -32,7 +32,7 @@ export function keepRoom({ room, retryMs, onReject }: RoomOptions): Middleware {
     response.once('close', () => leave(connection))
     if (known.has(connection)) return
     known.add(connection)
-    // A response that waits behind another on its connection is not told when that goes.
+    // A response that waits behind another gets no 'close' when their connection closes.
     connection.once('close', () => readers.delete(connection))
   }
 
@@ -44,11 +44,11 @@ export function keepRoom({ room, retryMs, onReject }: RoomOptions): Middleware {
       return false
     }
     onReject('connections')
-    // Kept open for another request, it would take up the room it was rejected.
+    // Kept alive for a next request, the connection would use the room that it was just denied.
     if (request.httpVersionMajor === 1) response.setHeader('Connection', 'close')
     const status = rejectReader(request, response, {
       reason: 'overloaded',
-      // Spread as wide as by the hub itself, which has not seen this reader.
+      // The same random spread as in the hub, which has not seen this reader.
       retryMs: Math.round(Math.min(60_000, retryMs() * (1 + 4 * Math.random()))),
     })
     tellRejection(response, 'connections', status)
@@ -59,12 +59,12 @@ export function keepRoom({ room, retryMs, onReject }: RoomOptions): Middleware {
 export interface RoomOptions {
   /** Connections that readers may have. */
   readonly room: number
-  /** What readers wait in calm times. */
+  /** The base retry time, without load. */
   retryMs(): number
   onReject(kind: 'connections'): void
 }
 
-/** The connection of a request, or what stands for it over HTTP/2. */
+/** The connection of a request: a socket, or over HTTP/2 its session. */
 interface ReaderConnection {
   once(event: 'close', listener: () => void): unknown
 }

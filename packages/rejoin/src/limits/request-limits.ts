@@ -4,7 +4,7 @@ import type { ErrorCode } from '@rejoin/protocol'
 import { reject } from '../http/rejection.ts'
 import type { Rejection, RequestLimits } from './options.ts'
 
-/** Stands right before the hub and rejects what is too much for one request. */
+/** Stands right before the hub, and rejects a request with too many channels or too large a body. */
 export function limitRequests(limits: RequestLimits, context: LimitContext, hub: RequestListener): RequestListener {
   const { maxChannels = mostChannels, maxBodyBytes = mostBodyBytes } = limits
 
@@ -25,7 +25,7 @@ export function limitRequests(limits: RequestLimits, context: LimitContext, hub:
       rejectBody(request, response)
       return
     }
-    // How long it is, only the hub will see, once it knows whose it is.
+    // Without a Content-Length only the hub learns the size, once it has checked the sender's rights.
     if (length === undefined) response.once('close', () => response.statusCode === 413 && context.onReject('body'))
     hub(request, response)
   }
@@ -45,7 +45,7 @@ export interface LimitContext {
   onReject(kind: Rejection): void
 }
 
-// What a hub takes at most (§5.1), and what a subscription of it has.
+// The largest body that a hub takes (§5.1), and the most channels of one subscription.
 const mostBodyBytes = 262_144
 const mostChannels = 100
 

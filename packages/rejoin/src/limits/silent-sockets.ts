@@ -2,28 +2,28 @@ import type { Socket } from 'node:net'
 import { networkOf } from '@rejoin/hub'
 
 /**
- * Bounds how many connections of one address may be open without having sent a whole request. Until the deadline for heads
- * closes them, one address could fill all the room for connections with them.
+ * Bounds the connections of one address that have sent no whole request yet. Without the bound, one address could use up all
+ * connections until the deadline for heads closes its own.
  */
 export function limitSilent({ max, isTls, onReject }: SilentOptions): SilentSockets {
-  /** Connections that have not asked yet and are not counted yet, the oldest first. */
+  /** Connections without a request that are too new to be counted, the oldest first. */
   const fresh = new Map<Key, Opened>()
   const counted = new Map<Key, Counted>()
   const silent = new Map<string, number>()
-  /** TLS sockets that have asked: their names are made once. */
+  /** TLS sockets that have sent a request. Spares making the key of the same socket for each request. */
   const known = new WeakSet<object>()
   let isWatching = false
 
   function keyOf(socket: Peer): Key {
-    // A TLS socket and the socket below it are two objects with the same two ends.
+    // A TLS socket and the TCP socket below it are two objects, so their shared address and port identify them.
     return isTls ? `${socket.remoteAddress} ${socket.remotePort}` : socket
   }
 
-  /** One timer for all of them, because a thousand connections may open within a moment. */
+  /** One timer for all connections, because a thousand may open within a moment. */
   function judgeLater(afterMs: number): void {
     if (isWatching) return
     isWatching = true
-    // After a long turn this timer is due before the sockets are read, so a read comes first.
+    // After a long turn, timers run before sockets are read. `setImmediate` lets the read come first.
     setTimeout(() => setImmediate(judgeDue), afterMs).unref()
   }
 
@@ -68,7 +68,7 @@ export function limitSilent({ max, isTls, onReject }: SilentOptions): SilentSock
       const key = keyOf(socket)
       fresh.set(key, { socket, at: performance.now() })
       judgeLater(graceMs)
-      // The two ends may be those of another connection by the time at which this one has closed.
+      // By the time this connection has closed, a new one may have the same address and port.
       const isMeant = () => (fresh.get(key) ?? counted.get(key))?.socket === socket
       if (isTls) socket.once('close', () => isMeant() && leave(key))
     },
@@ -85,9 +85,9 @@ export function limitSilent({ max, isTls, onReject }: SilentOptions): SilentSock
 }
 
 export interface SilentOptions {
-  /** Connections of one address, or of one /64. */
+  /** Connections of one address, for IPv6 of one /64. */
   readonly max: number
-  /** Whether the requests come over other sockets than the connections. */
+  /** Whether requests come on TLS sockets, which are other objects than the sockets that `opened` gets. */
   readonly isTls: boolean
   onReject(kind: 'silent'): void
 }
@@ -95,18 +95,18 @@ export interface SilentOptions {
 export interface SilentSockets {
   opened(socket: Socket): void
   closed(socket: Socket): void
-  /** A request has come over this connection. */
+  /** Called when a request has come on this connection. */
   asked(socket: Peer): void
 }
 
 type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>
 
-/** The socket; with TLS, the names of both of its ends. */
+/** The socket itself; with TLS, the peer's address and port. */
 type Key = Peer | string
 
 interface Opened {
   readonly socket: Socket
-  /** When, by the clock of `performance.now()`. */
+  /** When the connection opened, by `performance.now()`. */
   readonly at: number
 }
 
@@ -115,5 +115,5 @@ interface Counted {
   readonly network: string
 }
 
-// An honest client sends its request with the connection. A crowd that returns at once is not to be counted before it is read.
+// An honest client sends its request as soon as it is connected. The hub needs a moment to read the requests of a crowd.
 const graceMs = 1000

@@ -1,8 +1,8 @@
 import { createForgetfulMap } from './forgetful-map.ts'
 
 /**
- * Rations something by key: each may have `perSecond`, and `burst` at once after a pause. Memory is bounded: whoever has
- * been quiet for long enough to have a full bucket is forgotten, which changes nothing for them.
+ * Rations something by key: each key may take `perSecond`, and `burst` at once after a pause. Memory is bounded: a key that has
+ * been quiet until its bucket was full is forgotten, which changes nothing for that key.
  */
 export function createTokenBuckets({ perSecond, burst, now }: TokenBucketOptions): TokenBuckets {
   const buckets = createForgetfulMap<Bucket>({ forMs: (burst / perSecond) * 1000 })
@@ -32,7 +32,7 @@ export interface TokenBucketOptions {
 }
 
 export interface TokenBuckets {
-  /** Takes one if there is one and gives 0; else for how long to wait, in milliseconds. */
+  /** Takes one token and returns 0; without a token, returns for how many milliseconds to wait. */
   take(key: string): number
   /** How many keys are remembered. */
   readonly size: number

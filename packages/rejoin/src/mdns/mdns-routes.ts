@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http'
 import { json, type OperationDoc, type ParameterDoc, rejectionDoc, type Schema } from '../http/openapi.ts'
 import type { Route } from '../http/routes.ts'
 
-/** The paths of the mDNS source, which its own handler answers. */
+/** The routes of the mDNS source. The source's own handler answers them. */
 export function mdnsRoutes(handler: RequestListener): Route[] {
   return Object.entries(docs).map(([name, doc]) => ({
     method: 'GET',

@@ -5,39 +5,39 @@ import { mdnsRoutes } from './mdns-routes.ts'
 
 export interface MdnsSettings {
   /**
-   * The address of the network interface to look for services on.
-   * @defaultValue all of them are listened on, and the system chooses where queries go out
+   * The address of the network interface on which to look for services.
+   * @defaultValue the program listens on all interfaces, and the system chooses where queries go out
    */
   readonly interface?: string | undefined
   /**
-   * Events that are kept of each service type.
+   * Events that are kept for each service type. With fewer, a reader that returns late is told of a gap sooner.
    * @defaultValue 1000
    */
   readonly maxEvents?: number | undefined
   /**
-   * Age in milliseconds at which an event is let go. A type is followed for as long after its last reader has left.
+   * Age at which an event is dropped, in milliseconds. The source also follows a type for this long after its last reader left.
    * @defaultValue 60000
    */
   readonly maxAgeMs?: number | undefined
 }
 
-/** The services of the local network, beside the program's own hub and with the same rules. */
+/** The services of the local network, beside the program's own hub and under the same access rules. */
 export interface MdnsSource {
-  /** The hub of its own that its readers are on. */
+  /** The source's own hub, which serves its readers. */
   readonly hub: Hub
   readonly routes: readonly Route[]
   close(): Promise<void>
 }
 
 export interface MdnsContext {
-  /** What holds for the readers of the program's own hub. */
+  /** The options that hold for the readers of the program's own hub. */
   readonly hub: Pick<HubOptions, 'heartbeatMs' | 'retryMs' | 'stallTimeoutMs' | 'limits'>
   readonly authorize: ((request: IncomingMessage) => Grant | null | Promise<Grant | null>) | undefined
   readonly trustProxy: boolean
   warned(message: string): void
 }
 
-/** Loads `@rejoin/mdns`, which nobody else needs, and opens its socket. */
+/** Loads `@rejoin/mdns`, which nothing else needs, and opens its socket. */
 export async function openMdns(settings: MdnsSettings, context: MdnsContext): Promise<MdnsSource> {
   const { createMdns, createMdnsHub } = await import('@rejoin/mdns')
   const { maxEvents = 1000, maxAgeMs = 60_000 } = settings

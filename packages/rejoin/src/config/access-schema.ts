@@ -4,10 +4,10 @@ import { type ApiKeyRule, type JwtRule, jwtAlgorithms } from '../access/rules.ts
 const texts = v.array(v.string())
 const rights = { subscribe: v.optional(texts), publish: v.optional(texts) }
 
-// Here already, because whatever passes is printed by `rejoin config`, and a key must not be.
+// Checked here already: `rejoin config` prints every value that passes, and it must not print a key.
 const sha256 = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/i))
 
-/** The shape of access rules. What stands in them is judged where they are used, which alone knows weak keys. */
+/** The shape of access rules. Their content is checked in `access/`, which knows weak keys. */
 export const apiKeys = v.array(v.strictObject({ name: v.string(), sha256, ...rights }))
 
 export const jwtRules = v.array(
@@ -24,7 +24,7 @@ export const jwtRules = v.array(
   }),
 )
 
-// Held to the types that the rules are documented at: a key that is added there has to be allowed here.
+// The compiler compares the schemas with the documented types: a new field has to be added in both.
 type Same<A, B> = [keyof A, keyof B] extends [keyof B, keyof A] ? true : never
 true satisfies Same<v.InferOutput<typeof apiKeys>[number], ApiKeyRule>
 true satisfies Same<v.InferOutput<typeof jwtRules>[number], JwtRule>

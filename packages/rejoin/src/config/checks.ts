@@ -11,8 +11,8 @@ import type { LoadedConfig } from './load.ts'
 import { logKindOf } from './log-location.ts'
 
 /**
- * Throws when a hub with these settings would not start, with every reason that shows without opening a port or a log. `rejoin
- * serve` and `rejoin config` both ask here, so what the one refuses the other refuses too.
+ * Throws when a hub with these settings would not start, with every reason that can be found without opening a port or a log.
+ * `rejoin serve` and `rejoin config` both call it, so both refuse the same settings.
  */
 export async function checkSettings(loaded: LoadedConfig): Promise<void> {
   const problems: string[] = []
@@ -38,7 +38,7 @@ export async function checkSettings(loaded: LoadedConfig): Promise<void> {
   if (problems.length > 0) throw wrong(inOneText(problems))
 }
 
-/** What was said on purpose must not be without effect. */
+/** Refuses a flag without effect: the operator gave it on purpose. */
 function uselessFolder({ config, values }: LoadedConfig): void {
   const kind = logKindOf(config.log)
   const isFlag = values.some(({ setting, origin }) => setting.key === 'data' && origin.startsWith('--'))
@@ -54,7 +54,7 @@ function uselessLogFlag({ config, values }: LoadedConfig): void {
   if (flag) throw wrong(`The ${kind} log has no use for ${flag.origin}. Leave it out, or choose another --log.`)
 }
 
-/** The logs that a setting is about. */
+/** The logs that use a setting. */
 const logsWith: Readonly<Record<string, readonly string[]>> = {
   durability: ['lmdb', 'redis'],
   logPrefix: ['redis'],
@@ -84,11 +84,11 @@ function durability({ config }: LoadedConfig): void {
   if (kind !== 'memory') durabilityOf(kind, config.durability)
 }
 
-/** The hub and its log judge their options when they open. In memory that takes milliseconds, and leaves nothing behind. */
+/** The hub and its log check their options when they open. A hub in memory opens in milliseconds, and leaves nothing behind. */
 async function hub({ config }: LoadedConfig): Promise<void> {
   const [{ createHub }, { memoryLog }] = await Promise.all([import('@rejoin/hub'), import('@rejoin/hub/memory')])
   const { codec, ...options } = logOptionsOf(config)
-  // Not every format of ids is one for memory.
+  // The memory log does not take every format of ids.
   const log = memoryLog({ ...options, ...(config.log === 'memory' && codec && { codec }) })
   const opened = await createHub({ ...hubOptionsOf(config, () => undefined), log })
   await opened.close()
@@ -110,7 +110,7 @@ function ports({ config: { port, admin } }: LoadedConfig): void {
 async function access({ config }: LoadedConfig): Promise<void> {
   const rules = rulesOf(config, isLoopbackAddress(await resolveHost(config.host)))
   if (!rules) return
-  // Reads every key, and throws for a weak or a missing one.
+  // Reads every key, and throws for a weak or a missing key.
   const { createAccess } = await import('../access/access.ts')
   createAccess(rules).close()
 }

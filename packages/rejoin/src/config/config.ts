@@ -7,7 +7,7 @@ import type { MdnsSettings } from '../mdns/mdns.ts'
 import type { SnapshotRule } from '../snapshots/snapshots.ts'
 import type { LogLocation } from './log-location.ts'
 
-/** What the program was told, and for the rest what holds then. `docs/reference/config.md` has a line for each key. */
+/** All settings, with the defaults of those that were left out. `docs/reference/config.md` has a line for each key. */
 export interface Config extends ReplayLimits {
   port: number
   host: string

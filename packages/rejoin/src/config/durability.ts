@@ -3,7 +3,7 @@ import type { Config } from './config.ts'
 
 const choices = { lmdb: ['disk', 'os'], redis: ['server', 'disk', 'replicated'] } as const
 
-/** Not every log can give every durability. Throws for one that this log does not know. */
+/** Not every log has every durability. Throws for a durability that this log does not have. */
 export function durabilityOf<Kind extends keyof typeof choices>(
   kind: Kind,
   durability: Config['durability'],

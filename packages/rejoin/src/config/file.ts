@@ -4,7 +4,7 @@ import type { ParseError } from 'jsonc-parser'
 
 export const defaultConfigFile = 'rejoin.config.json'
 
-/** The configuration file, not yet checked: the one that was named, else the usual one, if it is there. */
+/** Reads the configuration file that was named, else `rejoin.config.json` if it exists. The settings are not checked yet. */
 export async function readConfigFile(named: string | undefined): Promise<ConfigFile | undefined> {
   const name = named ?? defaultConfigFile
   let text: string
@@ -33,13 +33,13 @@ async function parseSettings(name: string, text: string): Promise<unknown> {
   try {
     return JSON.parse(text)
   } catch {
-    // The error of `JSON.parse` quotes the file, and there may be secrets in it. So it is neither shown nor passed on.
+    // The error of `JSON.parse` quotes the file, which may hold secrets. So the error is neither shown nor passed on.
     throw new RejoinError(`${name} is not JSON: see ${await pointOfMistake(text)}.`, { code: 'invalid-option' })
   }
 }
 
 async function pointOfMistake(text: string): Promise<string> {
-  // Loaded here, because almost no start needs it.
+  // Loaded on demand, because almost no start needs it.
   const { parseTree } = await import('jsonc-parser')
   const mistakes: ParseError[] = []
   parseTree(text, mistakes, { disallowComments: true })

@@ -3,7 +3,7 @@ import { idCodecOf } from '../id-formats.ts'
 import { snapshotsBy } from '../snapshots/snapshots.ts'
 import type { Config } from './config.ts'
 
-/** What the settings say to a hub. */
+/** The options of a hub, by the settings. */
 export function hubOptionsOf(config: Config, onWarning: (message: string) => void): Omit<HubOptions, 'log' | 'limits'> {
   const { heartbeatMs, retryMs, stallTimeoutMs, hotBytes, maxTailSilenceMs, whenDown } = config
   const {
@@ -32,7 +32,7 @@ export function hubOptionsOf(config: Config, onWarning: (message: string) => voi
   }
 }
 
-/** What they say to its log, of whichever kind. */
+/** The options that all kinds of logs share, by the settings. */
 export function logOptionsOf({ window, windows = {}, ids, logMaxBytes }: Config) {
   return {
     window,

@@ -2,8 +2,8 @@ import type { BaseIssue } from 'valibot'
 import { type Setting, settings } from './settings.ts'
 
 /**
- * What is wrong with a setting: its name, what was found, and what is allowed. `origin` is the flag, the variable or the
- * file it stood in; the first two hold one setting each, which is then given.
+ * What is wrong with a setting: its name, the value found, and the values allowed. `origin` is the flag, the variable or the file
+ * that the value came from. A flag and a variable hold one setting: `only` gives it.
  */
 export function describeIssue(issue: BaseIssue<unknown>, origin: string, only?: Setting): string {
   const path = issue.path?.map(({ key }) => String(key)) ?? []
@@ -18,7 +18,7 @@ export function describeIssue(issue: BaseIssue<unknown>, origin: string, only?: 
   return `${name} is ${found}. Give ${allowed}.`
 }
 
-/** The setting that holds what is at a path, if it is one of ours. */
+/** The setting at a path, or around it; undefined for an unknown name. */
 function settingAt(path: readonly string[]): Setting | undefined {
   return settings.find(({ key }) => key === path.slice(0, key.split('.').length).join('.'))
 }

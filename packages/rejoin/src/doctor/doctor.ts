@@ -21,8 +21,8 @@ import { openProbe } from './probe-client.ts'
 import { type Check, type CheckName, checkNames, type Report } from './report.ts'
 
 /**
- * Finds out what the way between here and a hub does to streams. Takes seven seconds, or as long as `idleMs`. Rejects with a
- * `RejoinError` when there is nothing to examine.
+ * Finds out what the proxies between this machine and a hub do to streams. Takes seven seconds, or as long as `idleMs`. Rejects
+ * with a `RejoinError` when there is no stream to examine.
  */
 export async function examine(address: string, options: ExamineOptions = {}): Promise<Report> {
   const startedAt = performance.now()
@@ -40,16 +40,16 @@ export async function examine(address: string, options: ExamineOptions = {}): Pr
 
 export interface ExamineOptions extends MeetOptions {
   /**
-   * The origin of pages that are to read the stream, `https://app.example`.
-   * @defaultValue none: CORS is not looked at
+   * The origin whose pages are to read the stream, such as `https://app.example`.
+   * @defaultValue none: CORS is not checked
    */
   readonly origin?: string
   /**
-   * For how long a stream that carries heartbeats alone has to stay open, in milliseconds. At most 110 000.
-   * @defaultValue 0: only a silence of six seconds is tried
+   * For how long a stream with heartbeats alone has to stay open, in milliseconds; at most 110,000. The doctor takes as long.
+   * @defaultValue 0: only a silence of six seconds is tested
    */
   readonly idleMs?: number
-  /** Told which checks are still under way, whenever one is done. */
+  /** Called whenever a check begins or ends, with the checks that are under way. */
   onProgress?(waiting: readonly CheckName[]): void
 }
 
@@ -94,7 +94,7 @@ async function examineProgram(met: MetProgram, options: ExamineOptions) {
   }
 }
 
-/** A machine that was busy for a second looks like a proxy that holds back. So a bad result has to come three times. */
+/** A machine that was busy for a second looks like a proxy that holds events back. So a bad result counts after three probes. */
 async function confirmedStream({ probe, askedAt, way, server }: MetProgram): Promise<Check> {
   let best = await spacedResult(probe, askedAt)
   for (let again = 0; again < 2 && !isSteady(best); again += 1) {
@@ -112,7 +112,7 @@ async function ofWholeProbe({ probe }: MetProgram, name: CheckName, check: () =>
 
 const notAsked: Check = { name: 'cors', state: 'unknown', summary: 'not asked for; name a page with --origin' }
 
-/** What follows from a fault is not worth a line of its own: who mends the one mends both. */
+/** Drops the hint on `disconnect` when a fault of `caching` or `stream` causes it: mending the fault mends both. */
 function explained(checks: readonly Check[]): Check[] {
   const cause = checks.find(({ name, state }) => state === 'fault' && (name === 'caching' || name === 'stream'))
   if (!cause) return [...checks]

@@ -16,10 +16,10 @@ import type { Check, Server } from './report.ts'
 import { type Answer, createWire } from './wire.ts'
 import { within } from './within.ts'
 
-/** Who is there: the first requests of the doctor. */
+/** The server that the doctor's first requests found. */
 export type Met = MetProgram | MetStream
 
-/** A program that answers probes. The first probe, which carries both cursors, is under way. */
+/** `rejoin serve`, which answers probes. The first probe, which carries both cursors, is under way. */
 export interface MetProgram {
   readonly way: Way
   readonly server: Server
@@ -31,7 +31,7 @@ export interface MetProgram {
   readonly sent: { readonly header: string; readonly query: string }
 }
 
-/** Something else, at the address that was given. */
+/** A stream of another server, at the address that was given. */
 export interface MetStream {
   readonly way: Way
   readonly server: Pick<Server, 'proxy' | 'proxyText'>
@@ -40,13 +40,13 @@ export interface MetStream {
 }
 
 export interface MeetOptions {
-  /** Sent as `Authorization: Bearer`. Probes need none. */
+  /** Sent as `Authorization: Bearer`. Probes need no token; other streams may. */
   readonly token?: string
-  /** The program in front, for those that do not show themselves. */
+  /** The proxy in front of the server, if it does not show itself. */
   readonly proxy?: ProxyName
 }
 
-/** Rejects with a `RejoinError` when nothing that could be examined answers. */
+/** Rejects with a `RejoinError` when no stream answers. */
 export async function meet(url: URL, options: MeetOptions): Promise<Met> {
   const headers = options.token === undefined ? {} : { authorization: `Bearer ${options.token}` }
   const token = newToken()
@@ -59,7 +59,7 @@ export async function meet(url: URL, options: MeetOptions): Promise<Met> {
   const server = serverOf(answer, options)
   if (answer.status === 200 && isStream(answer) && asked.url.pathname.endsWith(path)) {
     const probe = probeOf(token, answer)
-    // To a hub without probes this is a channel like any other: it greets, and then waits for events.
+    // A hub without probes takes this for an ordinary channel: it sends `hello`, and then waits for events.
     const first = await within(
       probe.reading.until(() => true),
       firstEventMs,
@@ -75,7 +75,7 @@ export async function meet(url: URL, options: MeetOptions): Promise<Met> {
     answer.close()
     if (first?.type === 'close') throw closedToReaders(url, first.data)
   }
-  // The hub's own words, where it was the hub that rejected the probe.
+  // The hub's own message, if the hub rejected the probe.
   const why = answer.status === 200 || answer.status === 404 ? undefined : await refusal(answer, url.origin)
   answer.close()
   return meetStream(url, headers, options, why)
@@ -96,10 +96,10 @@ async function meetStream(
   return { way: { ...way, base: asked.url.origin, headers: kept }, server, redirect, stream: asked.url }
 }
 
-// A proxy that holds back the whole probe lets go of it after two seconds, when the hub ends it.
+// A proxy that holds the whole probe back releases it after two seconds, when the hub ends it.
 const firstEventMs = 8000
 
-/** Readers are given the address of a stream, operators think of the hub: both are taken. */
+/** The address of the hub. Takes the address of a stream, which readers know, and that of the hub, which operators know. */
 function baseOf({ origin, pathname }: URL): string {
   const [base = ''] = pathname.split(/\/(?:events|stream|poll)(?:\/|$)/)
   return `${origin}${base.replace(/\/+$/, '')}`

@@ -11,8 +11,8 @@ import type { Answer } from './wire.ts'
 import { within } from './within.ts'
 
 /**
- * Examines a stream whose server answers no probes, by what can be seen from outside. A hub of Rejoin tells more than others: its
- * `hello` says which cursor it saw.
+ * Examines a stream whose server answers no probes, from outside. A hub of Rejoin tells more than other servers: its `hello` says
+ * which cursor arrived.
  */
 export async function examineStream(met: MetStream, { origin }: { readonly origin?: string }): Promise<Examined> {
   const askedAt = performance.now()
@@ -73,7 +73,7 @@ interface Greeting {
   readonly requested: string | null
 }
 
-/** The greeting of a hub (§4.4); undefined when the first event is another. */
+/** The `hello` of a hub (§4.4); undefined when another event comes first. */
 async function helloOf(reading: Reading): Promise<Greeting | undefined> {
   const first = await reading.until(() => true)
   if (first?.type !== 'hello') return undefined
@@ -81,7 +81,7 @@ async function helloOf(reading: Reading): Promise<Greeting | undefined> {
     const { connection, requested } = Object(JSON.parse(first.data))
     return typeof connection === 'string' ? { connection, requested: requested ?? null } : undefined
   } catch {
-    // Another server may say hello as well.
+    // Another server may have events of the type `hello`, too.
     return undefined
   }
 }
@@ -185,7 +185,7 @@ function silenceSeen({ answer, reading: { endedAt } }: Opened, askedAt: number, 
   const name = 'silence'
   if (endedAt === undefined) return { name, state: 'good', summary: `open for ${listenMs / 1000} s` }
   const summary = `the stream ended by itself ${listened(endedAt, askedAt)}`
-  // A proxy that loses its patience breaks an answer off; only who writes the answer can end it in order.
+  // A proxy that times out breaks the answer off. Only the server can end it properly.
   const remedy = answer.isWhole() ? ofServer(endedCost, [endedAdvice]) : remedyFor(name, server)
   return { name, state: 'hint', summary, remedy }
 }
@@ -193,7 +193,7 @@ function silenceSeen({ answer, reading: { endedAt } }: Opened, askedAt: number, 
 const endedCost = 'Every reader reconnects, again and again.'
 const endedAdvice = ': a comment every 15 to 30 s, instead of the end of the answer'
 
-/** For how long was listened. */
+/** For how long the doctor listened. */
 function listened(endedAt: number | undefined, askedAt: number): string {
   return endedAt === undefined ? `in ${listenMs / 1000} s` : `within ${((endedAt - askedAt) / 1000).toFixed(1)} s`
 }

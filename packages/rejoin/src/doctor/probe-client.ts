@@ -7,9 +7,9 @@ import type { Answer, Wire } from './wire.ts'
 /** How the doctor reaches the server. */
 export interface Way {
   readonly wire: Wire
-  /** The hub, without a slash at the end. */
+  /** The address of the hub, without a slash at the end. */
   readonly base: string
-  /** Sent with every request: a token, where one is needed. */
+  /** Sent with every request: the token, if there is one. */
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -18,7 +18,7 @@ export interface OpenProbe {
   readonly token: string
   readonly answer: Answer
   readonly reading: Reading
-  /** What the hub saw; undefined when the stream ended without its first frame. */
+  /** The hub's account of the request; undefined when the stream ended before its first frame. */
   hello(): Promise<ProbeHello | undefined>
 }
 
@@ -26,7 +26,7 @@ export interface ProbeRequest {
   readonly token?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly query?: Readonly<Record<string, string>>
-  /** Statuses other than 200 that tell something. Others reject. */
+  /** Statuses other than 200 that the check can judge. Any other status rejects. */
   readonly statuses?: readonly number[]
 }
 
@@ -63,7 +63,7 @@ export function newToken(): string {
   return randomBytes(8).toString('hex')
 }
 
-/** As a browser asks for a stream, but for the compression, which one check asks for. */
+/** The headers of a browser's request for a stream, but without compression: one check asks for that. */
 export const streamRequest = {
   accept: 'text/event-stream',
   'cache-control': 'no-cache',
@@ -71,7 +71,7 @@ export const streamRequest = {
   'user-agent': 'rejoin-doctor',
 }
 
-/** Why there is no stream, in the words of the hub if it was the hub that said no. */
+/** Why there is no stream; with the hub's own message if the hub rejected the request. */
 export async function refusal(answer: Answer, address: string): Promise<RejoinError> {
   const { status, headers } = answer
   const { error } = Object(await jsonOf(answer)) as { error?: { message?: unknown } }
@@ -94,7 +94,7 @@ export async function jsonOf(answer: Answer): Promise<unknown> {
   try {
     return JSON.parse(Buffer.concat(parts).toString())
   } catch {
-    // A page of the proxy, most likely.
+    // Not JSON: most likely an error page of a proxy.
     return undefined
   }
 }
@@ -105,7 +105,7 @@ function helloIn(data: string | undefined): ProbeHello | undefined {
     const hello: Partial<ProbeHello> = Object(JSON.parse(data))
     return typeof hello.serial === 'string' && typeof hello.heartbeatMs === 'number' ? (hello as ProbeHello) : undefined
   } catch {
-    // Something on the way has changed it, or it is of another server.
+    // A proxy has changed the frame, or it comes from another server.
     return undefined
   }
 }

@@ -1,11 +1,11 @@
 import type { AnswerHeaders } from './wire.ts'
 
-/** Programs and services in front of hubs, for which the doctor knows the lines to change. */
+/** Proxies for which the doctor knows the lines to change. */
 export const proxyNames = ['nginx', 'haproxy', 'varnish', 'caddy', 'apache', 'cloudflare', 'alb', 'fastly'] as const
 
 export type ProxyName = (typeof proxyNames)[number]
 
-/** How people write them. */
+/** The names of the proxies as people write them. */
 export const proxyTitles: Readonly<Record<ProxyName, string>> = {
   nginx: 'nginx',
   haproxy: 'HAProxy',
@@ -17,7 +17,7 @@ export const proxyTitles: Readonly<Record<ProxyName, string>> = {
   fastly: 'Fastly',
 }
 
-/** Which program answered, by what it puts into its answers. Undefined when it does not show itself, as HAProxy never does. */
+/** The proxy that answered, by its headers. Undefined for a proxy that does not show itself, such as HAProxy. */
 export function proxyOf(headers: AnswerHeaders): { name: ProxyName; text: string } | undefined {
   const server = headers.get('server') ?? ''
   const via = headers.get('via') ?? ''

@@ -1,14 +1,14 @@
 import { createParser, type ParsedEvent } from '@rejoin/protocol'
 import type { Answer } from './wire.ts'
 
-/** A stream as it arrives, with the time of each part. */
+/** A stream as it arrives, with the time of each event and comment. */
 export interface Reading {
   readonly events: readonly TimedEvent[]
   /** When each comment arrived. */
   readonly comments: readonly number[]
   /** When the first byte of the body arrived. */
   readonly firstByteAt: number | undefined
-  /** When the body ended; undefined while it has not. */
+  /** When the body ended; undefined before that. */
   readonly endedAt: number | undefined
   /** Resolves with the first event for which `isIt` holds, or with undefined when the body ends without one. */
   until(isIt: (event: TimedEvent) => boolean): Promise<TimedEvent | undefined>
@@ -17,7 +17,7 @@ export interface Reading {
 }
 
 export interface TimedEvent extends ParsedEvent {
-  /** On `performance.now()`. */
+  /** When the event arrived, by `performance.now()`. */
   readonly at: number
 }
 
@@ -44,7 +44,7 @@ export function readStream(answer: Answer): Reading {
         for (const look of waiting) look()
       }
     } catch {
-      // An event over the limit: what was read until then is all we want of such a server.
+      // An event is over the limit. The checks use the events before it.
       answer.close()
     }
     endedAt = performance.now()

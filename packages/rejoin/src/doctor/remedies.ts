@@ -1,7 +1,7 @@
 import { type ProxyName, proxyTitles } from './proxy-name.ts'
 import type { Change, CheckName, Remedy, Server } from './report.ts'
 
-/** What to change so that a check passes, in the words of the program in front, or of each that it could be. */
+/** What to change so that a check passes: the lines for the proxy in front; for an unknown proxy, those of the usual ones. */
 export function remedyFor(name: CheckName, server: Pick<Server, 'proxy' | 'proxyText'>): Remedy {
   const { cost, lines } = remedies[name] ?? { cost: '', lines: {} }
   const { proxy, proxyText } = server
@@ -15,12 +15,12 @@ export function remedyFor(name: CheckName, server: Pick<Server, 'proxy' | 'proxy
   }
 }
 
-/** Where it is the hub itself that has to be told something. */
+/** For a fault in the settings of the hub itself. */
 export function hubRemedy(cost: string, lines: readonly string[]): Remedy {
   return { culprit: 'the hub itself', cost, changes: [{ where: 'rejoin serve', lines }] }
 }
 
-// What stands on the own machines of most people. A service in front shows itself.
+// Proxies that people run themselves. Services such as Cloudflare are recognised by their headers.
 const usual: readonly ProxyName[] = ['nginx', 'haproxy', 'varnish', 'caddy', 'apache']
 
 const files: Readonly<Record<ProxyName, string>> = {

@@ -1,6 +1,6 @@
 import type { ProxyName } from './proxy-name.ts'
 
-/** Everything that the doctor looks at, in the order in which it is shown. */
+/** All checks of the doctor, in the order in which they are shown. */
 export const checkNames = [
   'redirect',
   'stream',
@@ -19,60 +19,60 @@ export const checkNames = [
 
 export type CheckName = (typeof checkNames)[number]
 
-/** What came of one check. */
+/** The result of one check. */
 export interface Check {
   readonly name: CheckName
   /**
-   * `fault`: readers lose events, wait for them or see what is not theirs. `hint`: it works, and something else would work better.
-   * `unknown`: it cannot be told from outside, or was not asked for.
+   * `fault`: readers lose events, get them late, or get those of other readers. `hint`: it works, and could work better.
+   * `unknown`: the doctor cannot see it from outside, or was not asked to check it.
    */
   readonly state: 'good' | 'fault' | 'hint' | 'unknown'
-  /** What was seen, in one line. */
+  /** The finding, in one line. */
   readonly summary: string
-  /** What was measured, where something was. */
+  /** The measured values, if there are any. */
   readonly figures?: Readonly<Record<string, number>>
-  /** Whose doing it likely is, and what to change. Only with a fault or a hint. */
+  /** The likely cause, and what to change. Only for a fault or a hint. */
   readonly remedy?: Remedy
 }
 
 export interface Remedy {
-  /** Who likely does it. */
+  /** The program that likely causes it. */
   readonly culprit: string
-  /** What it costs readers. */
+  /** What readers suffer from it. */
   readonly cost: string
-  /** What to change where. There are several when the doctor does not know the program in question. */
+  /** What to change, and where. Several alternatives when the doctor does not know the proxy. */
   readonly changes: readonly Change[]
 }
 
 export interface Change {
   /** A program and its file or section. */
   readonly where: string
-  /** As they stand in that file. A line that begins with `remove: ` is to go. */
+  /** Lines to write into that file. A line that begins with `remove: ` is to be removed. */
   readonly lines: readonly string[]
 }
 
 /** What the doctor found. */
 export interface Report {
-  /** What was asked for. */
+  /** The address that was given. */
   readonly url: string
-  /** The hub, after redirects, without a slash at the end; for other servers the stream. */
+  /** After redirects: the address of the hub, without a slash at the end; for other servers, that of the stream. */
   readonly address: string
   readonly server: Server
   readonly checks: readonly Check[]
-  /** How long it took. */
+  /** How long the examination took. */
   readonly ms: number
 }
 
 export interface Server {
   /**
-   * `program`: `rejoin serve`, which answers probes. `hub`: a hub of Rejoin in another program, whose `hello` tells what arrived.
-   * `other`: another server of event streams.
+   * `program`: `rejoin serve`, which answers probes. `hub`: a hub of Rejoin in another program; its `hello` tells which cursor
+   * arrived. `other`: any other server of event streams.
    */
   readonly kind: 'program' | 'hub' | 'other'
-  /** The version of `rejoin`, if it says so. */
+  /** The version of `rejoin`; only for `program`. */
   readonly version?: string
-  /** The program in front, if it shows itself or was named. */
+  /** The proxy in front, if it shows itself or was named by `--proxy`. */
   readonly proxy?: ProxyName
-  /** As it names itself. */
+  /** The proxy's own name for itself, from its headers. */
   readonly proxyText?: string
 }

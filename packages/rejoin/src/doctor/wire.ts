@@ -7,10 +7,10 @@ import { connect as connectTls } from 'node:tls'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { RejoinError } from '@rejoin/protocol'
 
-/** The way to one server, in the version of HTTP that a browser would get. */
+/** Sends requests to one server, in the version of HTTP that a browser would use. */
 export interface Wire {
   readonly httpVersion: '1.1' | '2'
-  /** Sends a request on a connection of its own and resolves with the head of the answer. Rejects when none comes in time. */
+  /** Sends a request on a new connection, and resolves with the head of the answer. Rejects when no head comes in time. */
   open(url: URL, request?: WireRequest): Promise<Answer>
 }
 
@@ -22,7 +22,7 @@ export interface WireRequest {
 export interface Answer {
   readonly status: number
   readonly headers: AnswerHeaders
-  /** The body, decompressed. Ends without an error also when the connection breaks: `isWhole` tells the two apart. */
+  /** The body, decompressed. A broken connection ends it without an error: `isWhole` tells a break from an end. */
   readonly body: AsyncIterable<Buffer>
   /** Whether the body came to its announced end. */
   isWhole(): boolean
@@ -33,7 +33,7 @@ export interface AnswerHeaders {
   get(name: string): string | undefined
 }
 
-/** Learns which version the server speaks. Over plain HTTP browsers speak 1.1 only. */
+/** Negotiates the version of HTTP. Over plain HTTP, browsers speak 1.1 only. */
 export async function createWire(url: URL, { headTimeoutMs = 8000 }: WireOptions = {}): Promise<Wire> {
   const isHttp2 = url.protocol === 'https:' && (await negotiated(url, headTimeoutMs)) === 'h2'
   const send = isHttp2 ? sendHttp2 : sendHttp1
@@ -45,7 +45,7 @@ export async function createWire(url: URL, { headTimeoutMs = 8000 }: WireOptions
 
 export interface WireOptions {
   /**
-   * How long to wait for the head of an answer. A proxy that holds a whole probe back sends nothing for six seconds.
+   * How long to wait for the head of an answer, in milliseconds. A proxy that holds a whole probe back sends nothing for 6 s.
    * @defaultValue 8000
    */
   readonly headTimeoutMs?: number
@@ -80,7 +80,7 @@ function sendHttp1(url: URL, { method = 'GET', headers = {} }: WireRequest): Sen
   const answer = new Promise<Answer>((resolve, reject) => {
     sending.once('error', reject)
     sending.once('response', (response) => {
-      // From here on the end of the body tells what happened.
+      // From here on, `isWhole` and the end of the body tell of an error.
       sending.on('error', () => undefined)
       resolve(
         answerOf(response.statusCode ?? 0, response.headers, response, {
@@ -155,7 +155,7 @@ async function withTimeout({ answer, abort }: Sending, url: URL, timeoutMs: numb
     return await Promise.race([answer, late])
   } finally {
     clearTimeout(timer)
-    // Whichever came second has nobody to hear it.
+    // After a timeout nobody awaits `answer`, and its rejection must not count as unhandled.
     answer.catch(() => undefined)
   }
 }

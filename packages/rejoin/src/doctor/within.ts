@@ -1,4 +1,4 @@
-/** The value if it comes in time, else undefined. */
+/** The value if it comes within `ms`, else undefined. */
 export async function within<Value>(value: Promise<Value>, ms: number): Promise<Value | undefined> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<undefined>((resolve) => {

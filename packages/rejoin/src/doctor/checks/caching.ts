@@ -4,8 +4,8 @@ import type { Check, Server } from '../report.ts'
 import { within } from '../within.ts'
 
 /**
- * Whether three clients that ask for the same get three answers: the second while the first is read, which a cache may join to
- * it, and the third when the first has ended, which a cache may have kept.
+ * Whether three clients with the same request get three answers. The second client asks while the first one reads, because a
+ * cache may share that answer. The third asks when the first answer has ended, because a cache may have kept it.
  */
 export async function cachingCheck(way: Way, server: Server): Promise<Check> {
   const name = 'caching'
@@ -28,5 +28,5 @@ export async function cachingCheck(way: Way, server: Server): Promise<Check> {
   return { name, state: 'fault', summary: 'two clients got the same answer', remedy: remedyFor(name, server) }
 }
 
-// Through a proxy that holds the first frame back the second client comes all the same.
+// The second client asks after this time even if a proxy holds the first frame back.
 const joinAfterMs = 1000

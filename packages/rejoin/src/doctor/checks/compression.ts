@@ -3,7 +3,7 @@ import { remedyFor } from '../remedies.ts'
 import type { Check, Server } from '../report.ts'
 import type { Answer } from '../wire.ts'
 
-/** Whether the stream is compressed for a client that could read it, as every browser can. */
+/** Whether the stream is compressed for a client that accepts compression, as every browser does. */
 export async function compressionCheck(way: Way, server: Server): Promise<Check> {
   const { answer } = await openProbe(way, 'spaced', { headers: acceptsCompressed })
   answer.close()

@@ -6,13 +6,13 @@ import type { Answer } from '../wire.ts'
 const name = 'cors'
 const allowOrigin = 'access-control-allow-origin'
 
-/** Whether pages of an origin may read the stream, and may ask to resume it. */
+/** Whether pages of an origin may read the stream, and may resume it with `Last-Event-ID`. */
 export async function corsCheck(way: Way, server: Server, origin: string): Promise<Check> {
   const probe = await openProbe(way, 'spaced', { headers: { origin }, statuses: [401, 403] })
   const hello = await probe.hello()
   probe.answer.close()
   const allowed = probe.answer.headers.get(allowOrigin)
-  // Two values are as bad as none: a browser takes neither.
+  // A browser accepts one value only: two values are as bad as none.
   if (!isAllowed(allowed, origin)) {
     const sent = hello?.sent[allowOrigin]
     const byHub = hello === undefined || !isAllowed(sent, origin)
@@ -31,7 +31,7 @@ export async function corsCheck(way: Way, server: Server, origin: string): Promi
   return { name, state: 'fault', summary, remedy: remedyFor(name, server) }
 }
 
-/** Whether the hub serves its own machine only. Such a hub does not start with an origin alone. */
+/** Whether the hub has no access rules. Such a hub would not start with `--cors-origin` alone. */
 async function isWithoutRules(way: Way, origin: string): Promise<boolean> {
   const address = new URL(`${way.base}${probePath('spaced', newToken())}`)
   const answer = await way.wire.open(address, { headers: { ...streamRequest, ...way.headers, origin } })
@@ -43,7 +43,7 @@ async function isWithoutRules(way: Way, origin: string): Promise<boolean> {
   return false
 }
 
-/** What a browser sends before a fetch that carries a cursor. */
+/** Sends the preflight that a browser sends before a fetch with a cursor. */
 async function askFirst(way: Way, origin: string): Promise<Answer> {
   const answer = await way.wire.open(new URL(`${way.base}${probePath('spaced', newToken())}`), {
     method: 'OPTIONS',

@@ -30,12 +30,12 @@ export async function disconnectCheck(way: Way, server: Server): Promise<Check> 
       figures: { afterMs },
     }
   }
-  // No reader misses anything by it, so it is no fault.
+  // Only a hint, because no reader misses an event by it.
   const summary = 'two seconds after a reader left, the hub still sends to it'
   return { name, state: 'hint', summary, remedy: remedyFor(name, server) }
 }
 
-/** Under an address of its own each time: a cache must not answer. */
+/** Asks the hub about the probe. Each question has its own URL, so that no cache answers it. */
 async function ask(way: Way, token: string, question: number): Promise<ProbeSeen> {
   const url = new URL(`${way.base}${probePath('seen', token)}/${question}`)
   const answer = await way.wire.open(url, { headers: { ...streamRequest, ...way.headers } })

@@ -2,7 +2,7 @@ import type { Way } from '../probe-client.ts'
 import { remedyFor } from '../remedies.ts'
 import type { Check, Server } from '../report.ts'
 
-/** How many streams a browser can have: six over HTTP/1.1, about a hundred over HTTP/2. */
+/** Judges how many streams a browser can have: six over HTTP/1.1, about a hundred over HTTP/2. */
 export function httpVersionCheck({ wire, base }: Pick<Way, 'wire' | 'base'>, server: Server): Check {
   const name = 'http-version'
   const { protocol, hostname } = new URL(base)

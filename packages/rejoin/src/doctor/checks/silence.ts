@@ -4,7 +4,7 @@ import { remedyFor } from '../remedies.ts'
 import type { Check, Server } from '../report.ts'
 import { within } from '../within.ts'
 
-/** Whether a stream that says nothing for a few seconds stays open. */
+/** Whether a stream without any bytes for six seconds stays open. */
 export async function silenceCheck(way: Way, server: Server): Promise<Check> {
   const name = 'silence'
   const askedAt = performance.now()
@@ -16,7 +16,7 @@ export async function silenceCheck(way: Way, server: Server): Promise<Check> {
   return { name, state: 'fault', summary, figures: { afterMs: Math.round(afterMs) }, remedy: remedyFor(name, server) }
 }
 
-/** Whether a stream that carries nothing but heartbeats stays open for so long. */
+/** Whether a stream that carries heartbeats alone stays open for `idleMs`. */
 export async function idleCheck(way: Way, server: Server, idleMs: number): Promise<Check> {
   const name = 'idle'
   const { answer, reading } = await openProbe(way, 'beating')
@@ -37,7 +37,7 @@ export async function idleCheck(way: Way, server: Server, idleMs: number): Promi
   return { name, state: 'fault', summary, figures, remedy: remedyFor(name, server) }
 }
 
-/** What `--idle` can ask for: the hub ends a probe after a while. */
+/** The most that `--idle` can ask for. The hub ends every probe ten seconds later. */
 export const longestIdleMs = longestProbeMs - 10_000
 
 function seconds(ms: number): string {

@@ -4,22 +4,22 @@ import type { TimedEvent } from '../reading.ts'
 import { remedyFor } from '../remedies.ts'
 import type { Check, Server } from '../report.ts'
 
-/** What one `spaced` probe tells when it has ended. */
+/** The figures of one `spaced` probe that has ended. */
 export interface SpacedResult {
-  /** How much later than the fastest of them each event came, in milliseconds, sorted. */
+  /** The delay of each event against the fastest event, in milliseconds, sorted. */
   readonly delays: readonly number[]
-  /** From the request to the first byte of the body. */
+  /** Time from the request to the first byte of the body. */
   readonly firstByteMs: number
-  /** Whether the stream came to its end. */
+  /** Whether the last event of the probe arrived. */
   readonly isWhole: boolean
-  /** How long it was open. */
+  /** How long the stream was open. */
   readonly openMs: number
 }
 
 export async function spacedResult({ reading }: OpenProbe, askedAt: number): Promise<SpacedResult> {
   await reading.ended
   const ticks = reading.events.filter(({ type }) => type === 'tick')
-  // The clocks of the two machines are strangers: an event is late compared with the fastest one.
+  // The two machines have different clocks, so the delay of an event is measured against the fastest event.
   const offsets = ticks.map((event) => event.at - tickOf(event).atMs)
   const fastest = Math.min(...offsets)
   return {
@@ -30,7 +30,7 @@ export async function spacedResult({ reading }: OpenProbe, askedAt: number): Pro
   }
 }
 
-/** Whether the events came as they were sent. A pause of this machine delays some; a proxy that collects delays most. */
+/** Whether the events came as they were sent. A pause of this machine delays some events; a proxy that buffers delays most. */
 export function isSteady(result: SpacedResult): boolean {
   return result.isWhole && medianOf(result) < lumpyMs
 }
@@ -44,8 +44,8 @@ function medianOf({ delays }: SpacedResult): number {
   return delays[Math.floor(delays.length / 2)] ?? 0
 }
 
-// A proxy that holds back all of it gives a median of a second. One that waits for more before it sends, as HAProxy and TCP do for
-// 200 ms, gives 100.
+// A proxy that holds the whole probe back gives a median of 1 s. A proxy that waits 200 ms for more bytes before it sends, as
+// HAProxy and TCP do, gives a median of 100 ms.
 const heldBackMs = 250
 const lumpyMs = 60
 
@@ -111,7 +111,7 @@ export function heartbeatCheck({ reading }: OpenProbe, { heartbeatMs }: ProbeHel
   return { name, state: 'fault', summary, figures, remedy: remedyFor(name, server) }
 }
 
-/** Whether there is enough of the probe to judge what was in it. */
+/** Whether enough events arrived to judge the probe. */
 export function hasTicks({ reading }: OpenProbe): boolean {
   return reading.events.filter(({ type }) => type === 'tick').length >= spacedEvents / 2
 }
@@ -121,7 +121,7 @@ function tickOf({ data }: TimedEvent): ProbeTick {
     const { n, atMs }: Partial<ProbeTick> = Object(JSON.parse(data))
     return { n: Number(n), atMs: Number(atMs) }
   } catch {
-    // A filter that changed the data has changed more than the id. Its events count as late by nothing.
+    // A filter has changed the data. The id of such an event counts as changed, and its delay is unknown.
     return { n: Number.NaN, atMs: Number.NaN }
   }
 }

@@ -10,8 +10,8 @@ import { createSightings } from './sightings.ts'
 import { type ProbeHello, type ProbeScript, probeChannel, probeScripts, probeToken } from './words.ts'
 
 /**
- * Answers probes of `rejoin doctor`. Everybody may ask for one: a probe carries nothing of the log and leaves nothing there.
- * So that nobody can make work out of it, probes are few at once, few in a second, short and small.
+ * Answers the probes of `rejoin doctor`. Everybody may ask for a probe: it carries nothing of the log, and leaves nothing there.
+ * Probes are limited in number, rate, length and size, so that they cannot be used for an attack.
  */
 export function probeEndpoint(options: ProbeOptions): Probes {
   const { version, heartbeatMs, trustProxy, onReject } = options
@@ -36,7 +36,7 @@ export function probeEndpoint(options: ProbeOptions): Probes {
     probe: Omit<Probe, 'leave'> & { network: string },
   ) {
     const leave = room.enter(probe.network)
-    // A response that waits behind another on its connection is not told when that goes.
+    // A response that waits behind another gets no 'close' when their connection closes, so it could never leave.
     if (leave && response.socket !== null) {
       stream(request, response, { ...probe, leave })
     } else {
@@ -98,14 +98,14 @@ export function probeEndpoint(options: ProbeOptions): Probes {
 
 export interface ProbeOptions extends RoomOptions {
   readonly version: string
-  /** What the hub promises its readers. */
+  /** The interval of the hub's heartbeats. */
   readonly heartbeatMs: number
   readonly trustProxy: boolean
   onReject(kind: 'probes'): void
 }
 
 export interface Probes {
-  /** Stands right before the hub, behind everything that judges a request by more than its rights. */
+  /** Stands right before the hub, behind all other middleware that may reject a request. */
   readonly middleware: Middleware
   /** Ends the probes that are open. */
   close(): void
@@ -114,7 +114,7 @@ export interface Probes {
 interface Probe {
   readonly script: ProbeScript
   readonly token: string
-  /** Makes room for another one. */
+  /** Gives back the room of this probe. */
   leave(): void
 }
 
@@ -130,7 +130,7 @@ function shortened(text: string | null | undefined): string | null {
   return text ? text.slice(0, 128) : null
 }
 
-/** Only what a doctor compares: nothing that tells who asked or by what way. */
+/** Only the headers that the doctor compares, and none that tells who asked. */
 function sentHeaders(response: ServerResponse): Record<string, string> {
   const sent = compared.flatMap((name) => {
     const value = response.getHeader(name)

@@ -1,10 +1,10 @@
 import { createTokenBuckets } from '../../limits/token-bucket.ts'
 
-/** How much of a hub probes may take: how many at once, and how many in a second, from one network and in all. */
+/** The limits on probes: how many at once and how many in a second, from one network and in all. */
 export interface Room {
-  /** Counts a request. 0 when it may be answered, else how long to wait, in milliseconds. */
+  /** Counts a request. Returns 0 when it may be answered, else for how many milliseconds to wait. */
   ask(network: string): number
-  /** Takes room for a stream; undefined when there is none. The function gives the room back, once. */
+  /** Takes room for a stream; undefined when there is none. The returned function gives the room back. */
   enter(network: string): (() => void) | undefined
   now(): number
 }
@@ -38,13 +38,13 @@ export function createRoom({ now = () => performance.now() }: RoomOptions = {}):
 
 export interface RoomOptions {
   /**
-   * Milliseconds on a clock that only goes forward.
+   * A clock in milliseconds that never steps back.
    * @defaultValue performance.now
    */
   now?: () => number
 }
 
-// One run of the doctor asks about 25 times. Behind a proxy that says nothing of its clients all of them are one network.
+// One run of the doctor sends about 25 requests. Behind a proxy that does not name its clients, all clients are one network.
 const askedByOneDoctor = 30
 // One run has seven streams open at most, and eight with --idle.
 const mostOfNetwork = 16

@@ -12,7 +12,7 @@ import {
   spacedEveryMs,
 } from './words.ts'
 
-/** Writes a probe from its first frame to its end. The function that it gives stops it. */
+/** Writes a probe from its first frame to its end. Returns a function that stops it. */
 export function playScript(
   { script, token }: { readonly script: ProbeScript; readonly token: string },
   hello: ProbeHello,

@@ -1,7 +1,7 @@
 import { createForgetfulMap } from '../../limits/forgetful-map.ts'
 import type { ProbeSeen } from './words.ts'
 
-/** What became of the last probes, for a doctor that asks whether the hub saw it leave. */
+/** Remembers whether recent probes are open or closed, for a doctor that asks whether the hub saw it leave. */
 export interface Sightings {
   opened(token: string): void
   closed(token: string): void
@@ -22,6 +22,6 @@ export function createSightings(now: () => number): Sightings {
   }
 }
 
-// As long as a probe can be open, so that an open one is known.
+// As long as a probe can be open, so that every open probe is known.
 const rememberedMs = 120_000
 const maxEntries = 1000

@@ -1,16 +1,13 @@
-/** What the two ends of a probe agree on: the hub that sends it, and the doctor that reads it. */
+/** The names and figures that both ends of a probe share: the hub, which sends it, and the doctor, which reads it. */
 
-/**
- * The channel of probes. It lies below `/events/`, because a proxy has its rules for streams there: a probe under another path
- * would test other rules.
- */
+/** The channel of probes. It is below `/events/`, because proxies have their rules for streams there. */
 export const probeChannel = 'rejoin.doctor'
 
 /**
- * What a probe does after it has said what the hub saw of the request:
+ * What a probe does after its first frame, which tells what the hub saw of the request:
  * - `spaced` sends numbered events at a steady pace, with heartbeats between them, and ends
  * - `silent` sends nothing for a while, and ends
- * - `beating` sends heartbeats as an idle stream of this hub does, until the doctor has seen enough
+ * - `beating` sends heartbeats alone, like an idle stream of this hub, until the doctor leaves
  */
 export const probeScripts = ['spaced', 'silent', 'beating'] as const
 
@@ -19,43 +16,43 @@ export type ProbeScript = (typeof probeScripts)[number]
 export const spacedEvents = 20
 export const spacedEveryMs = 100
 export const silentForMs = 6000
-/** No probe is open for longer. */
+/** The hub ends every probe after this time. */
 export const longestProbeMs = 120_000
-/** After how many events a heartbeat follows. */
+/** A heartbeat follows after this many events. */
 export const heartbeatAfter = 4
 
-/** What the hub saw of a request, and what it answered: the data of the first frame. */
+/** The data of the first frame: what the hub saw of the request, and what it answered. */
 export interface ProbeHello {
-  /** Drawn anew for each answer, so that two answers with the same one are the same answer. */
+  /** Random for each answer. Two clients with the same serial got the same answer. */
   readonly serial: string
   readonly version: string
   readonly heartbeatMs: number
-  /** `Last-Event-ID`, null when it did not arrive. */
+  /** `Last-Event-ID`; null when it did not arrive. */
   readonly header: string | null
-  /** `?lastEventId=`, null when it did not arrive. */
+  /** `?lastEventId=`; null when it did not arrive. */
   readonly query: string | null
-  /** What the hub put into its own answer, to compare with what arrives. */
+  /** Headers that the hub has sent, to compare with those that arrive. */
   readonly sent: Readonly<Record<string, string>>
 }
 
 /** The data of an event of a `spaced` probe. */
 export interface ProbeTick {
   readonly n: number
-  /** When the hub wrote it, in milliseconds since it wrote the first frame. */
+  /** When the hub wrote this event, in milliseconds since the start of the probe. */
   readonly atMs: number
 }
 
-/** What the hub knows of a probe, for a doctor that has left it. */
+/** The state of a probe on the hub, for a doctor that has left the probe. */
 export interface ProbeSeen {
   readonly state: 'open' | 'closed' | 'unknown'
-  /** How long ago the hub saw the end of it. Only when it is closed. */
+  /** How long ago the hub saw the probe close. Only with `closed`. */
   readonly closedMsAgo?: number
 }
 
-/** Upper and lower case, digits, `-` and `_`: all that stands in an id of ours. A filter that touches one of them is noticed. */
+/** Has every kind of character that an id of Rejoin has: upper and lower case, digits, `-` and `_`. It reveals a filter. */
 export function probeId(token: string, n: number): string {
   return `v1_Probe-${token}-${n}`
 }
 
-/** How a doctor may name a probe; its length bounds what the hub keeps. */
+/** The form of a doctor's token for a probe. Its length bounds the memory of the hub. */
 export const probeToken = /^[a-z0-9]{8,32}$/

@@ -4,8 +4,8 @@ import type { Frame } from './frame.ts'
 import { keptBytes } from './kept-bytes.ts'
 
 /**
- * What event frames say besides the event (§4.15): with `channel` the channel, in a field of its own that browsers pass
- * over; with `envelope` the id and the channel, inside the data.
+ * What the frame of an event has besides the event (§4.15). `channel` adds the channel, in a field that browsers ignore.
+ * `envelope` adds the id and the channel, inside the data.
  */
 export type Shape = 'channel' | 'envelope'
 
@@ -21,7 +21,14 @@ export function shapedParts(frame: Frame, shape: Shape | undefined): readonly Ui
   return [bytes]
 }
 
-/** Made once for all readers that want it, and gone with its frame. */
+/** Adds the bytes of `frames` to `parts`, for readers that asked for this shape. */
+export function addParts(frames: readonly Frame[], shape: Shape | undefined, parts: Uint8Array[]): void {
+  // Most readers ask for no shape. A list of pieces for each of their frames would be most of what a replay allocates.
+  if (shape === undefined) for (const frame of frames) parts.push(frame.bytes)
+  else for (const frame of frames) parts.push(...shapedParts(frame, shape))
+}
+
+/** The envelope of a frame, made once for all readers, and let go with the frame. */
 const envelopes = new WeakMap<Frame, Uint8Array>()
 
 function inEnvelope({ bytes, channel, type }: Frame): string {

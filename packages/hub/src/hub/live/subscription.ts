@@ -2,19 +2,19 @@ import { checkSelector, checkType, covers, isPattern, RejoinError } from '@rejoi
 import { Generations } from '../../generations.ts'
 import type { Shape } from './shape.ts'
 
-/** What one reader asked for, in one canonical form, so that readers who asked for the same share their bytes. */
+/** What a reader asked for, in a canonical form. Readers with equal subscriptions share their bytes. */
 export interface Subscription {
   /** Channels and patterns, sorted, none covered by another, at least one. */
   readonly channels: readonly string[]
   /** Only events of these types are sent; undefined sends all. */
   readonly types: ReadonlySet<string> | undefined
-  /** What its frames say besides the event; undefined for nothing. */
+  /** What the frames have besides the event; undefined for nothing. */
   readonly shape: Shape | undefined
   /** Equal for equal subscriptions. */
   readonly key: string
 }
 
-// A connection's channels are walked on every read and every join.
+// Every read and every join walks through all channels of a subscription.
 const maxChannels = 100
 
 export function createSubscription(
@@ -22,7 +22,7 @@ export function createSubscription(
   types: readonly string[] = [],
   shape?: Shape,
 ): Subscription {
-  // Readers of one channel are the rule, and there are thousands of them for one that is popular: they share the object.
+  // Most readers have one channel, and a popular channel has thousands of them. They share the object.
   const [only] = channels
   if (only === undefined || channels.length > 1 || types.length > 0 || shape) return create(channels, types, shape)
   const known = ofOneChannel.get(only)
@@ -53,7 +53,7 @@ function create(channels: readonly string[], types: readonly string[], shape: Sh
   }
 }
 
-/** An event that came by two selectors would be sent twice. */
+/** Removes channels that a pattern covers: their events would be sent twice. */
 function withoutCovered(selectors: readonly string[]): string[] {
   const patterns = selectors.filter(isPattern)
   return selectors.filter((selector) => !patterns.some((pattern) => pattern !== selector && covers(pattern, selector)))
@@ -61,4 +61,11 @@ function withoutCovered(selectors: readonly string[]): string[] {
 
 export function wants(subscription: Subscription, event: { readonly type: string }): boolean {
   return subscription.types === undefined || subscription.types.has(event.type)
+}
+
+export function wantedOf<Event extends { readonly type: string }>(
+  subscription: Subscription,
+  events: readonly Event[],
+): readonly Event[] {
+  return subscription.types === undefined ? events : events.filter((event) => wants(subscription, event))
 }

@@ -3,20 +3,20 @@ import type { Gap, Log, Window } from '../../log/contract.ts'
 import type { SliceQueue } from '../../slice-queue.ts'
 import type { Frame } from '../live/frame.ts'
 import type { Live } from '../live/live.ts'
-import { type Subscription, wants } from '../live/subscription.ts'
+import { type Subscription, wantedOf, wants } from '../live/subscription.ts'
 import type { Blocks } from './blocks.ts'
 import { sliceBytes } from './replay-slices.ts'
 import { readReplay } from './replay-source.ts'
 
 /** Where a reader asks its stream to start. */
 export type Start =
-  /** Behind this id; the reader has everything up to it. `added` names channels it did not have when it got the id. */
+  /** Behind this id: the reader has everything up to it. `added` names channels that the reader did not have at that time. */
   | { readonly from: 'cursor'; readonly cursor: string; readonly added?: readonly string[] }
-  /** At the head: only what comes. */
+  /** At the head: only new events follow. */
   | { readonly from: 'now' }
-  /** As far back as all channels are whole. */
+  /** As far back as no channel has a gap. */
   | { readonly from: 'earliest' }
-  /** So that this many events come first, or as many as there are. */
+  /** Before the newest `events` events, or before all when there are fewer. */
   | { readonly from: 'last'; readonly events: number }
 
 /** Where the stream really starts, or why it cannot start where the reader asked. */
@@ -29,24 +29,23 @@ export interface FoundOpening extends FoundStart {
   readonly branch: Branch
 }
 
-/** Where a search for the past came out. */
 interface FoundStart {
   readonly position: Position
-  /** Of `last`: how many events of the subscription follow up to the head. */
+  /** For `last`: how many events of the subscription follow up to the head. */
   readonly replay?: number
-  /** Of `earliest`: what was before it is gone, and why. */
+  /** For `earliest`: which channels lost events before this position, and why. */
   readonly lost?: Pick<Gap, 'reason' | 'channels'>
 }
 
 export interface ReplayLimits {
   /**
-   * The most events one return may replay. A reader further behind is told `replay-limit` and starts at the head, which
-   * can be kinder to it than a flood of old news.
+   * The most events that one return may replay. A reader further behind is told `replay-limit` and starts at the head, which can
+   * serve it better than a flood of old events.
    * @defaultValue Infinity
    */
   maxReplayEvents?: number
   /**
-   * The oldest event a return may start with, in milliseconds of age. Older: `replay-limit`.
+   * The greatest age of the event that a return may start with, in milliseconds. A reader further behind is told `replay-limit`.
    * @defaultValue Infinity
    */
   maxReplayAgeMs?: number
@@ -56,10 +55,10 @@ export interface OpeningContext extends Required<ReplayLimits> {
   readonly log: Log
   readonly live: Live
   readonly blocks: Blocks
-  /** The branch that a position of the log lies on, as the log tells it now. */
+  /** The branch of a position, according to the history of the log now. */
   branchOf(position: Position): Branch
   readonly slices: SliceQueue
-  /** As the log's own, shared by those who ask at the same time. */
+  /** Like `log.windows`. Readers that ask at the same time share one call. */
   windows(selectors: readonly string[]): Promise<readonly Window[]>
   now(): number
 }
@@ -67,8 +66,7 @@ export interface OpeningContext extends Required<ReplayLimits> {
 /**
  * Finds where a stream starts.
  *
- * @param isGone - whether the reader has gone meanwhile. A search that nobody waits for is given up; what it gives then says
- *   nothing.
+ * @param isGone - whether the reader has gone meanwhile. Then the search is given up, and its result means nothing.
  */
 export async function findOpening(
   opening: OpeningContext,
@@ -90,8 +88,8 @@ export async function findOpening(
 }
 
 /**
- * Where the stream of a cursor starts, when that can be told without asking the log; else undefined, and `findOpening` has to find
- * out. Almost every return is one of these, and readers that return together are spared a chain of promises each.
+ * Like `findOpening` for a cursor, when the hub can tell without asking the log; else undefined. Almost every return is such a
+ * case. So readers that return together are spared a chain of promises each.
  */
 export function openingAtHand(context: OpeningContext, cursor: string): FoundOpening | undefined {
   const { log, live, branchOf, maxReplayEvents, maxReplayAgeMs } = context
@@ -109,8 +107,8 @@ interface Search extends OpeningContext {
 }
 
 /**
- * Judges a cursor while the log is away and events go past it. These events are kept nowhere, so a returning reader may have missed
- * some of them, and cannot resume. The reason is what the cursor alone tells.
+ * Judges a cursor while the log is away and the hub publishes without it. The events of that time are kept nowhere, so a
+ * returning reader may have missed some of them, and cannot resume. The reason comes from the cursor alone.
  */
 export function judgeWithoutLog({ log, live }: OpeningContext, { channels }: Subscription, cursor: string): Opening {
   const verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head: live.head })
@@ -118,8 +116,8 @@ export function judgeWithoutLog({ log, live }: OpeningContext, { channels }: Sub
 }
 
 /**
- * The log may have trimmed past what this node's tail has brought; a stream that started behind it would go back. A search
- * during which the tail went on on another branch has looked at both, so it is made anew.
+ * Searches, and waits until the tail of this hub has brought the position that was found. The log may have trimmed events that
+ * the tail has yet to bring. When the tail changes to another branch during a search, the search has seen both, and is repeated.
  */
 async function onceApplied({ live, branchOf, isGone }: Search, search: () => Promise<FoundStart>): Promise<Opening> {
   for (;;) {
@@ -136,8 +134,8 @@ async function judge(context: Search, subscription: Subscription, cursor: string
   const { channels } = subscription
   let verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head: live.head })
   if (!verdict.ok && (verdict.reason === 'ahead' || verdict.reason === 'epoch')) {
-    // Ahead of this node, or on a branch it has not heard of, may only mean that our tail is behind: the log itself
-    // knows. Its answer also brings the branches up to date, so they are looked at after it.
+    // The cursor may be ahead, or on an unknown branch, only because the tail of this hub is behind. The log itself knows. Its
+    // answer also brings the history up to date, so the cursor is judged after it.
     const head = await log.head()
     verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head })
   }
@@ -154,7 +152,7 @@ async function exceedsLimits(context: Search, subscription: Subscription, after:
   if (maxReplayEvents === Number.POSITIVE_INFINITY && maxReplayAgeMs === Number.POSITIVE_INFINITY) return false
   let count = 0
   for await (const frames of framesAfter(context, subscription, after)) {
-    // What is gone cannot be counted; the replay itself finds the gap and announces it.
+    // Lost events cannot be counted. The replay finds the gap and announces it.
     if ('wholeAfter' in frames) return false
     const [first] = frames
     if (count === 0 && first && context.now() - first.at > maxReplayAgeMs) return true
@@ -174,22 +172,22 @@ async function earliest({ log, windows }: OpeningContext, { channels }: Subscrip
   return reason ? { position, lost: { reason, channels: lossy.map(({ channel }) => channel) } } : { position }
 }
 
-// That which says the most about several channels comes first.
+// The first reason that one of the channels has is told for all of them.
 const gapReasons: readonly Gap['reason'][] = ['forced', 'epoch', 'expired']
 
-/** The position behind which `count` events of the subscription stand, or as many as there are. */
+/** The position behind which the newest `count` events of the subscription stand, or all events when there are fewer. */
 async function beforeLast(context: Search, subscription: Subscription, count: number): Promise<FoundStart> {
   const { log, live, slices, isGone } = context
   if (count === 0) return { position: live.head, replay: 0 }
   let wholeAfter = log.history[0]?.first as Position
   let through = live.head
   let left = count
-  // Most readers ask for a few events, which the first page has. A filter that lets none of them through needs many pages.
+  // Most readers ask for a few events, and the first page has them. A filter that rejects these events needs many pages.
   let most = Math.min(count + 1, backAtATime)
   while (isAfter(through, wholeAfter) && !isGone()) {
     const range = [wholeAfter, through, most] as const
     most = Math.min(8 * most, backAtATime)
-    // Asked again when its turn comes, which in a flood is later than those who made it stay.
+    // In a flood of requests, the reader may be gone before the read gets its slice of time.
     let gone = false
     const page = await slices.take(() => {
       gone = isGone()
@@ -200,7 +198,7 @@ async function beforeLast(context: Search, subscription: Subscription, count: nu
     wholeAfter = latest(wholeAfter, page.wholeAfter)
     for (const found of page.positions) {
       if (left === 0) return { position: latest(wholeAfter, found.position), replay: count }
-      // What one channel of several still holds from before another was trimmed does not follow.
+      // Another channel was trimmed up to here, so the older events of this channel are not replayed.
       if (!isAfter(found.position, wholeAfter)) break
       if (wants(subscription, found)) left -= 1
     }
@@ -210,10 +208,10 @@ async function beforeLast(context: Search, subscription: Subscription, count: nu
   return { position: wholeAfter, replay: count - left }
 }
 
-// A millisecond or two of a log.
+// Takes a log one or two milliseconds.
 const backAtATime = 1024
 
-/** The same, found the long way: for a log that cannot be read backwards, or not so far. */
+/** Like `beforeLast`, by reading forwards: for a log that cannot be read backwards, or not that far. */
 async function beforeLastFromTheOldest(
   context: Search,
   subscription: Subscription,
@@ -223,21 +221,21 @@ async function beforeLastFromTheOldest(
   let positions: Position[] = []
   for await (const frames of framesAfter(context, subscription, start)) {
     if ('wholeAfter' in frames) {
-      // The window has moved on while it was read: begin where it begins now.
+      // The window was trimmed during the read. Start again where it begins now.
       start = frames.wholeAfter
       positions = []
       continue
     }
     for (const frame of frames) positions.push(frame.position)
-    // Cut in bulk, because cutting is a copy. One more than asked for is kept: the position before the first of them.
+    // Cut in bulk, because each cut is a copy. One more position is kept: the stream starts at it, before the first event.
     if (positions.length > 2 * count + 1000) positions = positions.slice(-count - 1)
   }
   return { position: positions.at(-count - 1) ?? start, replay: Math.min(count, positions.length) }
 }
 
 /**
- * Frames of the subscription after a position, up to the head, some at a time; a gap when the reading had to skip to where it is
- * whole. What is at hand is walked in slices as well: a turn that walked all of it would be as long as the window.
+ * Yields the frames of the subscription after a position, up to the head, some at a time. Yields a gap and goes on behind it when
+ * events are lost. Frames in memory are walked in slices too: one turn for all of them would be as long as the window.
  */
 export async function* framesAfter(
   context: OpeningContext & Partial<Search>,
@@ -253,14 +251,14 @@ export async function* framesAfter(
       live.hot.covers(channels, cursor) ? live.hot.slice(channels, cursor, sliceBytes) : undefined,
     )
     if (hot) {
-      yield hot.frames.filter((frame) => wants(subscription, frame))
-      // That was everything up to the head of now, which on another branch can be before `through` for ever.
+      yield wantedOf(subscription, hot.frames)
+      // The slice reached the head. On another branch the head may stay before `through` for ever.
       if (!hot.cut) return
       cursor = hot.through
       continue
     }
     if (live.branch.epoch !== branch.epoch) {
-      // What was the head may lie behind the fork of the branch of now, where nothing can be read up to.
+      // The old head may be behind the fork of the new branch. No read can reach it there.
       branch = live.branch
       through = live.head
       continue

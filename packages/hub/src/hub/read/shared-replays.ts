@@ -1,32 +1,32 @@
 import type { Position } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 import type { Frame } from '../live/frame.ts'
-import { shapedParts } from '../live/shape.ts'
+import { addParts } from '../live/shape.ts'
 import { type SharedBytes, shareBytes } from '../live/sink.ts'
-import { type Subscription, wants } from '../live/subscription.ts'
+import { type Subscription, wantedOf } from '../live/subscription.ts'
 import type { HotWindow, Slice } from './hot-window.ts'
 import { sliceBytes } from './replay-slices.ts'
 
-/** What a reader is replayed from the hot window. */
+/** A slice of the hot window, for readers with one subscription. */
 export interface HotReplay extends Slice {
   /** The frames that its subscription asks for. */
   readonly wanted: readonly Frame[]
-  /** The bytes of these frames, once they were joined for several readers. */
+  /** The bytes of the wanted frames, once several readers share them. */
   readonly bytes: SharedBytes | undefined
 }
 
 /**
- * Replays from the hot window. Readers that are cut together return with the same cursor, so the frames are chosen once and
- * joined once for all of them. A copy for each of ten thousand readers is 100 MB for the collector to count.
+ * Replays from the hot window. Readers that are cut together return with the same cursor, so their frames are chosen and joined
+ * once for all of them. Ten thousand copies would be 100 MB for the garbage collector.
  */
 export interface SharedReplays {
-  /** What follows `after`, or the first slice of it. */
+  /** The first slice of the frames after `after`. */
   of(subscription: Subscription, after: Position): HotReplay
 }
 
-// What is shorter is copied for each reader in less time than a second piece takes to write.
+// To copy fewer bytes for each reader takes less time than to write a second piece.
 const shortBytes = 2048
-// Of one slice each: 4 MB at worst, for as long as a rush lasts.
+// Replays of one slice each: 4 MB at worst, for as long as a rush lasts.
 const maxKept = 64
 const keptMs = 1000
 
@@ -57,7 +57,7 @@ export function createSharedReplays(hot: HotWindow, environment: Pick<Environmen
       asOf = hot.changes
       const key = `${after.ms}.${after.seq} ${subscription.key}`
       const found = kept.get(key)
-      // Joined for the second reader: a reader that returns alone has its frames joined behind its `hello`, in one piece.
+      // Joined only for the second reader: a reader that returns alone gets `hello` and its frames joined in one piece.
       if (found) return found.shared()
       return keep(key, new KeptReplay(subscription, hot.slice(subscription.channels, after, sliceBytes)))
     },
@@ -76,7 +76,7 @@ class KeptReplay implements HotReplay {
     this.frames = frames
     this.cut = cut
     this.through = through
-    this.wanted = subscription.types ? frames.filter((frame) => wants(subscription, frame)) : frames
+    this.wanted = wantedOf(subscription, frames)
     this.#subscription = subscription
   }
 
@@ -89,14 +89,15 @@ class KeptReplay implements HotReplay {
     let length = 0
     for (const { bytes } of this.wanted) {
       length += bytes.length
-      // A frame as large as a slice is shared by itself.
+      // The outlet shares a frame of this size by itself.
       if (bytes.length >= sliceBytes) return false
     }
     return length >= shortBytes
   }
 
   #parts(): readonly Uint8Array[] {
-    const { shape } = this.#subscription
-    return this.wanted.flatMap((frame) => (shape === undefined ? frame.bytes : [...shapedParts(frame, shape)]))
+    const parts: Uint8Array[] = []
+    addParts(this.wanted, this.#subscription.shape, parts)
+    return parts
   }
 }

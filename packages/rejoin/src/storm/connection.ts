@@ -2,19 +2,19 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { createResponse, type ResponseHead } from './response.ts'
 
-/** One request for a stream, on a socket of its own. An HTTP client would cost more than what a storm measures. */
+/** One request for a stream, on a raw socket of its own. An HTTP client would cost more than the hub that is measured. */
 export interface Connection {
-  /** Reads nothing until `resume`. */
+  /** Stops reading until `resume`. */
   pause(): void
   resume(): void
-  /** Ends it as a broken network does. Nothing is told of it any more. */
+  /** Breaks the connection, as a broken network does. No event is called any more. */
   cut(): void
 }
 
 export interface ConnectionEvents {
   onHead(head: ResponseHead): void
   onBody(text: string): void
-  /** Not after `cut`. Without an error the server ended the answer, in order or in the middle. */
+  /** Called when the connection is over, but not after `cut`. Without an error, the server ended the answer or broke it off. */
   onEnd(error?: Error): void
 }
 
@@ -49,7 +49,7 @@ export function openConnection(
   const socket = connectTo(url, onread)
   socket.on('error', end)
   socket.on('close', () => end())
-  // As a cursor was read: byte by byte.
+  // latin1, because the cursor was read as latin1: each byte stays the same.
   socket.write(requestText(url, headers), 'latin1')
   return {
     pause: () => void socket.pause(),
@@ -61,7 +61,7 @@ export function openConnection(
   }
 }
 
-// All sockets read into the same memory, because what was read is looked at before anything else is read.
+// All sockets share this buffer: each piece is parsed before the next one is read.
 const sharedBuffer = Buffer.alloc(64 * 1024)
 
 function connectTo(url: URL, onread: { buffer: Buffer; callback(length: number): boolean }): Socket {
@@ -69,7 +69,7 @@ function connectTo(url: URL, onread: { buffer: Buffer; callback(length: number):
   const isTls = url.protocol === 'https:'
   const address = { host, port: Number(url.port || (isTls ? 443 : 80)), onread }
   if (!isTls) return connectTcp(address)
-  // An address has no name that a certificate could be chosen by.
+  // An IP address is no server name: TLS chooses certificates by host names only.
   const servername = /^[\d.]+$|:/.test(host) ? '' : host
   return connectTls({ ...address, servername, ALPNProtocols: ['http/1.1'] })
 }

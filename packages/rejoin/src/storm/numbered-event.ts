@@ -1,7 +1,7 @@
-/** What a storm publishes: an event says its number and when it was made, and is filled up to the size that was asked for. */
+/** An event of a storm. Its data holds its number and the time of its publish, and is padded to the size of the plan. */
 export interface NumberedEvent {
   readonly number: number
-  /** In milliseconds, on the clock of the process that runs the storm. */
+  /** The time of the publish in milliseconds, by `performance.now()` of the process that runs the storm. */
   readonly at: number
 }
 
@@ -9,11 +9,11 @@ export function textOf({ number, at }: NumberedEvent, size: number): string {
   return `${number} ${at.toFixed(1)} `.padEnd(size, filling)
 }
 
-/** Undefined for a text that no storm of this size has written, or that was changed on the way. */
+/** The event in a text; undefined for a text that this storm did not write, or that was changed on the way. */
 export function readNumbered(text: string, size: number): NumberedEvent | undefined {
   const [, number, at, rest = ''] = pattern.exec(text) ?? []
   const event = { number: Number(number), at: Number(at) }
-  // As long as what was published: an event that was cut short or grew was changed by somebody.
+  // The length has to be that of the published text: another length means that the event was changed.
   const length = Math.max(size, text.length - rest.length)
   return number !== undefined && text.length === length ? event : undefined
 }

@@ -1,24 +1,24 @@
 import { performance } from 'node:perf_hooks'
 import process from 'node:process'
 
-/** How busy the storm itself was. A tool that has no time left measures itself instead of the hub. */
+/** How busy the storm itself was. A storm without free processor time measures itself instead of the hub. */
 export interface OwnLoad {
-  /** For how many seconds it was looked at. */
+  /** For how many seconds the load was measured. */
   readonly seconds: number
-  /** In how many of them the event loop had hardly a free moment. */
+  /** In how many of these seconds the event loop had hardly any free time. */
   readonly busySeconds: number
-  /** Part of the time for which the event loop had something to do, 0 to 1. */
+  /** Share of the time in which the event loop was busy, 0 to 1. */
   readonly busy: number
-  /** Processor time, as a part of one core. Much less than `busy` means that other programs are in the way. */
+  /** Processor time, as a share of one core. A value far below `busy` means that other programs take the processor. */
   readonly cpu: number
-  /** How late a timer was at worst: for so long an event may have waited here before its arrival was noted. */
+  /** The longest delay of a timer. An event may have waited this long before its arrival was noted. */
   readonly worstDelayMs: number
 }
 
 export interface OwnLoadSample {
-  /** Part of the second for which the event loop had something to do, 0 to 1. */
+  /** Share of the second in which the event loop was busy, 0 to 1. */
   readonly busy: number
-  /** Processor time in that second, as a part of one core. */
+  /** Processor time in that second, as a share of one core. */
   readonly cpu: number
   /** How late the timer of the sample was. */
   readonly delayMs: number
@@ -29,7 +29,7 @@ export interface OwnLoadMeter {
   stop(): void
 }
 
-/** Looks at this process once a second. */
+/** Measures this process once a second. */
 export function measureOwnLoad(): OwnLoadMeter {
   const samples: OwnLoadSample[] = []
   let before = look()
@@ -64,7 +64,7 @@ export function ownLoadOf(samples: readonly OwnLoadSample[]): OwnLoad {
   }
 }
 
-// What is left beyond this is needed to take up what comes in bursts.
+// The rest is needed for bursts.
 const mostBusy = 0.9
-// A person notices such a delay, and would blame the hub for it.
+// A person notices a delay of this length, and would blame the hub.
 const mostDelayMs = 200

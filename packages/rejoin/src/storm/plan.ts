@@ -1,41 +1,41 @@
-/** What a storm does. */
+/** The plan of a storm. */
 export interface StormPlan {
   readonly readers: number
   readonly channels: number
-  /** How many of a hundred readers read all channels, by a pattern. */
+  /** Percentage of readers that read all channels, by a pattern. */
   readonly patternPercent: number
-  /** How many of a hundred readers take at most 64 KB a second. */
+  /** Percentage of readers that take at most 64 KB a second. */
   readonly slowPercent: number
-  /** Events a second, over all channels. */
+  /** Events per second, over all channels. */
   readonly rate: number
   /** Characters of data in each event. */
   readonly size: number
   /** For how long events are published. */
   readonly forMs: number
-  /** How many of a hundred readers are cut each time. */
+  /** Percentage of readers that are cut each time. */
   readonly cutPercent: number
   readonly cutEveryMs: number
-  /** How long a cut reader stays away; undefined: as long as the hub told it. */
+  /** How long a cut reader stays away; left out, as long as the hub told it. */
   readonly awayMs?: number
   /**
-   * For how long readers may get nothing new, when they connect and after the last publish, before they are given up; and a sixth of
-   * the time that they have in all.
+   * How long the storm waits without any progress, while readers connect and after the last publish. With progress it waits six
+   * times as long at most.
    */
   readonly patienceMs: number
-  /** Begins the name of every channel. No other storm has it. */
+  /** The beginning of every channel's name. No other storm has the same one. */
   readonly prefix: string
 }
 
-/** What one reader reads. Event `n` goes to channel `n % channels`, so a reader of one channel is owed every such event. */
+/** The events of one reader. Event `n` goes to channel `n % channels`, so it is known which events each reader is owed. */
 export interface Share {
   /** A channel or a pattern. */
   readonly selector: string
   readonly isSlow: boolean
-  /** How many of the first `events` events of the storm are this reader's. */
+  /** How many of the first `events` events of the storm this reader is owed. */
   countOf(events: number): number
-  /** Which of this reader's events it is, or undefined when it is not meant for this reader. */
+  /** The index of an event among this reader's events; undefined for an event that is not meant for this reader. */
   indexOf(event: number): number | undefined
-  /** The number of this reader's event in the storm. */
+  /** The number in the storm of this reader's event with this index. */
   numberOf(index: number): number
 }
 
@@ -46,7 +46,7 @@ export function shareOf(plan: StormPlan, reader: number): Share {
   const first = readsAll ? 0 : reader % channels
   return {
     selector: readsAll ? `${prefix}/*` : channelOf(plan, first),
-    // From the other end, so that slow readers are readers of patterns and of channels alike.
+    // Counted from the other end, so that there are slow readers both of patterns and of channels.
     isSlow: isChosen(plan.readers - 1 - reader, plan.slowPercent),
     countOf: (events) => Math.max(0, Math.ceil((events - first) / step)),
     indexOf: (event) => ((event - first) % step === 0 ? (event - first) / step : undefined),
@@ -58,12 +58,12 @@ export function channelOf({ prefix, channels }: StormPlan, event: number): strin
   return `${prefix}/${event % channels}`
 }
 
-/** So many of a hundred. */
+/** The given percentage of a count, rounded down. */
 export function partOf(count: number, percent: number): number {
   return Math.floor((count * percent) / 100)
 }
 
-/** Spread evenly: of any ten readers in a row, 20 percent are two. */
+/** Chooses readers evenly: with 20 percent, two of any ten readers in a row. */
 function isChosen(reader: number, percent: number): boolean {
   return partOf(reader + 1, percent) > partOf(reader, percent)
 }

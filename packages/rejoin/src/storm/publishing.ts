@@ -2,10 +2,10 @@ import { setTimeout } from 'node:timers/promises'
 import { textOf } from './numbered-event.ts'
 import { channelOf, type StormPlan } from './plan.ts'
 
-/** Publishes an atomic batch, once, whatever it takes. Rejects when the hub does not take it. */
+/** Publishes an atomic batch exactly once, with retries if needed. Rejects when the hub does not take it. */
 export type PublishBatch = (events: readonly { channel: string; text: string }[]) => Promise<unknown>
 
-/** How far the publisher is. Events are numbered from 0 in the order of the log. */
+/** The progress of the publisher. Events are numbered from 0, in the order of the log. */
 export interface Published {
   /** How many events may have reached the hub. */
   sent: number
@@ -14,8 +14,8 @@ export interface Published {
 }
 
 /**
- * Publishes at the rate of the plan until its time is over or the signal is aborted. A hub that is slower than that gets fewer events. A batch waits for the answer to the one before: only so is the order
- * of the numbers the order of the log, for readers of several channels too.
+ * Publishes at the rate of the plan until its time is over or the signal is aborted. A slower hub gets fewer events. Each batch
+ * waits for the answer to the batch before, so that the numbers follow the order of the log, for readers of several channels too.
  */
 export async function publishAtRate(
   plan: StormPlan,
@@ -48,9 +48,9 @@ async function publishNext(plan: StormPlan, count: number, published: Published,
   published.confirmed = published.sent
 }
 
-// Often enough that readers of one channel see a stream and not bursts.
+// Often enough that readers of one channel see a steady stream instead of bursts.
 const everyMs = 10
-// What a hub takes at most (§5.1), with room for the names of fields and channels.
+// The most that a hub takes (§5.1), less some room for the names of fields and channels.
 const maxBatchEvents = 1000
 const maxBatchBytes = 250_000
 const envelopeBytes = 400

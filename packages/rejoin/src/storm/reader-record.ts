@@ -1,31 +1,31 @@
 /**
- * What one reader saw of the events that it is owed, and what this says of the hub. The events have numbers without gaps, 0, 1,
- * 2, …, in the order in which they were published.
+ * The record of the events that one reader saw, and the verdict on the hub. The reader's events are numbered 0, 1, 2, … in the
+ * order of their publish.
  */
 export interface ReaderRecord {
-  /** The reader starts without a cursor. It is owed every event from `sent` on: the earlier ones may be older than its start. */
+  /** Called when the reader starts without a cursor. It is owed every event from `sent` on: earlier ones may precede its start. */
   begin(sent: number): void
   /**
-   * The hub said in band that something is gone. What is missing before the next event is announced, as far as it was sent by
-   * then. The publish of a later event had not begun, so no gap that was known already can hold it.
+   * Called when the hub has sent `sync-required`. Events that are missing before the next event then count as announced, if they
+   * are among the first `sent`. Later events were not yet published, so this gap cannot cover them.
    */
   gap(sent: number): void
   event(number: number): Finding
-  /** Whether none of the first `count` events is still to come: they were seen, skipped, or are covered by an announced gap. */
+  /** Whether none of the first `count` events is still to come: each was seen, was skipped, or is covered by an announced gap. */
   hasReached(count: number): boolean
-  /** What is missing of the first `published` events, and what came wrongly. */
+  /** Counts the missing events among the first `published`, and the events that came twice or out of order. */
   verdict(published: number): RecordVerdict
 }
 
-/** `skipped`: later than the next one. `late`: skipped before, so the order is wrong. `doubled`: seen before. */
+/** `skipped`: some events before it are missing. `late`: it was missing before, so the order is wrong. `doubled`: seen before. */
 export type Finding = 'expected' | 'skipped' | 'late' | 'doubled'
 
 export interface RecordVerdict {
-  /** Never seen, without a word from the hub. */
+  /** Events that were never seen, and that no gap announced. */
   readonly lost: number
   /** The first event that was lost. */
   readonly firstLost?: number
-  /** Never seen, and covered by a gap that the hub announced. */
+  /** Events that were never seen, and that an announced gap covers. */
   readonly announced: number
   readonly doubled: number
   readonly disordered: number
@@ -38,7 +38,7 @@ export function createReaderRecord(): ReaderRecord {
   let excuse: Excuse | undefined
   const missing: Missing[] = []
 
-  /** The events from `next` up to `end`, parted by whether the hub has an excuse for them. */
+  /** The events from `next` up to `end`, split into those that may be missing and those that are lost. */
   function missingUpTo(end: number): Missing[] {
     if (end <= next) return []
     const excused = Math.min(Math.max(excuse?.sent ?? 0, next), end)
@@ -100,13 +100,13 @@ export function createReaderRecord(): ReaderRecord {
   }
 }
 
-/** Why events before `sent` may be missing at the next event. */
+/** The reason why events before `sent` may be missing when the next event comes. */
 interface Excuse {
   readonly why: 'unowed' | 'announced'
   readonly sent: number
 }
 
-/** Events that were not seen, from `from` up to and without `end`. */
+/** Events that were not seen, from `from` up to, but not including, `end`. */
 interface Missing {
   readonly from: number
   readonly end: number

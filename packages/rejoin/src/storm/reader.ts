@@ -7,7 +7,7 @@ import { createReaderRecord, type ReaderRecord } from './reader-record.ts'
 import type { ResponseHead } from './response.ts'
 import { addExample, countIn, type Tally } from './tally.ts'
 
-/** One reader of a storm. It returns with its cursor whenever its stream ends, as every client does, until it is stopped. */
+/** One reader of a storm. Like every client, it returns with its cursor whenever its stream ends, until it is stopped. */
 export interface StormReader {
   readonly state: 'connecting' | 'connected' | 'away' | 'stopped'
   readonly record: ReaderRecord
@@ -15,7 +15,7 @@ export interface StormReader {
   connect(): void
   /** Breaks the connection, if there is one. */
   cut(): void
-  /** A slow reader reads like any other from now on. */
+  /** Makes a slow reader read at full speed from now on. */
   hurry(): void
   stop(): void
 }
@@ -23,21 +23,21 @@ export interface StormReader {
 export interface StormReaderOptions {
   readonly number: number
   readonly share: Share
-  /** Where the stream is. */
+  /** The URL of the stream. */
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
   /** Characters of data in each event. */
   readonly size: number
-  /** How long it stays away when it was cut; undefined: as long as the hub told it. */
+  /** How long the reader stays away after a cut; undefined for as long as the hub told it. */
   readonly awayMs: number | undefined
   readonly published: Readonly<Published>
   readonly tally: Tally
-  /** Told why a stream did not begin. */
+  /** Called with the reason why a stream did not begin. */
   onTrouble(trouble: Trouble): void
   onConnected(): void
 }
 
-/** Why a stream did not begin: the answer of the server, or none. */
+/** Why a stream did not begin: the server's answer, its `close`, an error, or no `hello` in time. */
 export type Trouble =
   | { readonly head: ResponseHead }
   | { readonly closed: string }
@@ -58,9 +58,9 @@ export function createStormReader(options: StormReaderOptions): StormReader {
   let closed: string | undefined
   let wasAnswered = false
   let failures = 0
-  /** The return that is under way: it is over when the reader has so many of its events. */
+  /** The return that is under way. It is over when the reader has its first `to` events. */
   let catchingUp: { readonly since: number; readonly to: number } | undefined
-  /** Since when it has had everything. What was published before that tells of its absence, not of delays. */
+  /** Since when the reader has been up to date. Events from before are late because of its absence, and count for no delay. */
   let currentSince = Number.POSITIVE_INFINITY
 
   function connect(): void {
@@ -92,7 +92,7 @@ export function createStormReader(options: StormReaderOptions): StormReader {
     options.onTrouble(trouble)
     countIn(tally.failures, why)
     failures += 1
-    // As a good client waits: a server that is short of time gets more of it.
+    // Waits longer after each failure, as a good client does: an overloaded server needs time.
     goAway(retryMs * 2 ** Math.min(failures - 1, mostDoublings) * (1 + Math.random() / 4))
   }
 
@@ -112,7 +112,7 @@ export function createStormReader(options: StormReaderOptions): StormReader {
     try {
       reading?.feed(text)
     } finally {
-      // Also of a piece that could be read in part only: what was noted must not be asked for again.
+      // Also when the parser fails in the middle of a piece: events that were noted must not be asked for again.
       cursor = reading?.lastEventId ?? cursor
     }
     if (!isSlow || state !== 'connected') return
@@ -232,12 +232,12 @@ export function createStormReader(options: StormReaderOptions): StormReader {
   }
 }
 
-// What browsers wait where no server told them otherwise is of this order.
+// About as long as browsers wait when no server has told them a time.
 const firstRetryMs = 2000
 const mostDoublings = 4
-// A hub that cannot judge a cursor says so after ten seconds (`close`, `log-unavailable`).
+// Longer than the ten seconds after which a hub that cannot judge a cursor sends `close`, `log-unavailable`.
 const helloTimeoutMs = 15_000
-// With reads of at most 64 KB.
+// One read of at most 64 KB each time.
 const slowEveryMs = 1000
 
 function parsed(json: string): unknown {

@@ -4,29 +4,29 @@ import type { Published } from './publishing.ts'
 import type { StormReader } from './reader.ts'
 import { addExample, type Example, type Tally, type TimesSummary } from './tally.ts'
 
-/** What came of a storm. */
+/** The result of a storm. */
 export interface StormReport {
   readonly url: string
   readonly plan: StormPlan & { readonly patternReaders: number; readonly slowReaders: number }
   /**
-   * `held`: every reader got every event once and in order, or was told of a gap. `broken`: some reader did not.
-   * `unfinished`: no fault was seen, but some readers were not back when the storm ended, or nothing was published.
+   * `held`: every reader got every event once and in order, or was told of a gap. `broken`: at least one reader did not.
+   * `unfinished`: no fault was seen, but some readers had not returned when the storm ended, or nothing was published.
    */
   readonly verdict: 'held' | 'broken' | 'unfinished'
   readonly published: number
   readonly delivered: number
   readonly faults: Faults
   readonly examples: readonly Example[]
-  /** Announced by `sync-required`, which is the other outcome that readers are promised. */
+  /** Gaps that the hub announced by `sync-required`. They are no faults: the hub promises every event or an announced gap. */
   readonly gaps: { readonly frames: number; readonly events: number }
-  /** Readers that were not back at the end. Whether they would have got the rest is not known. */
+  /** Readers that had not returned at the end. It is unknown whether they would have got the rest. */
   readonly missingReaders: number
   readonly delayMs?: TimesSummary
-  /** How long returning readers took until they had everything. */
+  /** How long returning readers took to catch up. */
   readonly catchUpMs?: TimesSummary
   readonly connections: Connections
   readonly own: OwnLoad
-  /** How long it took. */
+  /** How long the storm took. */
   readonly ms: number
 }
 
@@ -65,7 +65,7 @@ export function reportOf({ url, plan, readers, published, tally, own, ms }: Ende
     const owed = share.countOf(published.sent)
     const isMissing = state !== 'connected' && !record.hasReached(owed)
     if (isMissing) missingReaders += 1
-    // Of a reader that is not here, what comes after its last event is not known to be lost.
+    // For a reader that has not returned, the events after its last one are not known to be lost.
     const verdict = record.verdict(isMissing ? 0 : owed)
     counts.lost += verdict.lost
     counts.doubled += verdict.doubled

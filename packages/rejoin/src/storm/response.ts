@@ -1,7 +1,4 @@
-/**
- * Reads an answer of HTTP/1.1 from the bytes of a raw socket, given as latin1. A storm knows all that it publishes to be ASCII,
- * so it decodes nothing.
- */
+/** Parses an HTTP/1.1 answer from a raw socket, given as latin1. A storm publishes ASCII only, so nothing has to be decoded. */
 export interface Response {
   feed(text: string): void
   /** Whether the answer came to its announced end. */
@@ -15,7 +12,7 @@ export interface ResponseEvents {
 
 export interface ResponseHead {
   readonly status: number
-  /** By names in lower case. */
+  /** The headers, by their names in lower case. */
   readonly headers: ReadonlyMap<string, string>
 }
 
@@ -31,7 +28,7 @@ export function createResponse({ onHead, onBody }: ResponseEvents): Response {
       at = part === 'chunk' || part === 'rest' ? body(text, at) : line(text, at)
   }
 
-  /** Takes what belongs to the head, or to the line with the size of a chunk, and gives where the rest begins. */
+  /** Reads the head, or the line with the size of a chunk. Returns where the rest of the text begins. */
   function line(text: string, at: number): number {
     const end = part === 'head' ? '\r\n\r\n' : '\r\n'
     const before = held.length
@@ -60,7 +57,7 @@ export function createResponse({ onHead, onBody }: ResponseEvents): Response {
   }
 
   function size(text: string): void {
-    // After the bytes of a chunk stands a line break, which makes an empty line here.
+    // The line break after the bytes of a chunk shows up as an empty line here.
     if (text === '') return
     left = Number.parseInt(text, 16)
     if (!(left >= 0)) throw new Error('a chunk of the answer has no size')

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { RejoinError } from '@rejoin/protocol'
 import { connectionRoom } from '../limits/descriptors.ts'
 
-/** Refuses a storm that this machine cannot make: its connections would fail in ways that look like faults of the hub. */
+/** Refuses a storm that is too large for this machine: its failed connections would look like faults of the hub. */
 export function checkRoom(readers: number, { files, ports }: Room): void {
   if (files !== undefined && readers > files) {
     const needed = readers + filesBeside
@@ -19,7 +19,7 @@ export function checkRoom(readers: number, { files, ports }: Room): void {
   }
 }
 
-/** What the system lets one process open; undefined where it does not tell. */
+/** The files and ports that the system lets one process open; undefined when the system does not tell. */
 export interface Room {
   readonly files: number | undefined
   readonly ports: number | undefined
@@ -31,7 +31,7 @@ export function roomHere(portsFile = '/proc/sys/net/ipv4/ip_local_port_range'): 
   return { files: connectionRoom(), ports }
 }
 
-// As `connectionRoom` keeps for other things than connections.
+// The number that `connectionRoom` reserves for other files than connections.
 const filesBeside = 128
 
 function tooMany(why: string, advice: string): RejoinError {
@@ -42,7 +42,7 @@ function read(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch {
-    // Not Linux: there is no limit that we could know.
+    // Not Linux: the limit is unknown.
     return ''
   }
 }

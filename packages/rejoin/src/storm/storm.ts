@@ -8,9 +8,9 @@ import { type Faults, reportOf, type StormReport } from './report.ts'
 import { createTally, type TimesSummary } from './tally.ts'
 
 /**
- * Loads a hub with readers that are cut and return, and checks what each of them gets. All readers are connected before the first
- * event is published, so each is owed every event of its subscription. Rejects with a `RejoinError` when the storm cannot begin,
- * or when the hub takes no events.
+ * Loads a hub with readers that are cut and return, and checks the events of each reader. Publishing starts after the readers
+ * have connected, so each is owed every event of its subscription. Rejects with a `RejoinError` when the storm cannot begin, or
+ * when the hub takes no events.
  */
 export async function runStorm(plan: StormPlan, options: StormOptions): Promise<StormReport> {
   const startedAt = performance.now()
@@ -80,11 +80,11 @@ export async function runStorm(plan: StormPlan, options: StormOptions): Promise<
 }
 
 export interface StormOptions {
-  /** Of the hub, without a slash at the end. */
+  /** The address of the hub. */
   readonly url: URL
   readonly token?: string
   readonly publish: PublishBatch
-  /** Ends the storm early: no more events and no more cuts. What was published is checked all the same. */
+  /** Ends the storm early: no more events and no more cuts. The published events are checked all the same. */
   readonly signal?: AbortSignal
   onProgress?(progress: StormProgress): void
 }
@@ -99,9 +99,9 @@ export interface StormProgress {
   readonly delivered: number
   readonly cuts: number
   readonly returns: number
-  /** Frames `sync-required`. */
+  /** The number of `sync-required` frames. */
   readonly gaps: number
-  /** As of now: an event that is missing may still come, out of order. */
+  /** The faults so far. A missing event may still come, out of order. */
   readonly faults: Faults
   readonly delayMs: TimesSummary | undefined
   readonly catchUpMs: TimesSummary | undefined
@@ -113,7 +113,7 @@ const showEveryMs = 250
 function streamUrl(base: URL, plan: StormPlan, reader: number): URL {
   const url = new URL(`${base.href.replace(/\/$/, '')}/events`)
   url.searchParams.append('channel', shareOf(plan, reader).selector)
-  // A hub would take readers with the same cursor for one client that returns too often.
+  // Without a `clientId`, the hub would take readers with the same cursor for one client that returns too often.
   url.searchParams.append('clientId', `${plan.prefix}/reader-${reader}`)
   return url
 }
@@ -128,7 +128,7 @@ function headersOf(token: string | undefined): Record<string, string> {
   }
 }
 
-/** Says of the first reader why it got no stream, so that a storm of a thousand does not begin for nothing. */
+/** Why the first reader got no stream. It connects alone, so that a storm of a thousand does not begin in vain. */
 function troubleError(trouble: Trouble, { url }: StormOptions): unknown {
   if ('error' in trouble) return trouble.error
   const status = 'head' in trouble ? trouble.head.status : 200
@@ -149,7 +149,7 @@ function troubleError(trouble: Trouble, { url }: StormOptions): unknown {
   )
 }
 
-/** Connects the rest of the readers, some at a time, and waits until all are there or no more come. */
+/** Connects the other readers, some at a time. Waits until all are connected, or no more readers get through. */
 async function connectAll(
   readers: readonly StormReader[],
   { patienceMs }: StormPlan,
@@ -172,10 +172,10 @@ async function connectAll(
   }
 }
 
-// Under the backlog of most listening sockets: a SYN that is dropped comes again after a second.
+// Below the backlog of most listening sockets: beyond it, a SYN is dropped, and repeated after a second.
 const connectingAtOnce = 100
 const lookEveryMs = 10
-// However slowly a hub gets on, a storm ends.
+// Bounds the wait for a hub that makes progress, but too slowly.
 const mostPatience = 6
 
 async function cutAgainAndAgain(readers: readonly StormReader[], plan: StormPlan, signal: AbortSignal): Promise<void> {
@@ -193,7 +193,7 @@ function chosen<Each>(all: readonly Each[], count: number): readonly Each[] {
   return Array.from({ length: count }, () => left.splice(Math.floor(Math.random() * left.length), 1)[0] as Each)
 }
 
-/** Waits until all readers have everything, or none of them gets anything new for a while. */
+/** Waits until all readers have all their events, or no reader gets a new one for `patienceMs`. */
 async function settle(
   readers: readonly StormReader[],
   published: Published,

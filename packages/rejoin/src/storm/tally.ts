@@ -1,30 +1,30 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
 
-/** What happened to all readers of a storm together. */
+/** The counts of a storm, over all its readers. */
 export interface Tally {
   /** Events that readers got, each counted once per reader. */
   delivered: number
   /** Connections that the storm cut. */
   cuts: number
-  /** Streams that a reader came back to with its cursor. */
+  /** Streams that a reader opened with its cursor. */
   returns: number
-  /** Streams that ended by themselves, without `close`. */
+  /** Streams that ended without a cut and without `close`. */
   drops: number
   /** Streams that the hub ended with `close`, by reason. */
   readonly closes: Map<string, number>
-  /** Requests that were answered with another status than 200, by status. */
+  /** Requests that were answered with something else than a stream, by status. */
   readonly refusals: Map<number, number>
-  /** Connections that came to nothing, by error code. */
+  /** Connections that failed before their stream began, by error code. */
   readonly failures: Map<string, number>
-  /** Frames `sync-required`. */
+  /** The number of `sync-required` frames. */
   gaps: number
   /** Returns whose cursor the hub did not see. */
   unseenCursors: number
-  /** Events that were not published for the reader that got them, or were changed on the way. */
+  /** Events that were not published for their reader, or were changed on the way. */
   foreign: number
-  /** From the publish to the arrival at a reader that was up to date by then and is not slow. */
+  /** Times from the publish of an event to its arrival, for readers that were up to date and are not slow. */
   readonly delay: Times
-  /** From the attempt to return until the reader had everything that was confirmed by then; not of slow readers. */
+  /** Times from a return until the reader has all events that were confirmed when it returned. Slow readers are left out. */
   readonly catchUp: Times
   /** The first few faults, for a person who looks for the cause. */
   readonly examples: Example[]
@@ -34,7 +34,7 @@ export interface Example {
   readonly fault: 'lost' | 'doubled' | 'disordered' | 'foreign'
   readonly reader: number
   readonly selector: string
-  /** The number of the event in the storm, where there is one. */
+  /** The number of the event in the storm, if it has one. */
   readonly event?: number
   /** The id that the event came with. */
   readonly id?: string
@@ -52,14 +52,14 @@ export function countIn<Key>(counts: Map<Key, number>, key: Key): void {
   counts.set(key, (counts.get(key) ?? 0) + 1)
 }
 
-/** Keeps the first ones only: whatever broke once is likely to have broken the rest. */
+/** Keeps the first five examples only: the others most likely have the same cause. */
 export function addExample({ examples }: Pick<Tally, 'examples'>, example: Example): void {
   if (examples.length < maxExamples) examples.push(example)
 }
 
 const maxExamples = 5
 
-/** A distribution of durations, in a bounded memory. */
+/** A distribution of durations, in bounded memory. */
 export interface Times {
   add(ms: number): void
   summary(): TimesSummary | undefined
@@ -75,7 +75,7 @@ export interface TimesSummary {
 function createTimes(): Times {
   const histogram: RecordableHistogram = createHistogram()
   return {
-    // In microseconds; a histogram counts from 1 on.
+    // Recorded in microseconds, because a histogram takes whole numbers from 1 on.
     add: (ms) => histogram.record(Math.max(1, Math.round(ms * 1000))),
     summary: () =>
       histogram.count === 0

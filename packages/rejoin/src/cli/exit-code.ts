@@ -1,6 +1,6 @@
 import type { ErrorCode, RejoinError } from '@rejoin/protocol'
 
-/** What the program tells the shell. `docs/reference/cli.md` has a line for each. */
+/** The exit codes of the program. `docs/reference/cli.md` has a line for each. */
 export const exitCodes = {
   done: 0,
   failed: 1,
@@ -13,7 +13,7 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
-/** So that a script can tell what to do about it: mend the call, mend the event, get rights, or try again. */
+/** The code tells a script what to do: correct the call, correct the event, get rights, or try again. */
 export function exitCodeOf({ code, retryable }: RejoinError): ExitCode {
   return retryable ? exitCodes.tryLater : exitCodes[meanings[code] ?? 'failed']
 }

@@ -2,7 +2,7 @@ import { plainLines } from '@rejoin/hub/internal'
 import type { LoggingHost } from '../logging/choose-logging.ts'
 import { type ExitCode, exitCodes } from './exit-code.ts'
 
-/** The part of `process` that the program lives in. */
+/** The part of `process` that the program uses. */
 export interface ProgramHost extends LoggingHost {
   readonly stdin: AsyncIterable<string | Uint8Array> & { readonly isTTY?: boolean }
   readonly stdout: LoggingHost['stdout'] & OutputEvents
@@ -18,13 +18,13 @@ interface OutputEvents {
   once(event: 'drain', listener: () => void): unknown
 }
 
-/** Says why the program could not do what it was asked to. Some of the words may be those of a hub, or of a file. */
+/** Prints why the program failed. Control characters are replaced, because the message may quote a hub or a file. */
 export function fail(host: ProgramHost, message: string, exitCode: ExitCode = exitCodes.failed): void {
   host.stderr.write(`rejoin: ${plainLines(message)}\n`)
   host.exitCode = exitCode
 }
 
-/** In the words with which the program was started. */
+/** The command as the user would type it: `npm start --`, if the program was started so, else `rejoin serve`. */
 export function commandWith(flags: string, { env }: ProgramHost): string {
   const command = env.npm_lifecycle_event === 'start' ? `npm start -- ${flags}` : `rejoin serve ${flags}`
   return command.replace(/(?: --)? $/, '')

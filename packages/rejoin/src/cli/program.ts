@@ -22,21 +22,21 @@ import { addToken } from './commands/token.ts'
 import { exitCodeOf } from './exit-code.ts'
 import { fail, type ProgramHost } from './program-host.ts'
 
-/** Does what the command line asks. Resolves when that is done, or, for a server, when it listens. */
+/** Runs the command line. Resolves when the command is done; for `serve`, when the server listens. */
 export async function runProgram(args: readonly string[], host: ProgramHost): Promise<void> {
   try {
     const program = commandLine(host)
     refuseUnknown(args[0], program)
     await program.parseAsync(args, { from: 'user' })
   } catch (error) {
-    // Commander has said what was wrong with the command line, or shown the help that was asked for.
+    // Commander has already printed what is wrong with the command line, or the help.
     if (error instanceof CommanderError) host.exitCode = error.exitCode
     else if (error instanceof RejoinError) fail(host, error.message, exitCodeOf(error))
     else throw error
   }
 }
 
-/** Because `serve` needs not be said, commander takes a word that it does not know for an argument of that. */
+/** Refuses an unknown command. `serve` is the default, so commander would take an unknown word for an argument of `serve`. */
 function refuseUnknown(word: string | undefined, { commands }: Command): void {
   const names = [...commands.map((command) => command.name()), 'help']
   if (word === undefined || word.startsWith('-') || names.includes(word)) return
@@ -45,7 +45,7 @@ function refuseUnknown(word: string | undefined, { commands }: Command): void {
   })
 }
 
-/** All commands with their flags, which `docs/reference/cli.md` lists. */
+/** All commands with their flags. `docs/reference/cli.md` lists them. */
 export function commandLine(host: ProgramHost): Command {
   const program = new Command('rejoin')
     .description('Resumable event streams over Server-Sent Events.')
@@ -54,7 +54,7 @@ export function commandLine(host: ProgramHost): Command {
     .configureOutput({
       writeOut: (text) => host.stdout.write(text),
       writeErr: (text) => host.stderr.write(text),
-      // Commander's own prefix; all other errors of the program begin with its name.
+      // Replaces commander's own prefix: all other errors of the program begin with its name.
       outputError: (text, write) => write(text.replace(/^error:/, 'rejoin:')),
     })
   const serve = program.command('serve', { isDefault: true }).description('run a hub and its playground')
@@ -109,12 +109,12 @@ function describeFlags(setting: Setting): [flags: string, description: string][]
   }
   const yes: [string, string] = [`--${name}`, byDefault === undefined ? `${help} (default: ${otherwise})` : help]
   const no: [string, string] = [`--no-${name}`, `do not ${help}`]
-  // Only what changes something, unless it depends.
+  // Shows only the form that changes the default; both forms when the default depends on other settings.
   return byDefault === undefined ? [yes, no] : [byDefault ? no : yes]
 }
 
 function readSettings(command: Command, { env }: ProgramHost): Promise<LoadedConfig> {
-  // By the names they were written with; commander would make camels of them.
+  // By the names of the flags as they were typed; commander's own names are in camel case.
   const flags = command.options
     .filter((option) => command.getOptionValueSource(option.attributeName()) === 'cli')
     .map((option) => [option.name().replace(/^no-/, ''), command.getOptionValue(option.attributeName())])

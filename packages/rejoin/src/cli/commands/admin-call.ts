@@ -3,7 +3,7 @@ import type { ProgramHost } from '../program-host.ts'
 import type { HubAddress } from './hub-address.ts'
 import { whyUnreachable } from './unreachable.ts'
 
-/** Asks the admin API. With a body it is a POST. */
+/** Sends a request to the admin API: a POST with a body, else a GET. */
 export async function adminCall(
   { url, token }: HubAddress,
   host: ProgramHost,
@@ -34,9 +34,9 @@ function noHub(url: string, cause?: unknown): RejoinError {
 async function rejectionOf(response: Response, { url, token }: HubAddress): Promise<RejoinError> {
   const { status } = response
   const { error }: { error?: { code: ErrorCode; message: string } } = Object(await response.json().catch(() => null))
-  // A hub says why in JSON, whatever it is asked for.
+  // A hub answers every request with JSON, so an answer without it is not from a hub.
   if (status === 404 && error === undefined) return noHub(url)
-  // To those who may not use it the admin API does not exist.
+  // For a requester without rights, the admin API answers 404.
   if (status === 401 || status === 403 || status === 404) {
     const advice =
       token === undefined

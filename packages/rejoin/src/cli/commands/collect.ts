@@ -1,4 +1,4 @@
-/** For a flag that may be given several times. Commander's own lists would take the arguments that follow as well. */
+/** For a flag that can be repeated. Commander's own lists would also take the arguments after the flag. */
 export function collect(value: string, before: readonly string[] = []): string[] {
   return [...before, value]
 }

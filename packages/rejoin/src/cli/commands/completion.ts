@@ -29,10 +29,10 @@ ${cases(program).join('\n')}
 complete -o default -F _rejoin rejoin`
 }
 
-// zsh has the functions of bash in a module of its own.
+// zsh has bash's completion functions in a module, which has to be loaded.
 const zshOpening = 'autoload -Uz compinit bashcompinit && compinit && bashcompinit\n'
 
-/** One for each command that can stand before the word in question; the longest first, because the first that fits counts. */
+/** One case for each command before the word to complete. The longest comes first, because the shell takes the first match. */
 function cases(program: Command): string[] {
   const nested = program.commands.flatMap((command) => [...command.commands, command])
   return [...nested, program].flatMap((command) => {
@@ -46,7 +46,7 @@ function cases(program: Command): string[] {
   })
 }
 
-/** The names of a command, without that of the program. */
+/** The names of a command and its parents, without the name of the program. */
 function pathOf(command: Command): string[] {
   return command.parent ? [...pathOf(command.parent), command.name()] : []
 }
@@ -57,13 +57,13 @@ function wordsOf(command: Command, program: Command): string[] {
   return [...command.commands.map((each) => each.name()), ...values, ...flags, '--help']
 }
 
-/** The program itself takes the flags of `serve`, which needs not be said. */
+/** The program itself takes the flags of `serve`, which is the default command. */
 function optionsOf(command: Command, program: Command): Option[] {
   const serve = command === program ? program.commands.filter((each) => each.name() === 'serve') : []
   return [command, ...serve].flatMap((each) => each.options)
 }
 
-/** The words that can follow a flag, as far as they are known. */
+/** The known values of a flag. */
 function valuesOf({ long, argChoices }: Option): readonly string[] {
   const kind = settings.find((setting) => `--${flagOf(setting)}` === long)?.kind
   return argChoices ?? kind?.choices ?? kind?.offered ?? []

@@ -5,8 +5,8 @@ import { table } from '../output/table.ts'
 import type { ProgramHost } from '../program-host.ts'
 
 /**
- * Prints every setting, its value and who said so. Secrets are not shown, only that they are set. Then it refuses what `serve` would
- * refuse.
+ * Prints every setting with its value and its origin. Of a secret it prints only that it is set. Then it fails with every problem
+ * for which `serve` would not start.
  */
 export async function runConfig(loaded: LoadedConfig, host: ProgramHost, asJson = false): Promise<void> {
   const { values, unread } = loaded

@@ -2,7 +2,7 @@ import type { Backup, BackupProgress } from '@rejoin/hub'
 import { createProgress } from '../output/progress.ts'
 import type { ProgramHost } from '../program-host.ts'
 
-/** Makes a copy, and shows on a terminal how far it is. */
+/** Makes a copy, and shows its progress on a terminal. */
 export async function showCopy(
   host: ProgramHost,
   copy: (onProgress: (progress: BackupProgress) => void) => Promise<Backup>,

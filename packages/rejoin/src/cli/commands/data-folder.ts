@@ -10,14 +10,14 @@ export interface DataFlags {
   readonly config?: string
 }
 
-/** The flags of commands that work on the folder of a log. */
+/** Adds the flags of commands that work on the folder of a log. */
 export function addDataFlags(command: Command): Command {
   return command
     .option('--data <dir>', 'folder of the lmdb log (default: what the settings of this folder say)')
     .option('--config <file>', `file with the hub's settings (default: ${defaultConfigFile}, if it is there)`)
 }
 
-/** The folder that was named, or that the hub of this folder would use. */
+/** The folder that `--data` names, else the folder in the settings of the current directory. */
 export async function dataFolder(flags: DataFlags, { env }: ProgramHost): Promise<string> {
   if (flags.data !== undefined) return flags.data
   const { config } = await loadConfig({ flags: {}, env, file: flags.config })

@@ -3,7 +3,7 @@ import { plainText } from '@rejoin/hub/internal'
 import { proxyTitles } from '../../doctor/proxy-name.ts'
 import type { Check, CheckName, Report, Server } from '../../doctor/report.ts'
 
-/** A report for a person: who answers, a line for each check, then each fault with what to change. */
+/** A report for a person: the server, a line for each check, then each fault and hint with what to change. */
 export function reportLines({ address, server, checks, ms }: Report, style: Style): string[] {
   const faults = checks.filter(({ state }) => state === 'fault')
   const hints = checks.filter(({ state }) => state === 'hint')
@@ -22,7 +22,7 @@ export interface Style {
   readonly colour: boolean
 }
 
-/** What a check is called in a table. */
+/** The title of a check in the report. */
 export function titleOf(name: CheckName): string {
   return titles[name]
 }

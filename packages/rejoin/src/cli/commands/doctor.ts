@@ -64,7 +64,7 @@ async function examined(url: string, host: ProgramHost, token: string | undefine
     return await examine(url, { ...options, onProgress: (names: readonly CheckName[]) => (waiting = names) })
   } catch (error) {
     if (error instanceof RejoinError) throw withAdvice(error, token)
-    // As `fetch` reports it, which keeps the reason in the cause.
+    // Wrapped, because `fetch` keeps the reason of a failure in its cause.
     throw (await whyUnreachable({ cause: error }, url, host)) ?? brokenOff(url, error)
   } finally {
     clearInterval(timer)
@@ -90,7 +90,7 @@ function brokenOff(url: string, cause: unknown): RejoinError {
 }
 
 function checkAddress(text: string): string {
-  // Who names a port of this machine means a hub without a certificate, as `rejoin serve` starts one.
+  // Without a scheme, an address of this machine means http: `rejoin serve` starts without a certificate.
   const scheme = isLoopbackHost(/^[^/]*/.exec(text)?.[0]) ? 'http' : 'https'
   const full = text.includes('://') ? text : `${scheme}://${text}`
   const url = URL.canParse(full) ? new URL(full) : undefined

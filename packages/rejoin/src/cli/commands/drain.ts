@@ -49,7 +49,7 @@ function goneWords(readers: number): string {
   return readers === 1 ? 'The one reader is gone.' : `All ${readers} readers are gone.`
 }
 
-/** Until none is left, or until they ought to be gone. */
+/** Waits until no reader is left, or the time of the drain is over. Returns how many are left. */
 async function waitForReaders(address: HubAddress, host: ProgramHost, withinMs: number): Promise<number> {
   const progress = createProgress(host)
   const until = Date.now() + withinMs + graceMs
@@ -64,11 +64,11 @@ async function waitForReaders(address: HubAddress, host: ProgramHost, withinMs: 
 }
 
 const everyMs = 200
-// The last of them is told at the end of the time, and its connection ends a little later.
+// The last reader is told at the end of the drain, and its connection ends a little later.
 const graceMs = 2000
 
 async function countReaders(address: HubAddress, host: ProgramHost): Promise<number> {
   const { total } = (await adminCall(address, host, '/admin/connections?limit=1')) as { total: number }
-  // As a number, whatever it is: what others say may be what a terminal obeys.
+  // Forced to a number: a text from the server could hold characters that a terminal obeys.
   return Number(total)
 }

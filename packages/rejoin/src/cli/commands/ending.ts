@@ -3,8 +3,8 @@ import type { Serving } from '../../serve.ts'
 import { fail, type ProgramHost } from '../program-host.ts'
 
 /**
- * Ends the server when a signal asks for it, and when something failed that nobody had thought of: readers are let go and
- * the log is closed. The first signal ends in order; the second, from someone who will not wait, at once.
+ * Ends the server on a signal, and after an unexpected error: streams are closed, then the log. The first signal ends in order, a
+ * second signal at once.
  */
 export function endInOrder(
   serving: Serving,
@@ -29,10 +29,10 @@ export function endInOrder(
 
   for (const signal of ['SIGINT', 'SIGTERM'] as const) host.on(signal, () => stop(signal))
 
-  // By default it would end the process and cut every reader, and who sends it means to have something read again.
+  // By default SIGHUP would end the process and cut every reader. Operators send it to make a program read files again.
   host.on('SIGHUP', () => {
     if (serving.reloadCertificate) serving.reloadCertificate()
-    // The terminal was closed: nobody is there any more who could end the program.
+    // On a terminal, SIGHUP means that the terminal was closed, and nobody is left to end the program.
     else if (host.stdout.isTTY) stop('SIGHUP')
     else logging.warned('SIGHUP changes nothing: there is no certificate to read again. Restart to change settings.')
   })
@@ -41,7 +41,7 @@ export function endInOrder(
     host.on(mistake, (cause) => {
       logging.failed(cause)
       host.exitCode = 1
-      // What is left of the program may not be able to end in order.
+      // After an error the program may be unable to end in order.
       if (ending) return host.exit(1)
       setTimeout(() => host.exit(1), failedTimeoutMs).unref()
       end({ withinMs: failedDrainMs })
@@ -49,6 +49,6 @@ export function endInOrder(
   }
 }
 
-// Readers are better off with another hub soon, and still not all of them in the same moment.
+// Readers should move to another hub soon, but not all in the same moment.
 const failedDrainMs = 500
 const failedTimeoutMs = 5000

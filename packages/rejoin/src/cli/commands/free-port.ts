@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 
-/** The first port after this one that can be listened on now. `avoided` are free and wanted for something else. */
+/** The first free port after `port`; 0 when there is none. `avoided` ports may be free, but are needed for something else. */
 export async function freePortAfter(
   port: number,
   host: string,

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { flagOf, settings } from '../../config/settings.ts'
 
-/** The flags that a command was given, by their names as they were written, `--port`, each with its values. */
+/** The flags that a command was given, by their names, such as `--port`, each with its values. */
 export type GivenFlags = ReadonlyMap<string, readonly string[]>
 
 export function givenFlags(command: Command): GivenFlags {
@@ -9,7 +9,7 @@ export function givenFlags(command: Command): GivenFlags {
   return new Map(given.map((option) => [option.long ?? '', valuesOf(command.getOptionValue(option.attributeName()))]))
 }
 
-/** The same flags for another attempt, some of them with another value, as a user can type them. */
+/** The same flags, some with another value, as a user can type them for another attempt. */
 export function flagWords(given: GivenFlags, changed: Readonly<Record<string, string>>): string {
   const flags = new Map([...given].map(([flag, values]) => [flag, values.map((value) => shownValue(flag, value))]))
   for (const [flag, value] of Object.entries(changed)) flags.set(flag, [value])
@@ -23,7 +23,7 @@ function valuesOf(value: unknown): readonly string[] {
   return Array.isArray(value) ? value.map(String) : [String(value)]
 }
 
-/** A password in an address was typed once. It is not for the lines of a supervisor. */
+/** Hides a value that may hold a password: error messages often end up in the log of a supervisor. */
 function shownValue(flag: string, value: string): string {
   const setting = settings.find((each) => `--${flagOf(each)}` === flag)
   return (setting?.shown?.(value) ?? value) === value ? value : '…'

@@ -5,9 +5,9 @@ import { defaultConfigFile } from '../../config/file.ts'
 import { loadConfig } from '../../config/load.ts'
 import type { ProgramHost } from '../program-host.ts'
 
-/** Which hub a command speaks to, and what it shows there. */
+/** The address of the hub that a command calls, and the token that it sends. */
 export interface HubAddress {
-  /** Without a slash at the end. */
+  /** The address of the hub, without a slash at the end. */
   readonly url: string
   readonly token?: string
 }
@@ -18,7 +18,7 @@ export interface AddressFlags {
   readonly config?: string
 }
 
-/** The flags of every command that speaks to a hub. */
+/** Adds the flags of every command that calls a hub. */
 export function addAddressFlags(command: Command, tokenVariable: 'REJOIN_TOKEN' | 'REJOIN_ADMIN_TOKEN'): Command {
   const flags: [string, string][] = [
     ['--url <address>', 'address of the hub (default: REJOIN_URL, or else what the settings of this folder say)'],
@@ -29,7 +29,7 @@ export function addAddressFlags(command: Command, tokenVariable: 'REJOIN_TOKEN' 
   return command
 }
 
-/** Where the hub of this folder would be, unless another was named. */
+/** The hub that was named by a flag or a variable, else the hub of the settings in this folder. */
 export async function hubAddress(flags: AddressFlags, host: ProgramHost): Promise<HubAddress> {
   const { env } = host
   const token = flags.token ?? env.REJOIN_TOKEN
@@ -38,7 +38,7 @@ export async function hubAddress(flags: AddressFlags, host: ProgramHost): Promis
   return { url, ...(token ? { token } : {}) }
 }
 
-/** The same for the admin API, which may have a port and has a token of its own. */
+/** Like `hubAddress`, for the admin API, which has a token of its own, and may have a port of its own. */
 export async function adminAddress(flags: AddressFlags, host: ProgramHost): Promise<HubAddress> {
   const { env } = host
   const { config } = await loadConfig({ flags: {}, env, file: flags.config })
@@ -50,12 +50,12 @@ export async function adminAddress(flags: AddressFlags, host: ProgramHost): Prom
 }
 
 function publicUrl({ host, port, tls }: Config): string {
-  // What listens on every address is reached on this machine's own.
+  // A hub that listens on every address can be reached on loopback.
   const name = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host
   return `${tls.cert === undefined ? 'http' : 'https'}://${name.includes(':') ? `[${name}]` : name}:${port}`
 }
 
-/** An address of a hub, without a slash at the end. */
+/** Checks the address of a hub, and removes slashes at its end. */
 export function checkUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url && /^https?:$/.test(url.protocol) && !url.username && !url.search) return url.href.replace(/\/+$/, '')
@@ -67,13 +67,13 @@ export function checkUrl(text: string): string {
   )
 }
 
-/** Adds what to do to the error of a requester that is not let in, by whether it showed a token. */
+/** Adds advice to an `unauthorized` error: to give a token, or to find out why the hub refuses the token. */
 export function withAdvice(error: RejoinError, token: string | undefined): RejoinError {
   if (error.code !== 'unauthorized') return error
   return new RejoinError(`${error.message} ${notLetIn(token)}`, { code: 'unauthorized', cause: error })
 }
 
-/** The same for an error in the hub's own words, which have said why already. */
+/** Like `withAdvice`, for an error with the hub's own message, which already says why. */
 export function withNextStep(error: RejoinError, token: string | undefined): RejoinError {
   const { code } = error
   if (code !== 'unauthorized' && (code !== 'forbidden' || token === undefined)) return error
@@ -82,7 +82,7 @@ export function withNextStep(error: RejoinError, token: string | undefined): Rej
   return new RejoinError(`${why} ${step}`, { code, cause: error })
 }
 
-/** Advice for a requester that is rejected, by whether it showed a token. */
+/** Why a hub rejects the user, with or without a token, and what to do. */
 export function notLetIn(token: string | undefined): string {
   const why = token === undefined ? 'The hub wants to know who you are.' : 'The hub does not take this token.'
   return `${why} ${nextStep(token)}`

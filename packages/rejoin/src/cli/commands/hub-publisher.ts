@@ -12,8 +12,8 @@ export interface HubPublisher {
 type HubEvent = PublishMessage & { readonly channel: string }
 
 /**
- * Publishes over HTTP. A hub that goes away is waited for; one that was never there is not, because whoever typed the command
- * is waiting.
+ * Publishes over HTTP. Waits for a hub that has answered before and went away. Gives up at once on a hub that never answered,
+ * because a person waits for the command.
  */
 export async function openPublisher(address: HubAddress, host: ProgramHost): Promise<HubPublisher> {
   const { createPublisher } = await import('@rejoin/client/publisher')

@@ -1,19 +1,19 @@
 import { RejoinError } from '@rejoin/protocol'
 
 export interface InputLine {
-  /** Counted from 1. */
+  /** The number of the line, from 1. */
   readonly number: number
   readonly text: string
 }
 
-/** The lines of an input, those that arrived together in one array: a pipe that trickles is passed on as it does. */
+/** The lines of an input. Lines that arrive together come in one array, so a slow pipe is passed on at its own pace. */
 export async function* inputLines(input: AsyncIterable<string | Uint8Array>): AsyncGenerator<InputLine[]> {
   let number = 0
   let rest = ''
   for await (const text of inputText(input)) {
     const lines = (rest + text).split('\n')
     rest = lines.pop() ?? ''
-    // A hub would not take it, and a file that is no text may have no line break at all.
+    // A hub would not take such a line, and a file that is no text may have no line break at all.
     if (rest.length > maxLineLength) throw notText(`Line ${number + lines.length + 1} is over 1 MiB.`)
     yield lines.map(numbered)
   }
@@ -27,7 +27,7 @@ export async function* inputLines(input: AsyncIterable<string | Uint8Array>): As
 
 const maxLineLength = 1024 * 1024
 
-/** All of an input. */
+/** The whole input as one text. */
 export async function wholeInput(input: AsyncIterable<string | Uint8Array>): Promise<string> {
   let whole = ''
   for await (const text of inputText(input)) {

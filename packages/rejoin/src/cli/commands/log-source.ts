@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts'
 import { durabilityOf } from '../../config/durability.ts'
 import { logOptionsOf } from '../../config/hub-options.ts'
 
-/** The log that the settings name. Each is loaded only where it is used: they are libraries, and cost a start some time. */
+/** The log that the settings name. Its library is loaded on demand, because loading takes time. */
 export async function logSourceOf(config: Config, onWarning: (message: string) => void): Promise<LogSource> {
   const { log, data, logPrefix: prefix, replicas } = config
   const common = logOptionsOf(config)
@@ -14,6 +14,6 @@ export async function logSourceOf(config: Config, onWarning: (message: string) =
   }
   const durability = durabilityOf('redis', config.durability)
   const [{ Redis }, { redisLog }] = await Promise.all([import('ioredis'), import('@rejoin/hub/redis')])
-  // It is never connected itself: the log makes connections like it.
+  // This client never connects: the log opens its own connections with the same options.
   return redisLog(new Redis(log, { lazyConnect: true }), { ...common, prefix, durability, replicas, onWarning })
 }

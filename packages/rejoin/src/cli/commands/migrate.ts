@@ -72,7 +72,7 @@ function nameOf({ format, version }: ToldFormat): string {
   return plainText(version === null ? format : `v${version}_ ${format}`)
 }
 
-/** Of a log that counts, the number of the event; of every other, the time. */
+/** Since when a format holds: the number of an event for a log that counts, the time for any other log. */
 function sinceOf({ since }: ToldFormat): string {
   if (since === null) return 'the beginning'
   return Number(since.ms) === 0 ? `event ${Number(since.seq)}` : new Date(Number(since.ms)).toISOString()

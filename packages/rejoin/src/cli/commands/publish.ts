@@ -93,7 +93,7 @@ async function publishLines(
         for await (const { id, line, channel } of publishBatch(publisher, batch, flags.idempotencyKey)) {
           count += 1
           if (flags.json) await output.line(jsonLine(JSON.stringify({ id, channel, line })))
-          // Thousands of ids are of use to a program, not to a person.
+          // On a terminal no ids are printed: thousands of them help a program, not a person.
           else if (!host.stdout.isTTY) await output.line(plainLines(id))
         }
       }
@@ -157,7 +157,7 @@ function optionsOf({ type, key, live }: PublishFlags): Pick<PublishMessage, 'typ
   }
 }
 
-/** As many as fit in one request. With a key of the user's it is one, so that a longer file can be sent again. */
+/** Batches that fit into one request. With an idempotency key, each line is a batch, so that a grown file can be sent again. */
 function* batches(events: readonly LineEvent[], together: boolean): Generator<LineEvent[]> {
   let batch: LineEvent[] = []
   let bytes = 0
@@ -173,7 +173,7 @@ function* batches(events: readonly LineEvent[], together: boolean): Generator<Li
   if (batch.length > 0) yield batch
 }
 
-// A hub takes 1,000 events and 256 KiB (§5.1), and here neither JSON's escapes nor UTF-8 are counted yet.
+// A hub takes 1,000 events and 256 KiB (§5.1). The bounds are lower, because JSON's escapes and UTF-8 are not counted here.
 const maxBatch = 500
 const maxBatchBytes = 64 * 1024
 
@@ -183,7 +183,7 @@ interface PublishedLine {
   readonly channel: string
 }
 
-/** A batch that is rejected is tried line by line, to tell which one is wrong. None of it had been published (§5.1). */
+/** Publishes a rejected batch again line by line, to find the wrong line. No event of a rejected batch was published (§5.1). */
 async function* publishBatch(
   publisher: HubPublisher,
   batch: readonly LineEvent[],

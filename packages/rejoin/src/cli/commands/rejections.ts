@@ -1,20 +1,17 @@
 import { type CloseReason, closeReasons } from '@rejoin/protocol'
 import { obstacleTo } from './unreachable.ts'
 
-/** Why a reader gets no stream, beyond what the client tells. */
+/** Why a reader gets no stream, in more detail than the client tells. */
 export interface Rejections {
-  /** As the global one, and listens on the way. */
+  /** Like the global `fetch`, and notes why a request fails. */
   readonly fetch: typeof globalThis.fetch
-  /** What the last answer said, when it was a rejection that says why. */
+  /** The reason in the last answer, if it was a rejection with a reason. */
   readonly reason: CloseReason | undefined
-  /** What is wrong with the address or the certificate, when the last request failed by that. */
+  /** The problem with the address or the certificate, if the last request failed because of one. */
   readonly obstacle: string | undefined
 }
 
-/**
- * The client goes by the status of a rejection and by its `Retry-After`, and has no use for the words in its body (§4.12). A
- * person who watches has.
- */
+/** The client uses only the status of a rejection and its `Retry-After` (§4.12). A person also wants the reason in its body. */
 export function createRejections(url: string): Rejections {
   let reason: CloseReason | undefined
   let obstacle: string | undefined
@@ -39,7 +36,7 @@ export function createRejections(url: string): Rejections {
 }
 
 async function reasonOf(response: Response): Promise<CloseReason | undefined> {
-  // Others than a hub say it in other forms, at any length.
+  // Servers other than a hub send other formats, of any length.
   if (!response.headers.get('content-type')?.startsWith('application/json')) return undefined
   const { error }: { error?: { code?: unknown } } = Object(await response.json().catch(() => null))
   return closeReasons.find((each) => each === error?.code)

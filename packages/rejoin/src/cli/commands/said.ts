@@ -1,6 +1,6 @@
 /**
- * What the words on a command line are to readers: the JSON value that they are, as in a body that is posted (§5.1), else text.
- * A number that JavaScript cannot hold would become another one, so that such JSON stays the text that it was.
+ * The data that a text on the command line stands for: its JSON value, as in the body of a publish (§5.1), else the text itself.
+ * JSON with a number that JavaScript cannot hold stays a text, because the number would change.
  */
 export function saidBy(text: string): { readonly data: unknown } | { readonly text: string } {
   try {
@@ -11,7 +11,7 @@ export function saidBy(text: string): { readonly data: unknown } | { readonly te
   }
 }
 
-/** Up to 15 digits, every number is kept exactly. */
+/** Whether JavaScript keeps every number exactly: it does so up to 15 digits. */
 function keepsNumbers(json: string): boolean {
   const numbers = json.replace(/"(?:[^"\\]|\\.)*"/g, '').match(/[\d.]+(?:e[+-]?\d+)?/gi) ?? []
   return numbers.every((number) => number.replace(/e.*|\D/gi, '').length <= 15 && Number.isFinite(Number(number)))

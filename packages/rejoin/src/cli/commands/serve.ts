@@ -15,7 +15,7 @@ import { freePortAfter } from './free-port.ts'
 import { flagWords, type GivenFlags } from './given-flags.ts'
 import { logSourceOf } from './log-source.ts'
 
-/** Runs a hub until it is told to end. Resolves when it listens. */
+/** Runs a hub until a signal ends it. Resolves when the hub listens. */
 export async function runServe(loaded: LoadedConfig, given: GivenFlags, host: ProgramHost): Promise<void> {
   const { config } = loaded
   await checkSettings(loaded)
@@ -35,7 +35,7 @@ export async function runServe(loaded: LoadedConfig, given: GivenFlags, host: Pr
       ? await serveWithChaos(options, logOptionsOf(config))
       : await serve({ ...options, log: await logSourceOf(config, logging.warned) })
     endInOrder(serving, host, logging)
-    // Only now: a signal from someone who has waited for that line ends it in order.
+    // Said only now: a program that waits for this line may send a signal at once, and that has to end the hub in order.
     sayReady()
   } catch (error) {
     if (!(error instanceof RejoinError)) throw error
@@ -80,7 +80,7 @@ function redisAdvice(reason: string): string {
   return isLocked ? 'Check the name and the password in the address.' : 'Start it, or check the address.'
 }
 
-/** The flags with which it would work; undefined when it would not help to try others. */
+/** Flags with which the start would work; undefined when other flags would not help. */
 async function otherFlags(
   { code, retryable, cause }: RejoinError,
   { port, host, admin }: Config,
@@ -92,7 +92,7 @@ async function otherFlags(
       ? { '--admin-port': String(await freePortAfter(taken, '127.0.0.1', [port])) }
       : { '--port': await otherPort() }
   }
-  // In use by another one. What the file system rejects, it would reject beside it as well.
+  // Another hub uses the folder. An error of the file system has a cause, and would occur in another folder, too.
   if (code === 'log-unavailable' && retryable && !cause && folder) {
     return { '--port': await otherPort(), '--data': `${folder}-2` }
   }

@@ -2,8 +2,8 @@ import { channelOf, type StormPlan } from '../../storm/plan.ts'
 import type { HubAddress } from './hub-address.ts'
 
 /**
- * Deletes the channels of a storm, so that it leaves nothing behind. Resolves with how many are left: the hub may be gone, or give
- * no such right. They stay until their windows let go of them.
+ * Deletes the channels of a storm, so that the storm leaves no events behind. Resolves with how many channels could not be
+ * deleted, because the hub is gone or gives no right to. Their events stay until their windows drop them.
  */
 export async function deleteChannels(plan: StormPlan, { url, token }: HubAddress): Promise<number> {
   const headers: Record<string, string> = token === undefined ? {} : { Authorization: `Bearer ${token}` }
@@ -19,7 +19,7 @@ export async function deleteChannels(plan: StormPlan, { url, token }: HubAddress
         () => undefined,
       )
       await answer?.arrayBuffer().catch(() => undefined)
-      // A hub that does not answer the first will not answer the rest.
+      // A hub that does not answer once will not answer the rest.
       if (!answer?.ok) kept += 1
       if (!answer) next = plan.channels
     }

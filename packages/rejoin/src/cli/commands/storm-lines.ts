@@ -7,7 +7,7 @@ import type { Example } from '../../storm/tally.ts'
 import { table } from '../output/table.ts'
 import { counted, faultWords, percent, timesWords } from './storm-words.ts'
 
-/** The summary of a storm for a person: figures, what to know about them, and the verdict. */
+/** The summary of a storm for a person: figures, hints about them, and the verdict. */
 export function stormLines(report: StormReport, { colour, kept }: StormLinesOptions): string[] {
   const hints = hintsOf(report, kept)
   return [
@@ -70,7 +70,7 @@ function rateWords(perSecond: number): string {
   return `${counted(Math.round(perSecond))}/s`
 }
 
-/** What a person has to know before believing the figures, each with what to do about it. */
+/** Hints that a person needs before trusting the figures, each with advice. */
 function hintsOf({ plan, published, connections, own, url }: StormReport, kept: number): Hint[] {
   const { closes, refusals, failures, unseenCursors } = connections
   const asked = (plan.forMs / 1000) * plan.rate
@@ -106,7 +106,7 @@ function hintsOf({ plan, published, connections, own, url }: StormReport, kept: 
   return hints.filter(([applies]) => applies).map(([, hint]) => hint)
 }
 
-/** Lines that fit into 80 columns. */
+/** Lines of at most 80 columns. */
 type Hint = readonly [what: string, ...advice: string[]]
 
 function ownLoadHint({ seconds, busySeconds, busy, cpu, worstDelayMs }: OwnLoad): Hint {

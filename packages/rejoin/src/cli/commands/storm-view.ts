@@ -6,7 +6,7 @@ import { createLiveView } from '../output/live-view.ts'
 import type { ProgramHost } from '../program-host.ts'
 import { counted, faultWords, percent, timesWords } from './storm-words.ts'
 
-/** Shows how a storm goes: a view that is written over in a terminal, and a line now and then in a pipe. */
+/** Shows the progress of a storm: a view that is rewritten on a terminal; in a pipe, a line every five seconds. */
 export interface StormView {
   show(progress: StormProgress): void
   clear(): void
@@ -28,7 +28,7 @@ export function watchStorm(url: string, plan: StormPlan, host: ProgramHost): Sto
   }
 }
 
-// In a log of CI, more would be in the way of the result.
+// More lines would bury the result in the log of a CI run.
 const lineEveryMs = 5000
 
 export function viewLines(url: string, plan: StormPlan, progress: StormProgress, colour: boolean): string[] {

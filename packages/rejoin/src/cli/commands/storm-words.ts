@@ -20,7 +20,7 @@ export function percent(part: number): string {
   return `${Math.round(part * 100)} %`
 }
 
-/** With a digit behind the point where it says something. */
+/** A time in words. Below 10 ms it has one decimal digit. */
 function msWords(ms: number): string {
   return ms < 10 ? `${ms.toFixed(1)} ms` : durationWords(Math.round(ms))
 }

@@ -105,7 +105,7 @@ async function storm(
   } catch (error) {
     if (!(error instanceof RejoinError))
       throw (await whyUnreachable({ cause: error }, url, host)) ?? brokenOff(url, error)
-    // The publisher has added its advice already.
+    // An error of the publisher already has its advice.
     throw error.cause instanceof RejoinError ? error : withAdvice(error, token)
   } finally {
     view.clear()
@@ -126,7 +126,7 @@ function planOf(flags: StormFlags): StormPlan {
     cutEveryMs: readDuration(flags.every, '--every'),
     ...(flags.away === undefined ? {} : { awayMs: readDuration(flags.away, '--away') }),
     patienceMs: timeUpTo(flags.patience, '--patience', 600_000),
-    // Of its own, so that neither another storm nor what the hub holds already is in its way.
+    // Random, so that neither another storm nor older events on the hub disturb this one.
     prefix: checkChannel(`${prefix}/${randomBytes(4).toString('hex')}`),
   }
 }
@@ -143,7 +143,7 @@ function timeUpTo(text: string, option: string, mostMs: number): number {
   throw wrong(`${option} is ${text}. Give at most ${mostMs / 60_000}m.`)
 }
 
-/** A storm on somebody else's server is an attack, and so is a storm on one's own by a slip of the fingers. */
+/** Refuses a storm on another machine without consent: on a stranger's server, or by a typing error, it would be an attack. */
 function refuseStrangers(url: string, { readers, rate }: StormPlan, { iOwnThisServer }: StormFlags): void {
   const { host } = new URL(url)
   if (isLoopbackHost(host) || iOwnThisServer) return
@@ -157,7 +157,7 @@ function wrong(message: string): RejoinError {
   return new RejoinError(message, { code: 'invalid-option' })
 }
 
-/** The first Ctrl-C ends the storm with a summary, the second at once. */
+/** The first Ctrl-C ends the storm with a summary, the second ends the program at once. */
 function interruptions(host: ProgramHost): AbortSignal {
   const interrupting = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {

@@ -2,7 +2,7 @@ import type { CloseReason } from '@rejoin/client'
 import { type ExitCode, exitCodes } from '../exit-code.ts'
 import { type HubAddress, notLetIn } from './hub-address.ts'
 
-/** Why a stream is over that nobody here has ended. */
+/** Why a stream ended that the user did not end. */
 export function explainEnd(
   reason: CloseReason | null,
   { url, token }: HubAddress,

@@ -12,12 +12,12 @@ export interface TailStyle {
 export function eventLine({ id, channel = '', type, data, content }: StreamEvent, style: TailStyle): string {
   const text = String(data)
   if (style.json) {
-    // JSON keeps its own text: its numbers may be larger than ours.
+    // JSON data is printed as it was sent: JavaScript cannot hold every number.
     const said = !content && isJson(text) ? `"data":${text}` : `"text":${JSON.stringify(text)}`
     return jsonLine(`${JSON.stringify({ id, channel, type }).slice(0, -1)},${said}}`)
   }
   const where = style.showChannel ? [styled('cyan', plainText(channel), style.colour)] : []
-  // Lines after the first are moved in, so that none of them looks like an event.
+  // Lines after the first are indented, so that none of them looks like an event.
   const words = [
     styled('dim', plainLines(id), style.colour),
     ...where,
@@ -27,7 +27,7 @@ export function eventLine({ id, channel = '', type, data, content }: StreamEvent
   return words.filter((word) => word !== '').join('  ')
 }
 
-/** For a person, or, as JSON, with the type that no event can have. */
+/** A gap as a line: words for a person, or JSON with a type that no event can have. */
 export function gapLine(gap: Omit<SyncRequired, 'retained'>, style: TailStyle): string {
   if (style.json) return jsonLine(JSON.stringify({ type: 'sync-required', ...gap }))
   const channels = gap.channels.map((channel) => plainText(channel)).join(', ')
@@ -41,7 +41,7 @@ function isJson(text: string): boolean {
     JSON.parse(text)
     return true
   } catch {
-    // Then it is text, which is just as well.
+    // Not JSON, so it is printed as text.
     return false
   }
 }

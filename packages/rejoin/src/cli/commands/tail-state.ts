@@ -4,13 +4,13 @@ import { durationWords } from '../../logging/duration.ts'
 import { commandWith, type ProgramHost } from '../program-host.ts'
 import type { Rejections } from './rejections.ts'
 
-/** Tells on standard error what becomes of the connection, a line for each change that a person would want to know of. */
+/** Writes a line on standard error for each change of the connection that a person wants to know. */
 export function tellState(stream: Pick<EventStream, 'onState'>, tailed: Tailed, host: ProgramHost): void {
   const start = commandWith('', host)
   let known: Known = { isLive: false, wasLive: false }
   stream.onState((state) => {
     const news = newsOf(state, known, tailed, start)
-    // Stale is also what has just connected and is not greeted yet.
+    // A connection that has not got its `hello` yet is stale, too.
     const isLive = state.state === 'connected' && !state.stale
     known = { isLive, wasLive: known.wasLive || isLive }
     if (news !== undefined) host.stderr.write(`rejoin: ${plainLines(news)}\n`)

@@ -71,7 +71,7 @@ async function runTail(channels: readonly string[], flags: TailFlags, host: Prog
   else finish(stream, address, host)
 }
 
-/** Somebody watches it, and it is no crowd: it need not wait longer than the hub asks for, which is a floor here. */
+/** A short wait: a person watches, and one reader is no crowd. The client still waits at least as long as the hub asks for. */
 function soon({ baseMs, failures }: RetryWait): number {
   return Math.min(baseMs * 2 ** failures, 2000) * Math.random()
 }
@@ -104,7 +104,7 @@ function showsChannel(channels: readonly string[]): boolean {
   return channels.length > 1 || channels.some(isPattern)
 }
 
-/** By a signal, or when nobody reads any more, or what they would read cannot be written. */
+/** Ends the stream on a signal, when the reader of the output has gone, or when the output cannot be written. */
 function endWhenTold(stream: Pick<EventStream, 'close'>, host: ProgramHost, closed: AbortSignal): { code?: number } {
   const ending: { code?: number } = {}
   const end = (code: number) => {

@@ -7,13 +7,13 @@ import type { AccessRules, JwtRule } from '../../access/rules.ts'
 
 export interface TokenExplanation {
   readonly kind: 'jwt' | 'key' | 'unknown'
-  /** `unchecked`: there are no rules here to check it by. */
+  /** `unchecked`: the settings have no rules for tokens. */
   readonly verdict: 'good' | 'refused' | 'unchecked'
-  /** Why each of the rules rejects it, in their order. */
+  /** Why each rule rejects the token, in the order of the rules. */
   readonly reasons: readonly string[]
   readonly header?: Readonly<Record<string, unknown>>
   readonly claims?: Readonly<Record<string, unknown>>
-  /** What it may do; only when it is good. */
+  /** The rights of the token; only when it is good. */
   readonly rights?: {
     readonly subject: string
     readonly subscribe: readonly string[]
@@ -23,7 +23,7 @@ export interface TokenExplanation {
   readonly expiresAt?: number
 }
 
-/** What is in a token, and what a hub with these rules would do with it. What was revoked there is not known here. */
+/** The content of a token, and how a hub with these rules would judge it. Revocations on the hub are not known here. */
 export async function explainToken(token: string, rules: AccessRules): Promise<TokenExplanation> {
   const { jwt = [], keys = [] } = rules
   const owner = createApiKeys(keys)(digestOf(token))
@@ -33,7 +33,7 @@ export async function explainToken(token: string, rules: AccessRules): Promise<T
   try {
     parts = { header: decodeProtectedHeader(token), claims: decodeJwt(token) }
   } catch {
-    // What jose says of it may quote it.
+    // The error of jose is not shown, because it may quote the token.
     const reason = `It is no JWT${keys.length > 0 ? ', and none of the API keys in access.keys' : ''}.`
     return { kind: 'unknown', verdict: 'refused', reasons: [reason] }
   }
@@ -56,7 +56,7 @@ function rightsOf({ grant }: Identity): Pick<TokenExplanation, 'rights' | 'expir
   return { rights: { subject, subscribe, publish }, ...(expiresAt === undefined ? {} : { expiresAt }) }
 }
 
-/** Whose it is, or why this rule does not take it. */
+/** The owner of the token, or why this rule rejects it. */
 async function judge(
   token: string,
   rule: JwtRule,
@@ -68,7 +68,7 @@ async function judge(
   }
   try {
     const identity = await createJwtCheck([rule], context)(token)
-    // A hub shows the issuer's clock some patience and the end of the rights none.
+    // The check tolerates a clock that is a little off; a hub does not tolerate expired rights.
     return (identity.grant.expiresAt ?? Number.POSITIVE_INFINITY) <= Date.now() ? expired : identity
   } catch (error) {
     const { message } = error as Error

@@ -15,7 +15,7 @@ export interface MintedToken {
   readonly claims: Readonly<Record<string, unknown>>
 }
 
-/** Signs with the first rule that has a secret and gives what is asked for, and sees that the hub will take it. */
+/** Signs a token with the first rule that has a secret and can give the rights, and checks that a hub will accept it. */
 export async function mintToken(rules: readonly JwtRule[], options: MintOptions): Promise<MintedToken> {
   const rule = ruleFor(rules, options)
   const { key, algorithms } = readJwtKey(rule, keyContext)
@@ -36,7 +36,7 @@ export async function mintToken(rules: readonly JwtRule[], options: MintOptions)
   return { token, claims }
 }
 
-/** What is wrong with what was asked for is told in the words with which the hub would reject it. */
+/** Checks the token as a hub does, so that a mistake is reported in the hub's own words. */
 async function check(token: string, rule: JwtRule): Promise<void> {
   try {
     await createJwtCheck([rule], keyContext)(token)
@@ -48,7 +48,7 @@ async function check(token: string, rule: JwtRule): Promise<void> {
   }
 }
 
-// Only a key set makes use of it, and those sign nothing here.
+// Only key sets use this context, and a key set cannot sign.
 const keyContext = { now: Date.now, changed: () => undefined, signal: new AbortController().signal }
 
 function ruleFor(rules: readonly JwtRule[], { subscribe, publish }: MintOptions): JwtRule {

@@ -3,10 +3,7 @@ import { RejoinError } from '@rejoin/protocol'
 import { isLoopbackHost } from '../../access/loopback.ts'
 import { commandWith, type ProgramHost } from '../program-host.ts'
 
-/**
- * Why a hub cannot be reached at all, from what `fetch` failed with; undefined when the connection only broke, which may be
- * better the next time.
- */
+/** Why a hub cannot be reached, by the error of `fetch`; undefined when the connection only broke, and may work next time. */
 export async function whyUnreachable(error: unknown, url: string, host: ProgramHost): Promise<RejoinError | undefined> {
   if (!nobody.includes(reasonOf(error).code)) return obstacleTo(url, error)
   const advice = isLoopbackHost(new URL(url).host)
@@ -15,7 +12,7 @@ export async function whyUnreachable(error: unknown, url: string, host: ProgramH
   return unreachable(`No hub answers at ${url}. ${advice}`, error)
 }
 
-/** What is wrong with the address or the certificate of a server that is there. Undefined where nothing shows. */
+/** The problem with the address or the certificate of a server that answers; undefined when there is none to see. */
 export async function obstacleTo(address: string, error: unknown): Promise<RejoinError | undefined> {
   const url = address.replace(/\/+$/, '')
   const { code, message } = reasonOf(error)
@@ -37,13 +34,13 @@ const broken = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET', 'UND_ERR_HEADERS_TIMEOU
 const nobody = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT']
 const untrusted = ['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE']
 
-/** `fetch` keeps the reason in the cause. */
+/** `fetch` keeps the reason of a failure in its cause. */
 function reasonOf(error: unknown): { code: string; message: string } {
   const { code, message = String(error) } = ((error as Error).cause ?? {}) as { code?: string; message?: string }
   return { code: String(code), message }
 }
 
-/** Whether a TLS handshake succeeds. The certificate does not matter: nothing is sent. */
+/** Whether a TLS handshake succeeds. The certificate is not checked, because nothing is sent. */
 function speaksTls({ hostname, port }: URL): Promise<boolean> {
   return new Promise((resolve) => {
     const host = hostname.replace(/^\[|\]$/g, '')

@@ -1,6 +1,6 @@
 import { RejoinError } from '@rejoin/protocol'
 
-/** Reads `30s`, `15m`, `2h` or `7d`, in ms. */
+/** Reads a time such as `30s`, `15m`, `2h` or `7d`, and gives milliseconds. */
 export function readDuration(text: string, option: string): number {
   const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
   const ms = Number(count) * (unitMs[unit] ?? 0)

@@ -1,6 +1,6 @@
 /**
- * JSON as one line that a terminal shows and does not obey. What is escaped can only stand inside of strings, where it means
- * the same; a line break only between the tokens, where it means nothing.
+ * JSON as one line without characters that a terminal would obey. The escaped characters occur only inside of strings, where the
+ * escape means the same. Line breaks occur only between tokens, where a space means the same.
  */
 export function jsonLine(json: string): string {
   return json.replaceAll(/[\n\r]/g, ' ').replaceAll(obeyed, (character) => {
@@ -8,5 +8,5 @@ export function jsonLine(json: string): string {
   })
 }
 
-// What `JSON.stringify` leaves as it is: DEL, C1, separators of lines, and marks that change the order of reading.
+// Characters that `JSON.stringify` does not escape: DEL, C1, line separators, and marks that change the reading direction.
 const obeyed = /[\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g

@@ -1,11 +1,11 @@
 import { stripVTControlCharacters } from 'node:util'
 import type { ProgramHost } from '../program-host.ts'
 
-/** Some lines at the end of a terminal that are written over as things change. In a pipe there is no such view. */
+/** The last lines of a terminal, rewritten with every change. In a pipe nothing is shown. */
 export interface LiveView {
   readonly isShown: boolean
   show(lines: readonly string[]): void
-  /** Takes the lines away, for what is to be said next. */
+  /** Removes the lines, so that other output can follow. */
   clear(): void
 }
 
@@ -22,7 +22,7 @@ export function createLiveView({ stderr, env }: Pick<ProgramHost, 'stderr' | 'en
     isShown,
     show(lines) {
       if (!isShown) return
-      // A line that the terminal breaks would be two, and the way back up too short.
+      // A line that the terminal wraps would take two rows, and the cursor would not go far enough back up.
       const most = (stderr.columns ?? 80) - 1
       const fitting = lines.map((line) => fit(line, most))
       const up = height > 0 ? `\u001b[${height}A\r` : ''

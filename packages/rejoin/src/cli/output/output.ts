@@ -1,10 +1,10 @@
 import { fail, type ProgramHost } from '../program-host.ts'
 
-/** What a command has to say on its standard output, at the pace of who reads it. */
+/** The standard output of a command, written at the speed of its reader. */
 export interface Output {
-  /** Resolves when there is room for more. Once nobody reads any more, it writes nothing. */
+  /** Writes a line, and resolves when there is room for more. Writes nothing once the output is closed. */
   line(text: string): Promise<void>
-  /** Aborted when nobody reads any more, as of `rejoin tail orders | head -1`, or it cannot be written, which has been told. */
+  /** Aborted when the reader has gone, as in `rejoin tail orders | head -1`, or when a write failed, which was reported. */
   readonly closed: AbortSignal
 }
 
@@ -13,7 +13,7 @@ export function createOutput(host: ProgramHost): Output {
   const closing = new AbortController()
   stdout.on('error', (cause) => {
     const { code, message } = cause as NodeJS.ErrnoException
-    // A pipe whose reader has gone is the end of the work and no mistake. A full disk is one: somebody counts on that file.
+    // A pipe whose reader has gone ends the work without an error. Any other failure, such as a full disk, is an error.
     if (code !== 'EPIPE' && !closing.signal.aborted) fail(host, `Cannot write the output: ${message}.`)
     closing.abort()
   })

@@ -1,9 +1,9 @@
 import type { ProgramHost } from '../program-host.ts'
 
-/** How far long work has come, in one line of a terminal that is written over. */
+/** The progress of long work, in one line of a terminal that is rewritten. */
 export interface Progress {
   show(text: () => string): void
-  /** Leaves the line empty, for what is to be said next. */
+  /** Empties the line, so that other output can follow. */
   clear(): void
 }
 
@@ -24,5 +24,5 @@ export function createProgress({ stderr }: ProgramHost, now: () => number = Date
   }
 }
 
-// Faster than this a person cannot read.
+// A person cannot read faster.
 const everyMs = 100

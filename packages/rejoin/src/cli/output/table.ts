@@ -1,7 +1,7 @@
-// A longer cell does not widen its column: one long value would push everything behind it off the screen.
+// A longer cell does not widen its column: one long value would push the other columns off the screen.
 const maxWidth = 40
 
-/** Rows in columns. Columns of numbers stand at the right. */
+/** Aligns rows in columns. The columns in `numeric` are aligned to the right. */
 export function table(rows: readonly (readonly string[])[], numeric: readonly number[] = []): string[] {
   const widths = (rows[0] ?? []).map((_, column) => widest(rows.map((row) => row[column] ?? '')))
   return rows.map((row) =>

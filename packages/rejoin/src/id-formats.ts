@@ -7,7 +7,7 @@ export type IdFormatName = keyof typeof codecs
 
 export const idFormatNames = Object.keys(codecs) as IdFormatName[]
 
-/** How ids of this format are written. */
+/** The codec that writes ids in this format. */
 export function idCodecOf(name: IdFormatName): IdCodec {
   return codecs[name]()
 }

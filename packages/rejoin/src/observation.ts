@@ -27,31 +27,35 @@ export interface ObservationOptions {
   readonly version: string
   readonly logging?: Logging | undefined
   /**
-   * Left out, there is neither an admin API nor metrics. With a token, whoever has it may use them, on every port; without
-   * one, whoever reaches the admin port may.
+   * Turns on the admin API and the metrics. With a token, every request that carries it may use them, on every port. Without a
+   * token, every request on the admin port may.
+   * @defaultValue none: there is neither an admin API nor metrics
    */
   readonly admin?: { readonly token?: string | undefined } | undefined
-  /** @defaultValue true, where there is an admin API */
+  /**
+   * Whether to serve metrics at `/metrics`.
+   * @defaultValue true, if there is an admin API
+   */
   readonly metrics?: boolean | undefined
-  /** Whether `X-Forwarded-For` may be believed. */
+  /** Whether `X-Forwarded-For` is believed. */
   readonly trustProxy?: boolean | undefined
   /** Further routes, on the public port alone. */
   readonly routes?: readonly Route[] | undefined
 }
 
-/** What shows the hub to those who run it. */
+/** Shows the hub to its operator: health, metrics, the admin API and the dashboard. */
 export interface Observation {
-  /** Answers what everybody may ask, and what admins may who show their token; rejects readers during maintenance. */
+  /** Answers the public routes, and with the admin token the routes for admins. Rejects readers during maintenance. */
   readonly middleware: Middleware
-  /** Answers everything, on a port that only this machine reaches. */
+  /** Answers all routes, on a port that only this machine reaches. */
   readonly adminHandler: RequestListener
-  /** A limit has rejected a request. */
+  /** Called when a limit has rejected a request. */
   rejected(kind: string): void
-  /** The program has rejected a request before the hub saw it. */
+  /** Called when the program has rejected a request before the hub saw it. */
   refused(request: RejectedRequest): void
-  /** The hub is about to be drained: from now on it is not ready. */
+  /** Called when the hub is about to drain. From now on it is not ready. */
   stopping(): void
-  /** Ends the streams of those who look on. */
+  /** Ends the streams of the dashboards. */
   close(): Promise<void>
 }
 
@@ -94,7 +98,7 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
   const onPublicPort = serveRoutes([...routes, ...publicRoutes], { ...serving, isAdmin: hasToken ?? (() => false) })
   const onAdminPort = serveRoutes([...routes, ...adminPages], { ...serving, isAdmin: hasToken ?? (() => true) })
 
-  /** The answer is over, whoever has given it. One function for all: a new one for each request would cost 1 µs. */
+  /** Counts an answer, whichever part of the program gave it. One function for all requests: a closure for each costs 1 µs. */
   function count(this: ServerResponse): void {
     metrics?.answered(targetOf(this.req).endpoint, this.statusCode)
   }
@@ -102,7 +106,7 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
   return {
     middleware(request, response) {
       if (metrics) response.on('close', count)
-      // Almost all requests are the hub's, and no route of ours is under its paths.
+      // Almost all requests are for the hub, and no route of the program is below its endpoints.
       return endpointsOfHub.has(targetOf(request).endpoint)
         ? maintenance.rejects(request, response)
         : onPublicPort(request, response)

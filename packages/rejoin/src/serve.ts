@@ -29,12 +29,12 @@ import { createLatestNumbers } from './playground/latest-numbers.ts'
 import { createPlayground } from './playground/routes.ts'
 import { version } from './version.ts'
 
-/** Runs a hub, its HTTP interface, what shows it to its operator, and the playground. */
+/** Runs a hub with its HTTP server, the routes for its operator, and the playground. */
 export function serve(options: ServeOptions = {}): Promise<Serving> {
   return serveWith(options)
 }
 
-/** The same, with troubles that tests order. */
+/** Like `serve`, with troubles that tests order. */
 export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<Serving> {
   const { port = 4747, host = '127.0.0.1', log = chaos?.log ?? memoryLog(), logging, admin, limits = {} } = options
   const { trustProxy = false, drainMs = 5000 } = options
@@ -100,7 +100,7 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
   const toHub = chaos?.streams(hub, faulty, overSockets) ?? overSockets
   const limited = limitRequests(limits, { onReject }, toHub)
   const tls = certificate && { ...certificate, http2: options.tls?.http2 ?? true }
-  // Behind a proxy all connections have its address, and the proxy closes those that say nothing.
+  // Behind a proxy all connections have the proxy's address. The proxy itself closes connections without a request.
   const { maxSilentPerIp = Number.POSITIVE_INFINITY } = limits
   const http = createServer(
     { ...limits, ...(trustProxy && { maxSilentPerIp }), ...(tls && { tls }), maxSockets, onReject },
@@ -112,7 +112,7 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
   function publicRoutes(): Route[] {
     const pages: Record<string, string> = {}
     if (playground) pages['/'] = 'playground.html'
-    // Without a token the dashboard is on the admin port alone.
+    // Without an admin token, the dashboard is on the admin port alone.
     if (admin?.token !== undefined) pages['/dashboard'] = 'dashboard.html'
     const sources = mdns?.routes ?? []
     const routes = [...(playground?.routes ?? []), ...(chaos?.routes ?? []), ...sources, ...pageRoutes(pages)]
@@ -148,7 +148,7 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
 
   async function close(withinMs: number): Promise<void> {
     observation.stopping()
-    // It goes on answering meanwhile: whoever publishes is served to the end, and whoever asks is told that it stops.
+    // The server answers until the end: publishers are served, and health checks learn that it stops.
     const drain = { withinMs: Math.min(withinMs, readers.size * letGoEveryMs) }
     await Promise.all([hub.drain(drain), mdns?.hub.drain(drain)])
     await Promise.all([hub.close(), mdns?.close()])
@@ -183,106 +183,115 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
 
 export interface ServeOptions {
   /**
-   * Where to listen; 0 lets the system choose.
+   * The port to listen on; with 0 the system chooses one.
    * @defaultValue 4747
    */
   port?: number
   /**
-   * The name or address to listen on. Beyond loopback it needs `access`, or `insecure`.
+   * The name or address to listen on. Any address but loopback needs `access` rules, or `insecure`.
    * @defaultValue '127.0.0.1'
    */
   host?: string
   /**
-   * Where events are kept. In memory a restart is an announced gap; `lmdbLog('./data')` of `@rejoin/hub/lmdb` survives it.
-   * @defaultValue memoryLog(), which leaves nothing behind
+   * The log that keeps the events. With the memory log, a restart is a gap for every reader; events in `lmdbLog('./data')` of
+   * `@rejoin/hub/lmdb` survive a restart.
+   * @defaultValue memoryLog(), which writes nothing to the disk
    */
   log?: LogSource
-  /** The rest of what a hub can be told. */
+  /**
+   * Further options of the hub.
+   * @defaultValue {}, the defaults of `createHub`
+   */
   hub?: Omit<HubOptions, 'log' | 'limits'>
   /**
-   * How many readers there may be, and what one request may cost.
-   * @defaultValue {}, only what a request may cost
+   * Limits on the number of readers, and on the cost of one request.
+   * @defaultValue {}, the defaults of each limit: the number of readers has none
    */
   limits?: LimitOptions & RequestLimits
   /**
-   * Bytes that may wait for one reader before it is considered slow, and is served from the log when it reads again.
+   * Bytes that may wait for one reader. A reader with more is slow: it gets nothing until it has read them, and then catches up
+   * from the log. Each slow reader costs this much memory.
    * @defaultValue 65536
    */
   sinkBudgetBytes?: number
   /**
-   * Serves TLS, with files that are read again when they change.
+   * The files of a certificate, to serve TLS. They are read again when they change.
    * @defaultValue none: plain HTTP
    */
   tls?: TlsFiles & {
     /**
-     * Speaks HTTP/2 with clients that can. All streams of a page then share one connection, where HTTP/1 has six.
+     * Whether to speak HTTP/2 with clients that can. All streams of a page then share one connection. Over HTTP/1, a browser
+     * opens six connections to a host, so six streams at most.
      * @defaultValue true
      */
     http2?: boolean
   }
   /**
-   * Who may do what. There are rules when tokens or keys are believed, or anonymous requests have rights; then the hub may
-   * listen beyond loopback, and is no longer closed to what comes from elsewhere.
+   * Who may do what. Rules count when they accept tokens or keys, or give rights to anonymous requests. With such rules the hub
+   * may listen on other addresses than loopback, and requests from other machines and origins are let in by the rules.
    * @defaultValue none: everybody on this machine may do everything
    */
   access?: AccessRules
   /**
-   * Opens the admin API and `/metrics`: on the same port to whoever shows the token, and on a port of their own, which only
-   * this machine reaches.
-   * @defaultValue none: there is neither
+   * Turns on the admin API and `/metrics`. `token` opens them on the public port to requests with this token. `port` opens them
+   * on a port of their own, which only this machine reaches.
+   * @defaultValue none: there is neither an admin API nor `/metrics`
    */
   admin?: { token?: string; port?: number }
   /**
-   * Whether to count what `/metrics` shows, where there is an admin API.
+   * Whether to serve `/metrics`, if there is an admin API.
    * @defaultValue true
    */
   metrics?: boolean
   /**
-   * Listen beyond loopback although there are no access rules: whoever reaches the address can read and publish
-   * everything, and so can every web page those people visit. On loopback it changes nothing, but that `access.cors` may
-   * stand alone: the hub is then open to whatever is sent to this machine, as it is beyond it.
+   * Listens on other addresses than loopback without access rules. Then everybody who reaches the address can read and publish
+   * everything, and so can every web page that they visit. On loopback, `insecure` has an effect only together with `access.cors`
+   * or `access.hosts`: they then need no rules beside them, and everybody who reaches the port may do everything.
    * @defaultValue false
    */
   insecure?: boolean
   /**
-   * Whether requests come through a proxy of yours, so that `X-Forwarded-For` can be believed. Set without such a proxy,
-   * any client can pretend to be another address, and limits by address are none.
+   * Whether all requests come through a proxy of yours, so that `X-Forwarded-For` is believed. Without such a proxy, any client
+   * could then pretend to have another address, and limits per address would not hold.
    * @defaultValue false
    */
   trustProxy?: boolean
   /**
-   * Whether there is a playground at `/`.
+   * Whether to serve the playground at `/`.
    * @defaultValue true, unless there are access rules
    */
   playground?: boolean
   /**
-   * Follows the services of the local network, and serves them below `/v1/mdns/`.
-   * @defaultValue none: `@rejoin/mdns` is not even loaded
+   * Settings of the mDNS source, which serves the services of the local network below `/v1/mdns/`.
+   * @defaultValue none: `@rejoin/mdns` is not loaded
    */
   mdns?: MdnsSettings
   /**
-   * Over how long readers are let go when it closes, at most, in milliseconds. Few readers are let go sooner. Longer spreads
-   * their return further, and makes a restart wait.
+   * The longest time over which `close` spreads the ends of the streams, in milliseconds. With few readers it takes less. Longer
+   * spreads their return further, and delays a restart.
    * @defaultValue 5000
    */
   drainMs?: number
-  /** Told when the server is ready and what becomes of its readers. Left out, the program is silent. */
+  /**
+   * Receives what the operator reads: that the server is ready, and what happens to its readers.
+   * @defaultValue none: the program writes nothing
+   */
   logging?: Logging
 }
 
 export interface Serving {
-  /** Without a slash at the end. */
+  /** The address of the hub, without a slash at the end. */
   readonly url: string
-  /** Where the admin API is, if it has a port of its own. */
+  /** The address of the admin API, if it has a port of its own. */
   readonly adminUrl?: string
   readonly hub: Hub
-  /** Reads the files of the certificate now. Only there with TLS. */
+  /** Reads the files of the certificate now. Present only with TLS. */
   readonly reloadCertificate?: () => void
-  /** Lets all readers go, over `withinMs` at most, closes the log, then the server. Resolves when no connection is left. */
+  /** Closes all streams within `withinMs`, then the log, then the server. Resolves when no connection is left. */
   close(options?: { withinMs?: number }): Promise<void>
 }
 
-// 200 readers a second come back without being noticed; a single one need not wait for its end.
+// 200 readers a second return without a noticeable load. With few readers, the program need not wait for the whole `drainMs`.
 const letGoEveryMs = 5
 
 function hubLimits(given: LimitOptions): LimitOptions {
@@ -301,7 +310,7 @@ function hubLimits(given: LimitOptions): LimitOptions {
   return Object.fromEntries(limits.filter(([, limit]) => limit !== undefined))
 }
 
-/** Who is here, by the names of their connections. */
+/** The names of all open connections. */
 function watchReaders(hub: Hub): ReadonlySet<string> {
   const readers = new Set<string>()
   hub.on('connect', ({ connection }) => readers.add(connection))

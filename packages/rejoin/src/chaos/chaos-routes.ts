@@ -2,7 +2,7 @@ import type { FaultyNetwork } from '@rejoin/hub/internal'
 import { RejoinError } from '@rejoin/protocol'
 import type { Call, Result, Route } from '../http/routes.ts'
 
-/** The paths by which a test orders troubles. Each answers when its trouble has begun, `restart` before it begins. */
+/** The routes by which a test orders troubles. Each answers once its trouble has begun; only `restart` answers before. */
 export function chaosRoutes(orders: Orders): Route[] {
   const answer = (status = 200): Result => ({ status, body: { starts: orders.starts() } })
   const post = (verb: string, order: (query: URLSearchParams) => Result | Promise<Result>): Route => ({
@@ -34,14 +34,14 @@ export function chaosRoutes(orders: Orders): Route[] {
     }),
     post('restart', (query) => {
       const events = choiceIn(query, 'events', ['kept', 'lost'])
-      // After the answer, which the restart would otherwise wait for.
+      // The restart begins after the answer, because it waits for open requests.
       setImmediate(() => orders.restart(events))
       return answer(202)
     }),
   ]
 }
 
-/** What can be ordered. */
+/** The troubles that a test can order. */
 export interface Orders extends Pick<FaultyNetwork, 'cut' | 'heal' | 'slow'> {
   /** How often the program has been started. */
   starts(): number
@@ -50,7 +50,7 @@ export interface Orders extends Pick<FaultyNetwork, 'cut' | 'heal' | 'slow'> {
   restart(events: 'kept' | 'lost'): void
 }
 
-// A day is longer than any test, and a timer takes it.
+// One day: longer than any test, and short enough for a timer.
 const most = 86_400_000
 
 function numberIn(query: URLSearchParams, name: string): number {
@@ -60,7 +60,7 @@ function numberIn(query: URLSearchParams, name: string): number {
   throw invalid(`Say ?${name}= with a whole number from 0 to ${most}.`)
 }
 
-/** The first choice when none is made. */
+/** The choice in the query; the first choice when the query has none. */
 function choiceIn<Choice extends string>(query: URLSearchParams, name: string, choices: [Choice, Choice]): Choice {
   const text = query.get(name) ?? choices[0]
   const choice = choices.find((each) => each === text)

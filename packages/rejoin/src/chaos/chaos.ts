@@ -6,13 +6,13 @@ import type { Route } from '../http/routes.ts'
 import { chaosRoutes } from './chaos-routes.ts'
 import { type FaultyStreamsOptions, faultyStreams } from './faulty-streams.ts'
 
-/** Troubles that a test orders from the running program. All of it outlives the restarts that it orders. */
+/** The troubles that a test orders from the running program. This object and its log outlive the restarts. */
 export interface Chaos {
   readonly log: KeptLog
   readonly routes: readonly Route[]
-  /** Serves readers of a hub across the network that can be cut, and leaves other requests to `others`. */
+  /** Serves the readers of a hub across a network that can be cut, and passes other requests to `others`. */
   streams(hub: Hub, options: FaultyStreamsOptions, others: RequestListener): RequestListener
-  /** The program has started, with this hub. */
+  /** Called when the program has started with this hub. */
   started(hub: Hub): void
 }
 

@@ -11,7 +11,7 @@ export interface FaultyStreamsOptions {
   readonly sinkBudgetBytes: number
 }
 
-/** Serves readers across the network that can be cut and slowed down. Other requests go to `others`, and always arrive. */
+/** Serves readers across a network that can be cut and slowed down. Other requests go to `others` directly, and always arrive. */
 export function faultyStreams(
   hub: Hub,
   { network, rights }: { network: FaultyNetwork; rights: RevocableRights },
@@ -29,13 +29,13 @@ export function faultyStreams(
     if (request.method !== 'GET' || !isReaderEndpoint(targetOf(request).endpoint)) return others(request, response)
     const gone = new AbortController()
     response.once('close', () => gone.abort())
-    // A connection that breaks while it is written to is what this is for; 'close' follows.
+    // Connections are meant to break here. 'close' follows, and ends the request.
     response.on('error', () => response.destroy())
     const asked = new Request(`http://hub${request.url}`, { headers: headersOf(request), signal: gone.signal })
     network
       .carry(asked, (carried) => handler(carried, request))
       .then((answer) => send(answer, response))
-      // Cut, or gone already.
+      // The network is cut, or the reader has gone.
       .catch(() => resetRequest(request))
   }
 }
@@ -50,7 +50,7 @@ async function send({ status, headers, body }: Response, response: ServerRespons
 function headersOf({ headers }: IncomingMessage): Headers {
   const copied = new Headers()
   for (const [name, value] of Object.entries(headers)) {
-    // Those of HTTP/2 that begin with a colon are no headers of HTTP.
+    // Pseudo-headers of HTTP/2 begin with a colon, and `Headers` refuses them.
     if (value !== undefined && !name.startsWith(':')) copied.set(name, [value].flat().join(', '))
   }
   return copied

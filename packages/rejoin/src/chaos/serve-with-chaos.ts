@@ -5,7 +5,7 @@ import { type Chaos, createChaos } from './chaos.ts'
 export const chaosWarning =
   '--chaos is on: every program on this machine can cut streams, take rights back and lose events at /chaos. Only for tests.'
 
-/** Like `serve`, for tests that order troubles at `/chaos`. Events are kept in memory, and outlive the restarts it orders. */
+/** Like `serve`, for tests that order troubles at `/chaos`. Events are kept in memory, and outlive the ordered restarts. */
 export async function serveWithChaos(options: ServeOptions, memory: MemoryLogOptions): Promise<Serving> {
   let restarting = Promise.resolve()
   let isClosed = false

@@ -23,12 +23,12 @@ function settingAt(path: readonly string[]): Setting | undefined {
   return settings.find(({ key }) => key === path.slice(0, key.split('.').length).join('.'))
 }
 
-/** Whether a secret belongs beneath a path: what stands there instead of the group may be just that. */
+/** Whether a group of settings holds a secret: a wrong value in its stead may be that secret. */
 function holdsSecrets(path: readonly string[]): boolean {
   return settings.some(({ key, secret }) => secret && key.startsWith(`${path.join('.')}.`))
 }
 
-/** The keys that could stand where an unknown one does. */
+/** The keys that are allowed where an unknown key was found. */
 function beside(path: readonly string[]): string {
   const above = path.slice(0, -1)
   const depth = above.length
@@ -41,9 +41,9 @@ function beside(path: readonly string[]): string {
   return depth === 0 ? `There are ${names}.` : `In "${above.join('.')}" there are ${names}.`
 }
 
-/** What the schema asks for, as it says it: `("adaptive" | number)`, `>=500`. */
+/** The values that the schema allows, in words. The schema writes them as `("adaptive" | number)` or `>=500`. */
 function wordsFor({ expected, type }: BaseIssue<unknown>): string {
-  // The one thing that is checked by a function of ours is that a group of settings is no list.
+  // The only custom check is that a group of settings is no list.
   if (type === 'custom') return 'an object'
   const alternatives = (expected ?? type).replace(/^\((.+)\)$/, '$1').split(' | ')
   return alternatives
@@ -62,7 +62,7 @@ const words: Readonly<Record<string, string>> = {
   '/^[0-9a-f]{64}$/i': 'its SHA-256 of 64 hex digits: printf %s "$KEY" | sha256sum',
 }
 
-/** Without what its setting keeps to itself. */
+/** The value without the part that its setting never shows. */
 function plain(value: unknown, setting: Setting | undefined): unknown {
   if (!setting?.shown) return value
   return setting.shown(typeof value === 'string' ? value : JSON.stringify(value))
@@ -73,7 +73,7 @@ function shown(value: unknown): string {
   return text.length > 80 ? `${text.slice(0, 77)}…` : text
 }
 
-/** Several complaints as one message. */
+/** Joins several problems into one message. */
 export function inOneText(problems: readonly string[]): string {
   const [only] = problems
   if (problems.length === 1) return only as string

@@ -1,19 +1,19 @@
 import * as v from 'valibot'
 
-/** What values a setting takes: as JSON in the file, as text in flags and in the environment. */
+/** The values that a setting takes: as JSON in the file, as text in flags and in the environment. */
 export interface Kind {
   readonly schema: v.GenericSchema
-  /** Completes "Give …". */
+  /** The allowed values in words: completes "Give …". */
   readonly allowed: string
-  /** What stands for the value in the help; left out, a flag says yes by being there. */
+  /** The name of the value in the help. Left out, the flag takes no value: its presence means true. */
   readonly argument?: string
-  /** The words that it takes, where it takes no others. The help lists them. */
+  /** All words that the setting takes. The help lists them. */
   readonly choices?: readonly string[]
-  /** Words that a shell offers where it takes others, too. */
+  /** Words that a shell offers for a setting that takes other texts, too. */
   readonly offered?: readonly string[]
   /** Whether a flag may be given several times. */
   readonly repeatable?: boolean
-  /** The value that a text means. What means nothing comes back as it is, and the schema complains about it. */
+  /** The value that a text stands for. A text without a meaning is returned as it is, and the schema rejects it. */
   read(text: string): unknown
 }
 
@@ -57,7 +57,7 @@ export const yesOrNo: Kind = {
   read: (text) => ({ true: true, 1: true, false: false, 0: false })[text] ?? text,
 }
 
-/** In text parted by commas; as a flag, given once for each. */
+/** A list. In text, commas separate its items; a flag is repeated for each item. */
 export function listOf(argument: string, allowed: string): Kind {
   return {
     schema: v.array(v.pipe(v.string(), v.minLength(1))),
@@ -72,7 +72,7 @@ export function listOf(argument: string, allowed: string): Kind {
   }
 }
 
-/** Objects that have no shorter form: in text, they are JSON. */
+/** Objects without a shorter form: in text, they are JSON. */
 export function json(schema: v.GenericSchema, allowed: string): Kind {
   return {
     schema,
@@ -82,14 +82,14 @@ export function json(schema: v.GenericSchema, allowed: string): Kind {
       try {
         return JSON.parse(text)
       } catch {
-        // The text itself, which the schema rejects: it asks for an object or a list.
+        // Returns the text itself, which the schema rejects: the schema wants an object or a list.
         return text
       }
     },
   }
 }
 
-/** Not `Number(text)`: that reads '' as 0 and '0x10' as 16. */
+/** Does not use `Number(text)` alone, which reads '' as 0 and '0x10' as 16. */
 function readNumber(text: string): unknown {
   return /^\d{1,16}$/.test(text) ? Number(text) : text
 }

@@ -6,7 +6,7 @@ import { describeIssue, inOneText } from './issue.ts'
 import { logKindOf } from './log-location.ts'
 import { flagOf, type Setting, settings, variableOf } from './settings.ts'
 
-/** What was said, by whom: flags over the environment over the file over what holds when nothing is said. */
+/** Loads all settings. A flag counts before the environment, the environment before the file, and the file before the default. */
 export async function loadConfig(given: Given): Promise<LoadedConfig> {
   const file = await readConfigFile(given.file ?? given.env.REJOIN_CONFIG)
   const problems: string[] = []
@@ -30,7 +30,7 @@ export async function loadConfig(given: Given): Promise<LoadedConfig> {
     const inFile = each.origin === 'default' ? valueAt(file?.content, each.setting.key) : undefined
     return inFile === undefined ? each : { ...each, origin: file?.name ?? '', value: inFile }
   })
-  // Troubles that are ordered on purpose must not reach the folder that holds the events of this machine.
+  // With --chaos, tests lose events on purpose. They must not lose those in the data folder of this machine.
   const logged = asConfig(said).chaos ? said.map(inMemory) : said
   const kind = logKindOf(asConfig(logged).log)
   const effective = logged.map((each) => ({ ...each, value: each.value ?? each.setting.defaultByLog?.[kind] }))
@@ -38,17 +38,17 @@ export async function loadConfig(given: Given): Promise<LoadedConfig> {
 }
 
 export interface Given {
-  /** By their names without dashes, as they were written. */
+  /** The flags by their names, without the leading dashes. */
   readonly flags: Readonly<Record<string, string | readonly string[] | boolean>>
   readonly env: Readonly<Record<string, string | undefined>>
-  /** What `--config` names. */
+  /** The file that `--config` names. */
   readonly file?: string | undefined
 }
 
 export interface LoadedConfig {
   readonly config: Config
   readonly values: readonly SettingValue[]
-  /** Variables that look as if they were meant for us, and are not read. */
+  /** Variables that begin with `REJOIN_` and have no meaning. */
   readonly unread: readonly string[]
 }
 
@@ -56,7 +56,7 @@ export interface SettingValue {
   readonly setting: Setting
   /** A flag, a variable, the name of the file, or `default`. */
   readonly origin: string
-  /** Undefined when nothing was said and nothing holds by default. */
+  /** Undefined for a setting that was left out and has no default. */
   readonly value: unknown
 }
 
@@ -80,7 +80,7 @@ function inFlags(setting: Setting, flags: Given['flags']): Said | undefined {
 
 function inEnvironment(setting: Setting, env: Given['env']): Said | undefined {
   const text = env[variableOf(setting)]
-  // Set to nothing is how a shell or a compose file leaves a variable out.
+  // An empty variable counts as unset: shells and compose files leave a variable out in this way.
   return text === undefined || text === '' ? undefined : { origin: variableOf(setting), value: setting.kind.read(text) }
 }
 
@@ -91,7 +91,7 @@ interface Leaf {
   readonly schema: v.GenericSchema
 }
 
-/** An object of objects, as deep as the keys are. All may be left out, and nothing else may be in it. */
+/** A schema of nested objects, by the parts of the keys. Every key may be left out, and no other key is allowed. */
 function schemaOf(leaves: readonly Leaf[]): v.GenericSchema {
   const entries: Record<string, v.GenericSchema> = {}
   for (const {
@@ -103,7 +103,7 @@ function schemaOf(leaves: readonly Leaf[]): v.GenericSchema {
     const [only] = below
     entries[first] = v.optional(only && only.keys.length === 0 ? only.schema : schemaOf(below))
   }
-  // A list is an object too, and its own `keys` would be taken for a setting.
+  // A list is an object too, and its method `keys` would be taken for a setting.
   return v.pipe(
     v.custom((group) => !Array.isArray(group)),
     v.strictObject(entries),

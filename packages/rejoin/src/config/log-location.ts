@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import type { Kind } from './kind.ts'
 
-/** Where events are kept: by name on this machine, by address in a Redis. */
+/** Where events are kept: `lmdb` or `memory` on this machine, or the address of a Redis. */
 export type LogLocation = 'lmdb' | 'memory' | `redis://${string}` | `rediss://${string}`
 
 export const logLocation: Kind = {
@@ -20,7 +20,7 @@ export function logKindOf(log: LogLocation): 'lmdb' | 'memory' | 'redis' {
   return log === 'lmdb' || log === 'memory' ? log : 'redis'
 }
 
-/** Without the name, the password and the parameters that an address may hold, well-formed or not. */
+/** The location without the user name, the password and the parameters of an address, even of a malformed one. */
 export function shownLocation(log: string): string {
   if (!/[:@?]/.test(log)) return log
   const url = URL.canParse(log) ? new URL(log) : undefined

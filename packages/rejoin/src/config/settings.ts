@@ -7,28 +7,28 @@ import { channelRetries } from './retry-schema.ts'
 import { snapshotRules } from './snapshot-schema.ts'
 import { channelWindows } from './window-schema.ts'
 
-/** One thing that can be set: `limits.maxPerIp` in the file, `--limits-max-per-ip`, `REJOIN_LIMITS_MAX_PER_IP`. */
+/** One setting: `limits.maxPerIp` in the file, `--limits-max-per-ip` as a flag, `REJOIN_LIMITS_MAX_PER_IP` as a variable. */
 export interface Setting {
   readonly key: string
   readonly kind: Kind
   /** One line, for the help. */
   readonly help: string
-  /** Left out: nothing, or what `otherwise` says. */
+  /** The default value. Left out, there is none, or `otherwise` describes it. */
   readonly default?: unknown
-  /** The same, where it depends on the log. */
+  /** The default value for each kind of log. */
   readonly defaultByLog?: Readonly<Record<ReturnType<typeof logKindOf>, unknown>>
-  /** What holds when it is left out, where that is not one value. */
+  /** Describes the default in words, when it is not one value. */
   readonly otherwise?: string
-  /** Never printed. */
+  /** Whether the value is secret: it is never printed. */
   readonly secret?: true
-  /** How a text is printed that may hold a secret. */
+  /** The printed form of a value that may hold a secret. */
   shown?(text: string): string
-  /** The flag, where it is not the key. */
+  /** The name of the flag, when it does not follow from the key. */
   readonly flag?: string
 }
 
 export interface GroupedSetting extends Setting {
-  /** The heading that it stands under in the help. */
+  /** The heading of the setting in the help. */
   readonly group: string
 }
 
@@ -213,7 +213,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
         'rules by channel or pattern, such as {"orders/*": {"webhook": "http://127.0.0.1:3000/state"}}',
       ),
       otherwise: 'none',
-      // A rule may hold the credentials of a webhook.
+      // A rule can hold the credentials of a webhook.
       secret: true,
       help: 'where readers that lost events get the state of their channels',
     },
@@ -372,7 +372,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'access.keys',
       kind: json(apiKeys, 'a list of keys, such as [{"name": "shop", "sha256": "…", "publish": ["orders/*"]}]'),
       otherwise: 'none',
-      // Who gets this wrong may have written the key where its hash belongs.
+      // A wrong value may be the key itself, written where its hash belongs.
       shown: () => 'not shown, because it may hold a key',
       help: 'API keys, by their SHA-256, and what they may do',
     },
@@ -465,17 +465,17 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
   ],
 }
 
-/** All of them, in the order in which the help and `rejoin config` show them. */
+/** All settings, in the order in which the help and `rejoin config` show them. */
 export const settings: readonly GroupedSetting[] = Object.entries(groups).flatMap(([group, members]) =>
   members.map((setting) => ({ ...setting, group })),
 )
 
-/** Whether there is a flag for it: not for what others on the machine must not see in the list of processes. */
+/** Whether a setting has a flag. Secrets have none: all users of a machine can see the flags in its list of processes. */
 export function hasFlag({ kind, secret }: Setting): boolean {
   return !secret && kind.argument !== 'json'
 }
 
-/** Without the dashes. */
+/** The name of the flag, without the leading dashes. */
 export function flagOf({ key, flag }: Setting): string {
   return flag ?? key.replaceAll('.', '-').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }

@@ -6,7 +6,7 @@ const address = v.pipe(
   v.regex(/^https?:\/\/[^\s]+$/, 'has to be an address that begins with http:// or https://'),
 )
 
-/** Where the state of channels comes from, by channel or pattern. */
+/** The sources of snapshots, by channel or pattern. */
 export const snapshotRules: v.GenericSchema<Record<string, SnapshotRule>> = v.record(
   v.string(),
   v.union([

@@ -2,38 +2,38 @@ import type { Hub, LogBudget } from '@rejoin/hub'
 import type { RejectedRequest } from '@rejoin/hub/operations'
 import { type NodeNote, nodeName } from './nodes.ts'
 
-/** One second of a hub, for the dashboard. What is counted is counted since the start: whoever misses one loses nothing. */
+/** The figures of a hub in one second, for the dashboard. Counts run since the start, so a missed event loses no count. */
 export interface Figures {
   readonly at: number
   readonly startedAt: number
   readonly version: string
-  /** The machine and the process. */
+  /** The names of the machine and the process. */
   readonly node: string
-  /** The hubs on this log; none while it does not answer, null when only this hub can use it. */
+  /** The hubs on this log; empty while the log does not answer, null for a log that only this hub can use. */
   readonly nodes: readonly NodeNote[] | null
   readonly log: Pick<Hub['log'], 'name' | 'durability' | 'window'>
-  /** What the log holds of what it may hold; null without a budget. */
+  /** How much of its budget the log uses; null without a budget. */
   readonly budget: LogBudget | null
-  /** What readers are told to wait before they come back. */
+  /** How long readers are told to wait before they return. */
   readonly retryMs: number
   readonly readers: { readonly live: number; readonly replaying: number; readonly slow: number }
   readonly pendingBytes: number
   readonly totals: Hub['totals']
   readonly connects: number
-  /** Requests that were rejected, by why. */
+  /** Rejected requests, by reason. */
   readonly rejects: Readonly<Record<string, number>>
-  /** Whether the hub lets its readers go, and whether an operator rejects them for a while. */
+  /** Whether the hub closes its streams to stop, and whether maintenance is on. */
   readonly state: { readonly draining: boolean; readonly maintenance: boolean }
-  /** What became of readers that came with a cursor. */
+  /** Readers that came with a cursor, by outcome. */
   readonly resumes: Readonly<Record<string, number>>
-  /** How many returns replayed up to 0, 1, 10, 100, 1,000, 10,000 events, and more. */
+  /** The number of returns that replayed up to 0, 1, 10, 100, 1,000 and 10,000 events, and more. */
   readonly replaySizes: readonly number[]
   readonly process: { readonly cpuMs: number; readonly rssBytes: number; readonly lateMs: number }
-  /** The readers for whom most waits, a few of them. */
+  /** The ten slow readers with the most bytes in wait. */
   readonly slowest: readonly SlowReader[]
-  /** Streams that have ended since the second before, a few of them. */
+  /** Streams that have ended since the second before, at most ten. */
   readonly closes: readonly EndedStream[]
-  /** Requests that were rejected since the second before, a few of them. */
+  /** Requests that were rejected since the second before, at most ten. */
   readonly rejections: readonly Rejection[]
 }
 
@@ -41,7 +41,7 @@ export interface Rejection {
   readonly at: number
   readonly status: number
   readonly reason: string
-  /** What was asked for: to read, unless it says something else. */
+  /** What the requester wanted to do, such as `read` or `publish`. */
   readonly action: string
   readonly channels: readonly string[]
   readonly ip: string | null
@@ -64,7 +64,7 @@ export interface EndedStream {
   readonly durationMs: number
 }
 
-/** Counts what a hub does, and gives the figures of this moment when it is asked. */
+/** Counts what a hub does. `take` gives the figures of this moment. */
 export function watchFigures(hub: Hub, version: string): FiguresWatch {
   const startedAt = Date.now()
   const resumes: Record<string, number> = {}
@@ -73,7 +73,7 @@ export function watchFigures(hub: Hub, version: string): FiguresWatch {
   const rejects: Record<string, number> = {}
   let rejections: Rejection[] = []
   let closes: EndedStream[] = []
-  // Came with a cursor that has not been judged, or whose reader has not caught up.
+  // Connections that came with a cursor, and have neither caught up nor been told of a gap.
   const returning = new Set<string>()
   let rssBytes = 0
 
@@ -119,12 +119,12 @@ export function watchFigures(hub: Hub, version: string): FiguresWatch {
     refused(request)
   })
 
-  /** The last that was known, when there is no descriptor left to ask by: what only looks on must not end the program. */
+  /** Memory in use; the last known value when no file descriptor is left to read it. A dashboard must not end the program. */
   function residentBytes(): number {
     try {
       rssBytes = process.memoryUsage.rss()
     } catch {
-      // It is asked again in a second.
+      // The next second asks again.
     }
     return rssBytes
   }
@@ -161,19 +161,19 @@ export function watchFigures(hub: Hub, version: string): FiguresWatch {
 }
 
 export interface FiguresWatch {
-  /** Those of the last second. */
+  /** The figures of the last second. Starts the lists of closes and rejections anew. */
   take(lateMs: number, told: Told): Figures
-  /** A request was rejected for this reason, without the hub. */
+  /** Counts a request that the program rejected for this reason, without the hub. */
   rejected(kind: string): void
-  /** The program has rejected this request. Counted by `rejected`, if at all. */
+  /** Lists a request that the program rejected. `rejected` counts it. */
   refused(request: RejectedRequest): void
 }
 
-/** What others know. */
+/** The figures that the watch cannot see by itself. */
 export type Told = Pick<Figures, 'nodes' | 'budget' | 'state'>
 
 const sizeBounds = [0, 1, 10, 100, 1000, 10_000]
-// What a table shows, and what a second of a storm may add to an event.
+// The rows that a table shows. Also bounds the size of an event in a second with many closes.
 const mostListed = 10
 const mostChannels = 3
 

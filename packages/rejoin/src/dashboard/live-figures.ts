@@ -8,11 +8,11 @@ import { type Figures, type FiguresWatch, watchFigures } from './figures.ts'
 import { createNodes } from './nodes.ts'
 
 /**
- * The figures of a hub as a stream of our own kind, one event a second: it resumes, and `?replay=300` begins with the last
- * five minutes. It has a hub to itself, in memory, so that looking at the other one neither fills its log nor shows in it.
+ * The figures of a hub as a resumable stream, one event per second. `?replay=300` begins with the last five minutes. The stream
+ * has a hub of its own, in memory, so that a dashboard neither fills the log of the observed hub nor changes its figures.
  *
- * That hub is made when somebody looks for the first time. V8 compiles what there is one of better than what there are two
- * of: beside a second hub, the first takes 15 % more time for a publish (`bench -- program`).
+ * The second hub is created when the first dashboard opens. V8 optimises code better while there is one hub: beside a second hub,
+ * a publish takes 15 % more time (`bench -- program`).
  */
 export interface LiveFigures extends Pick<FiguresWatch, 'rejected' | 'refused'> {
   readonly route: Route
@@ -27,7 +27,7 @@ export function createLiveFigures(hub: Hub, version: string, state: () => Figure
   let due = performance.now() + everyMs
   let budget: Figures['budget'] = null
   const askBudget = async () => {
-    // The last that was known, while the log does not answer: that it is away is shown elsewhere.
+    // While the log does not answer, the last known budget stays. The dashboard shows elsewhere that the log is away.
     budget = (await hub.log.budget?.().catch(() => budget)) ?? null
   }
   void askBudget()

@@ -2,9 +2,9 @@ import { hostname } from 'node:os'
 import type { Hub } from '@rejoin/hub'
 import type { Figures } from './figures.ts'
 
-/** What a hub tells of itself to the others on its log. */
+/** The facts that a hub tells the other hubs on its log. */
 export interface NodeNote {
-  /** The machine and the process. */
+  /** The names of the machine and the process. */
   readonly name: string
   readonly version: string
   readonly startedAt: number
@@ -15,11 +15,11 @@ export interface NodeNote {
 
 export const nodeName = `${hostname()} ${process.pid}`
 
-/** The hubs that share a log, as they told it within the last seconds. */
+/** The hubs that share a log, by their notes of the last 15 seconds. */
 export interface Nodes {
-  /** None while the log does not answer; null when only this hub can use it. */
+  /** Empty while the log does not answer; null for a log that only this hub can use. */
   readonly known: readonly NodeNote[] | null
-  /** Given the figures of every second, tells the others now and then. */
+  /** Takes the figures of every second, and sends a note to the other hubs every five seconds. */
   tell(figures: Figures): void
 }
 
@@ -32,7 +32,7 @@ export function createNodes({ log }: Pick<Hub, 'log'>): Nodes {
       return known
     },
     tell(figures) {
-      // Either way, because the clock may have been set back.
+      // The absolute difference, because the clock may have been set back.
       if (told && Math.abs(figures.at - told.at) < tellEveryMs) return
       const note = JSON.stringify(noteOf(figures, told))
       told = figures
@@ -41,7 +41,7 @@ export function createNodes({ log }: Pick<Hub, 'log'>): Nodes {
           known = notes.flatMap(readNote).sort((one, other) => (one.name < other.name ? -1 : 1))
         },
         () => {
-          // That the log is away is shown by readiness and in the program's own lines.
+          // Readiness and the operator's lines already tell that the log is away.
           known = []
         },
       )
@@ -50,7 +50,7 @@ export function createNodes({ log }: Pick<Hub, 'log'>): Nodes {
 }
 
 const tellEveryMs = 5000
-// A hub that misses two turns is busy; one that misses three is gone.
+// A hub that misses two notes may be busy; a hub that misses three is gone.
 const forMs = 3 * tellEveryMs
 
 function noteOf(now: Figures, before: Figures | undefined): NodeNote {
@@ -67,7 +67,7 @@ function noteOf(now: Figures, before: Figures | undefined): NodeNote {
   }
 }
 
-/** Nothing for a note of a version that writes others: it must not keep this hub from showing, or from running. */
+/** The note as a list of one; empty for a note that another version wrote in another form, which must cause no error here. */
 function readNote(text: string): NodeNote[] {
   let note: Readonly<Record<string, unknown>>
   try {

@@ -2,7 +2,7 @@ import { json, type OperationDoc } from '../http/openapi.ts'
 import type { Route } from '../http/routes.ts'
 import type { Readiness } from './readiness.ts'
 
-/** What load balancers and supervisors ask. */
+/** The routes for load balancers and supervisors. */
 export function healthRoutes(readiness: Readiness, version: string): Route[] {
   return [
     {
@@ -19,7 +19,7 @@ export function healthRoutes(readiness: Readiness, version: string): Route[] {
       doc: readyDoc,
       async handle({ isAdmin }) {
         const { ready, checks, reason, budget } = await readiness.check()
-        // The reason can name a folder or the address of a Redis, which is not for everybody.
+        // For admins only, because the reason can name a folder or the address of a Redis.
         const told = isAdmin && reason !== undefined ? { ...checks, log: reason } : checks
         const body = { status: ready ? 'ready' : 'not-ready', checks: told, ...(budget && { budget }) }
         return { status: ready ? 200 : 503, body }

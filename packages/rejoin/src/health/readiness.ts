@@ -1,31 +1,31 @@
 import type { Hub, LogBudget } from '@rejoin/hub'
 import type { Maintenance } from '@rejoin/hub/operations'
 
-/** Whether this hub should be sent readers and events now. */
+/** Whether load balancers should send readers and publishers to this hub now. */
 export interface Readiness {
-  /** Asks the log, unless it has just been asked. Never rejects. */
+  /** Checks the log, unless it was checked within the last second. Never rejects. */
   check(): Promise<ReadinessReport>
   readonly isStopping: boolean
-  /** From now on it is not ready: it lets its readers go and will end. */
+  /** From now on the hub is not ready: it closes its streams, and will end. */
   stopping(): void
 }
 
 export interface ReadinessReport {
   readonly ready: boolean
-  /** By what was looked at: `ok`, or what is wrong with it. */
+  /** The result of each check: `ok`, or what is wrong. */
   readonly checks: Readonly<Record<'log' | 'stopping' | 'maintenance', string>>
-  /** Why the log fails its check, as the log says it; absent where it passes, and where it does not answer. */
+  /** The log's own error, when its check fails; absent when the check passes or the log does not answer. */
   readonly reason?: string
-  /** What the log holds of what it may hold; absent without a budget, and while the log does not say. A full log is ready, too. */
+  /** How much of its budget the log uses; absent without a budget, and while the log fails. A log at its budget is ready, too. */
   readonly budget?: LogBudget
 }
 
-// Load balancers ask every few seconds and wait for about as long.
+// Load balancers check every few seconds, and wait for about as long.
 const timeoutMs = 2000
-// The proof is a write to the disk, and everybody may ask for it.
+// A check writes to the disk, and everybody may ask for one, so its result is reused for this long.
 const believedMs = 1000
 
-/** There is nothing to warm up: a hub listens once its tail is open, and what is not in its memory is read from the log. */
+/** A hub needs no warm-up: it listens once its tail is open, and reads events that are not in its memory from the log. */
 export function createReadiness({ hub, maintenance, now = () => performance.now() }: ReadinessOptions): Readiness {
   let stopping = false
   let probed: Promise<LogCheck> | undefined
@@ -61,7 +61,7 @@ export function createReadiness({ hub, maintenance, now = () => performance.now(
 export interface ReadinessOptions {
   readonly hub: Probed
   readonly maintenance: Pick<Maintenance, 'isOn'>
-  /** Milliseconds on a clock that only goes forward. */
+  /** A clock in milliseconds that never steps back. */
   now?(): number
 }
 
@@ -75,7 +75,7 @@ interface LogCheck {
 
 async function checkLog(hub: Probed): Promise<LogCheck> {
   const found = await probe(hub)
-  // That it cannot be asked is said by the probe.
+  // A log that cannot be asked fails its probe already.
   const budget = found.log === 'ok' ? await hub.log.budget?.().catch(() => undefined) : undefined
   return { ...found, ...(budget && { budget }) }
 }

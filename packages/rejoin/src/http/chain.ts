@@ -3,10 +3,10 @@ import type { Middleware } from './middleware.ts'
 import { rejectError } from './rejection.ts'
 
 /**
- * Hands a request along the chain, and to the last one what nobody has answered. One that throws fails this request alone:
- * a mistake of ours that somebody finds out how to cause must not end the program for all.
+ * Passes a request along the chain until one middleware answers it, and to `last` if none does. An error fails this request
+ * alone: a request that triggers a bug must not end the program.
  *
- * @param failed - told why, because nobody else will be
+ * @param failed - called with the error, which is reported nowhere else
  */
 export function inTurn(
   chain: readonly Middleware[],

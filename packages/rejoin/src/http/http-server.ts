@@ -11,15 +11,15 @@ import { limitPipelined } from '../limits/pipelined.ts'
 import { limitSilent } from '../limits/silent-sockets.ts'
 import type { Pem } from './tls/certificate.ts'
 
-/** Node's HTTP server of the kind that is asked for, with the deadlines that Node leaves generous. */
+/** Node's server for HTTP/1 or HTTP/2, with or without TLS. Its deadlines are shorter than Node's generous defaults. */
 export function createServer(options: HttpServerOptions, listener: RequestListener): HttpServer {
   const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000, maxSilentPerIp = 1000, maxSockets, onReject } = options
   const deadlines = {
     headersTimeout: Math.min(headersTimeoutMs, requestTimeoutMs),
     requestTimeout: requestTimeoutMs,
-    // Node's own 5 s, which its server for HTTP/2 does without: whoever had asked once could stay for ever.
+    // Node's own default is 5 s. Its HTTP/2 server has none: a client could stay for ever after one request.
     keepAliveTimeout: Math.min(5000, headersTimeoutMs),
-    // Node looks for both only this often, by default every 30 s; a deadline is late by as much.
+    // Node checks the deadlines only this often, by default every 30 s. A deadline can be late by this much.
     connectionsCheckingInterval: Math.min(5000, Math.ceil(headersTimeoutMs / 2)),
   }
   const silent = limitSilent({ max: maxSilentPerIp, isTls: options.tls !== undefined, onReject })
@@ -31,7 +31,7 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
   const sockets = new Set<Socket>()
   const sessions = new Set<ServerHttp2Session>()
 
-  // One function for all sockets: a new one for each would be memory for as long as a stream is open.
+  // One function for all sockets: a closure for each would take memory for as long as a stream is open.
   function forget(this: Socket): void {
     sockets.delete(this)
     silent.closed(this)
@@ -51,7 +51,7 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
     limitSession(session, { headersTimeoutMs, requestTimeoutMs, isCrowded, onReject })
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => answerUnreadable(error, socket, onReject))
-  // Whoever fails in the middle of a handshake is not a client yet.
+  // A client that fails in the handshake has sent no request to answer.
   server.on('tlsClientError', (_error, socket: Duplex) => socket.destroy())
 
   return {
@@ -61,9 +61,9 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       if ('closeIdleConnections' in server) (server as { closeIdleConnections(): void }).closeIdleConnections()
       for (const session of sessions) session.close()
-      // Browsers and pools open connections ahead of need; one that never asked is no idle one to Node.
+      // Browsers and pools open connections in advance. Node does not count a connection without a request as idle.
       for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
-      // Readers that do not take their last bytes must not hold up the end.
+      // Readers that do not take their last bytes must not delay the end.
       const deadline = setTimeout(() => {
         for (const socket of sockets) socket.destroy()
       }, closeTimeoutMs)
@@ -75,25 +75,25 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
 
 export interface HttpServerOptions
   extends Pick<RequestLimits, 'headersTimeoutMs' | 'requestTimeoutMs' | 'maxSilentPerIp'> {
-  /** Serves TLS with this certificate; left out, it does not. */
+  /** Serves TLS with this certificate; left out, plain HTTP. */
   readonly tls?: Pem & { readonly http2: boolean }
-  /** Connections that may be open at once; more are closed unheard. Left out, as many as the system bears. */
+  /** Connections that may be open at once. Further connections are closed before they are read. Left out, there is no limit. */
   readonly maxSockets?: number | undefined
   onReject(kind: Rejection): void
 }
 
 export interface HttpServer {
   readonly server: Server
-  /** New connections get this certificate. Those that are open stay as they are. */
+  /** Gives this certificate to new connections. Open connections keep the old one. */
   renew(pem: Pem): void
-  /** Resolves when no connection is left. Those that are in use have a while to end. */
+  /** Resolves when no connection is left. Connections in use have two seconds to end. */
   close(): Promise<void>
 }
 
 const closeTimeoutMs = 2000
-// As long as Node gives a request to come; its own 120 s are for connections too slow to read a stream.
+// As long as the head of a request may take. Node's default of 120 s suits only connections too slow to read a stream.
 const handshakeTimeout = 10_000
-// A page has a few streams; a hundred tabs of it share one connection.
+// A page has a few streams, and a hundred tabs of it share one connection.
 const maxConcurrentStreams = 256
 
 interface Deadlines {
@@ -109,16 +109,16 @@ function create({ tls }: HttpServerOptions, deadlines: Deadlines, listener: Requ
   const secured = { cert, key, minVersion: 'TLSv1.2' as const, handshakeTimeout }
   if (!tls.http2) return createHttpsServer({ ...deadlines, ...secured }, listener)
   const server = createSecureServer({ ...secured, allowHTTP1: true, settings: { maxConcurrentStreams } })
-  // For those of its clients that speak HTTP/1. It takes them from itself, not from its options.
+  // For clients that speak HTTP/1: an HTTP/2 server reads their deadlines from its own properties, not from its options.
   Object.assign(server, deadlines)
   return server.on('request', (request, response) => {
-    // What HTTP/1 calls `Host` has a name of its own in HTTP/2, and everything behind us looks for the old one.
+    // HTTP/2 has `:authority` instead of `Host`, and all code behind this server reads `Host`.
     if (request.httpVersionMajor === 2) request.headers.host ??= request.authority
     listener(request as unknown as IncomingMessage, response as never)
   })
 }
 
-/** As Node does by itself, where nobody counts. */
+/** Answers an unreadable request as Node would by itself, and counts the rejection. */
 function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex, onReject: (kind: Rejection) => void): void {
   const kind = kindOf(error.code)
   if (kind) onReject(kind)
@@ -127,7 +127,7 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex, onReject
   socket.destroy()
 }
 
-/** Undefined for a client that is simply gone. */
+/** The kind of rejection; undefined for a client that has simply gone. */
 function kindOf(code = ''): keyof typeof statusLines | undefined {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'deadline'
   if (code === 'HPE_HEADER_OVERFLOW') return 'headers'

@@ -1,6 +1,6 @@
 import { type AnswerDoc, json, type OperationDoc, type ParameterDoc, type PathDocs, rejectionDoc } from './openapi.ts'
 
-/** What the hub itself answers, for `openapi.json`. PROTOCOL.md is the longer and the binding text. */
+/** The paths of the hub itself, for `openapi.json`. PROTOCOL.md is the binding text. */
 export function hubPaths(): PathDocs {
   const paths: Record<string, Record<string, OperationDoc>> = {}
   for (const endpoint of ['events', 'stream']) {

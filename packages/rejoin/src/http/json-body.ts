@@ -2,8 +2,8 @@ import { RejoinError } from '@rejoin/protocol'
 import * as v from 'valibot'
 
 /**
- * The value, when the schema accepts it. Throws `invalid-data` with the first thing that is wrong; the messages of the schema
- * complete a sentence that begins with the name of the field.
+ * The value, if the schema accepts it. Throws `invalid-data` with the first problem. Each message of the schema completes a
+ * sentence that begins with the name of the field.
  */
 export function checkedBody<S extends v.GenericSchema>(schema: S, value: unknown): v.InferOutput<S> {
   const { success, output, issues } = v.safeParse(schema, value)

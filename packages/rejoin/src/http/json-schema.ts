@@ -2,8 +2,8 @@ import type * as v from 'valibot'
 import type { Schema } from './openapi.ts'
 
 /**
- * The JSON schema of a Valibot schema, for `openapi.json`: what is documented is what is checked. Knows the parts that the
- * bodies of this program use, and throws for any other.
+ * The JSON schema of a Valibot schema, for `openapi.json`, so that the document states exactly what is checked. Knows only the
+ * parts that the bodies of this program use, and throws for any other.
  */
 export function jsonSchemaOf(schema: v.GenericSchema): Schema {
   const { pipe } = schema as { pipe?: readonly Part[] }

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises'
 import type { AddressInfo, Server } from 'node:net'
 import { RejoinError } from '@rejoin/protocol'
 
-/** Listens on a resolved address and gives the port, which the system chose if 0 was asked for. */
+/** Listens on a resolved address, and gives the port. With port 0 the system chooses one. */
 export async function listen(server: Server, { address, port }: Address): Promise<number> {
   try {
     await new Promise<void>((resolve, reject) => {
@@ -19,8 +19,8 @@ export async function listen(server: Server, { address, port }: Address): Promis
 }
 
 /**
- * The address a host name stands for. It is judged and listened on as one and the same, so that a name which another
- * resolver reads differently cannot open the hub to others.
+ * The address of a host name. The program checks this address and listens on the same one: resolved twice, a name could pass the
+ * check as a loopback address, and then open the hub to other machines.
  */
 export async function resolveHost(host: string): Promise<string> {
   try {
@@ -36,8 +36,8 @@ export async function resolveHost(host: string): Promise<string> {
   }
 }
 
-// The system cuts it to its own limit (net.core.somaxconn, 4,096 on Linux since 5.4). Node's default of 511 makes readers that
-// return together wait: a connection beyond the backlog is tried again by its client after 1, 3 and 7 s.
+// The system lowers it to its own limit (net.core.somaxconn, 4,096 on Linux since 5.4). With Node's default of 511, readers that
+// return together wait: a client tries a connection beyond the backlog again after 1, 3 and 7 s.
 const largestBacklog = 65_535
 
 export interface Address {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 /**
- * Answers a request, now or later, and says so; what it leaves goes to the next one. Not by a function to call for that,
- * of which a request would need a new one at every step.
+ * Returns true when it answers the request, now or later. With false, the request goes to the next middleware. It returns a value
+ * instead of calling `next()`, which would need a new closure at every step of every request.
  */
 export type Middleware = (request: IncomingMessage, response: ServerResponse) => boolean

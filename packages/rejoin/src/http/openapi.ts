@@ -1,11 +1,11 @@
 import type { Route } from './routes.ts'
 
-/** What `openapi.json` says of one path and method. */
+/** The part of `openapi.json` about one path and method. */
 export interface OperationDoc {
   readonly summary: string
   readonly description?: string
   readonly parameters?: readonly ParameterDoc[]
-  /** A schema of the JSON that is sent. */
+  /** The schema of the request's JSON body. */
   readonly body?: Schema
   readonly answers: Readonly<Record<number, AnswerDoc>>
 }
@@ -22,12 +22,12 @@ export type AnswerDoc = Readonly<Record<string, unknown>>
 export type Schema = Readonly<Record<string, unknown>>
 export type PathDocs = Readonly<Record<string, Readonly<Record<string, OperationDoc>>>>
 
-/** An answer in JSON. */
+/** Describes an answer in JSON. */
 export function json(description: string, schema: Schema): AnswerDoc {
   return { description, content: { 'application/json': { schema } } }
 }
 
-/** The rejection that every wrong request gets (§5.7). */
+/** Describes the rejection that every wrong request gets (§5.7). */
 export const rejectionDoc = json('Why not, and what to do about it.', {
   type: 'object',
   required: ['error'],
@@ -40,7 +40,7 @@ export const rejectionDoc = json('Why not, and what to do about it.', {
   },
 })
 
-/** The document at `/openapi.json`: the routes of the table, and those that others answer. */
+/** The document at `/openapi.json`: the routes of the program, and `others`, such as the paths of the hub. */
 export function openApiDocument(routes: readonly Route[], others: PathDocs, version: string): Schema {
   const paths: Record<string, Record<string, unknown>> = {}
   for (const [path, operations] of Object.entries(others)) {

@@ -6,13 +6,13 @@ import { RejoinError } from '@rejoin/protocol'
 import type { Result, Route } from './routes.ts'
 
 /**
- * The pages of the program, each at its path, and the scripts and styles that they name.
+ * The pages of the program, each at its path, with their scripts and styles.
  *
  * @param pages - the file of each path, such as `{ '/': 'playground.html' }`
  * @param folder - the output of `npm run build`; ends in a slash
  */
 export function pageRoutes(pages: Readonly<Record<string, string>>, folder: URL = builtPages): Route[] {
-  // An asset's name changes with its content, so there are as many as were built.
+  // The name of an asset changes with its content, so the map has at most one entry for each built file.
   const assets = new Map<string, Promise<Asset>>()
 
   function load(name: string): Promise<Asset> {
@@ -36,7 +36,7 @@ export function pageRoutes(pages: Readonly<Record<string, string>>, folder: URL 
     path: '/pages/assets/*',
     open: 'to-all',
     async handle({ request, path }) {
-      // One segment without a second dot, so no path leads out of the folder, to a source map or to a hidden file.
+      // One segment with one dot, so no path leads out of the folder, to a source map or to a hidden file.
       const [, name] = /^\/pages\/assets\/([\w-]+\.(?:js|css))$/.exec(path) ?? []
       if (name === undefined) throw notFound()
       return assetResult(request, name, await orNotFound(load(name)))
@@ -59,7 +59,7 @@ async function loadAsset(file: URL): Promise<Asset> {
   return { plain, zipped: await promisify(gzip)(plain) }
 }
 
-/** Whatever the reason, there is nothing to show under this name. */
+/** Turns any failure to load into "not found". */
 async function orNotFound<Content>(content: Promise<Content>): Promise<Content> {
   try {
     return await content
@@ -103,7 +103,7 @@ function assetResult(request: IncomingMessage, name: string, asset: Asset): Resu
   }
 }
 
-/** Our own files and nothing else: text that somebody published has no way to become a script. */
+/** Allows our own files only, so that published text can never run as a script. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",

@@ -4,11 +4,11 @@ import type { RejectedRequest } from '@rejoin/hub/operations'
 import type { Middleware } from './middleware.ts'
 
 /**
- * Tells of requests that the program rejects before the hub has seen them: readers for any reason, others when they lack the
- * right. Stands first in the chain. The hub tells of the others by itself.
+ * Reports requests that the program rejects before the hub has seen them: of readers for any reason, of others when they lack the
+ * right. Stands first in the chain. The hub reports its own rejections.
  */
 export function watchRejections({ trustProxy, tell }: RejectionsOptions): Middleware {
-  // One function for all: a new one for each request would cost 1 µs.
+  // One function for all requests: a closure for each would cost 1 µs.
   function told(this: ServerResponse, reason: string, status: number): void {
     const { req: request } = this
     const { rest, query } = targetOf(request)
@@ -34,24 +34,24 @@ export function watchRejections({ trustProxy, tell }: RejectionsOptions): Middle
 }
 
 export interface RejectionsOptions {
-  /** Whether `X-Forwarded-For` can be believed. */
+  /** Whether `X-Forwarded-For` is believed. */
   readonly trustProxy: boolean
   tell(request: RejectedRequest): void
 }
 
-/** Whether the requester lacked a right. Other rejections of the program are counted by what has rejected. */
+/** Whether the requester lacked a right. Any other rejection is counted by the limit that made it. */
 export function isRefusal(reason: string): boolean {
   return refusals.has(reason)
 }
 
 const refusals: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'origin', 'host'])
 
-/** What a rejection counts as: preflights and tickets are told apart, whatever was wrong with them. */
+/** The kind under which a rejection is counted. Preflights and tickets have a kind of their own, whatever their reason. */
 export function rejectionKind({ action, reason }: Pick<RejectedRequest, 'action' | 'reason'>): string {
   return action === 'preflight' || action === 'ticket' ? action : reason
 }
 
-/** Undefined for a reader. */
+/** What the request wants to do; undefined for a reader. */
 function actionOf(request: IncomingMessage): string | undefined {
   const { endpoint } = targetOf(request)
   if (request.method === 'OPTIONS') return 'preflight'
@@ -59,5 +59,5 @@ function actionOf(request: IncomingMessage): string | undefined {
   return actions.has(endpoint) ? endpoint : 'other'
 }
 
-// Of a closed list: a path is anybody's to choose.
+// A closed list, because a client can send any path.
 const actions: ReadonlySet<string> = new Set(['publish', 'end', 'channels', 'ticket', 'admin', 'metrics', 'log'])

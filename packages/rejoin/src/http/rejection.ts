@@ -3,15 +3,15 @@ import { rejection, sendPlainAnswer, wrongMethod } from '@rejoin/hub/internal'
 import { type ErrorCode, RejoinError } from '@rejoin/protocol'
 
 /**
- * Answers with the JSON object that every rejection of Rejoin is (§5.7). Its status goes by the code.
+ * Answers with the JSON object of every rejection (§5.7). The code decides the status.
  *
- * @param reason - what the operator is told, where that is more than the code
+ * @param reason - the reason for the operator, when it is more precise than the code
  */
 export function reject(response: ServerResponse, code: ErrorCode, message: string, reason?: string): void {
   rejectError(response, new RejoinError(message, { code }), reason)
 }
 
-/** Like `reject`, for an error. One that is not Rejoin's gives no details away. */
+/** Like `reject`, for an error. An error that is no `RejoinError` is answered without details. */
 export function rejectError(
   response: ServerResponse,
   error: unknown,
@@ -22,12 +22,12 @@ export function rejectError(
   sendPlainAnswer(response, answer)
 }
 
-/** Tells the one who watches this response, if anybody does (`rejected-requests.ts`), that it is a rejection. */
+/** Tells the listener of this response (`rejected-requests.ts`), if there is one, that the request was rejected. */
 export function tellRejection(response: ServerResponse, reason: string, status: number): void {
   response.emit('rejected', reason, status)
 }
 
-/** Rejects a method that the path does not take; `allowed` are the methods that it does. */
+/** Rejects a method that the path does not take. `allowed` names the methods that it takes. */
 export function rejectMethod(response: ServerResponse, ...allowed: string[]): void {
   sendPlainAnswer(response, wrongMethod(...allowed))
 }

@@ -8,11 +8,11 @@ import { rejectError, rejectMethod } from './rejection.ts'
 /** One path and method of the program, with its part of `openapi.json`. */
 export interface Route {
   readonly method: 'GET' | 'POST'
-  /** The path as it stands in the request. One that ends in `/*` stands for every path below it. */
+  /** The path of the request. A path that ends in `/*` covers every path below it. */
   readonly path: string
-  /** Who may use it: everybody, or requesters that have the admin token or the admin port. */
+  /** Who may use the route: everybody, or only requests with the admin token or on the admin port. */
   readonly open: 'to-all' | 'to-admins'
-  /** Left out of `openapi.json` when it has none: pages and the playground are no API. */
+  /** A route without a doc is not in `openapi.json`: pages and the playground are no API. */
   readonly doc?: OperationDoc
   handle(call: Call): Result | Promise<Result> | HandOver
 }
@@ -25,31 +25,31 @@ export interface Call {
   readonly userAgent: string | null
   /** Whether the request has the admin token, or came to the admin port. */
   readonly isAdmin: boolean
-  /** The JSON that was sent, null for none. */
+  /** The JSON in the request's body; null for an empty body. */
   body(): Promise<unknown>
 }
 
 export interface Result {
   readonly status: number
-  /** Sent as JSON; a string or bytes are sent as they are, under the `Content-Type` of `headers`. Left out, there is no body. */
+  /** Sent as JSON. A string or a `Buffer` is sent as it is, with the `Content-Type` in `headers`. Left out, there is no body. */
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Leaves the response to another function, for example one that streams. */
+/** Passes the response to another function, for example one that streams. */
 export interface HandOver {
   readonly handOver: RequestListener
 }
 
 export interface RoutesOptions {
-  /** Whether a request may use what is open to admins. To others such a path does not exist. */
+  /** Whether a request may use routes for admins. For all other requests such a route does not exist. */
   isAdmin(request: IncomingMessage): boolean
   readonly trustProxy: boolean
-  /** Told of what no caller could be blamed for. */
+  /** Called with an error that the requester did not cause. */
   failed(cause: unknown): void
 }
 
-/** Answers what is in the table and leaves the rest to the next. */
+/** Answers requests for these routes, and leaves other requests to the next middleware. */
 export function serveRoutes(routes: readonly Route[], options: RoutesOptions): Middleware {
   const paths = new Map<string, Route[]>()
   for (const route of routes) paths.set(route.path, [...(paths.get(route.path) ?? []), route])
@@ -77,7 +77,7 @@ export function serveRoutes(routes: readonly Route[], options: RoutesOptions): M
     response: ServerResponse,
     { path, query }: Target,
   ): Promise<void> {
-    // Whoever goes while it is answered is not worth a word.
+    // A requester that leaves before its answer is no failure.
     response.on('error', () => response.destroy())
     try {
       const ip = addressOf(request, options.trustProxy)

@@ -2,14 +2,14 @@ import type { LogLevel } from '@rejoin/hub/operations'
 import type { Logging } from './logging.ts'
 import { terminal } from './terminal.ts'
 
-/** Speaks to a person when the output is a terminal, and in JSON lines when something else reads it. */
+/** Lines for a person when the output is a terminal; JSON lines for a program otherwise. */
 export async function createLogging({ stdout, env }: LoggingHost, level?: LogLevel): Promise<Logging> {
   if (stdout.isTTY) {
     // An empty NO_COLOR counts as unset (no-color.org).
     const colour = !env.NO_COLOR && env.TERM !== 'dumb'
     return terminal({ write: (text) => stdout.write(text), colour, now: Date.now })
   }
-  // Loaded only where it is used: a person waits 20 ms less for the first line.
+  // Loaded on demand: a person at a terminal waits 20 ms less for the first line.
   const { jsonLines } = await import('./json-lines.ts')
   return jsonLines(stdout, level)
 }

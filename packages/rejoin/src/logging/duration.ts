@@ -9,7 +9,7 @@ const units: readonly { readonly ms: number; readonly short: string; readonly na
 /** A time as a person would say it: "350 ms", "1.2 s", "90 min", "2 d". */
 export function durationWords(ms: number): string {
   if (ms >= 1000 && ms < 10_000) return `${Number((ms / 1000).toFixed(1))} s`
-  // Two of the larger unit at least: "90 min" says more than "2 h".
+  // A unit is used from two of it on: "90 min" is more exact than "2 h".
   const unit = units.find((each) => ms >= 2 * each.ms) ?? { ms: 1, short: 'ms' }
   return `${Math.round(ms / unit.ms)} ${unit.short}`
 }

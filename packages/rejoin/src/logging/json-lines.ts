@@ -3,13 +3,10 @@ import { createLogLines, type LogLevel } from '@rejoin/hub/operations'
 import { pino } from 'pino'
 import { insecureWarning, type Logging } from './logging.ts'
 
-/**
- * Announces to a program: one JSON object per line, with names in snake_case. The fields of the lines about readers are
- * listed in docs/guides/observe.md.
- */
+/** Lines for a program: one JSON object per line, with fields in snake_case. docs/guides/observe.md lists the fields. */
 export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Logging {
-  // By its number, pino survives a reader that goes away (`npm start | head -1`), which ends a program that writes to
-  // `process.stdout`.
+  // With the number of the descriptor, pino survives a reader that goes away (`npm start | head -1`). A program that writes to
+  // `process.stdout` would end.
   const destination =
     output.fd === undefined ? { write: (line: string) => void output.write(line) } : pino.destination(output.fd)
   const logger = pino(

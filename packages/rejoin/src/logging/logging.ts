@@ -1,49 +1,49 @@
 import type { Hub, WindowOptions } from '@rejoin/hub'
 import type { ReconnectReport, RejectedRequest } from '@rejoin/hub/operations'
 
-/** Says what the program does: to a person at a terminal, or to whatever reads its lines. */
+/** Tells the operator what the program does: a person at a terminal, or a program that reads the lines. */
 export interface Logging {
-  /** The hub listens. */
+  /** Called when the hub listens. */
   ready(facts: Readiness): void
-  /** From now on, says what becomes of the hub's readers. */
+  /** From now on, writes lines about the hub's readers. */
   watch(hub: Pick<Hub, 'on'>): void
-  /** The program rejected a request before the hub saw it. Of the others it says so by itself, once it watches the hub. */
+  /** Called when the program rejected a request before the hub saw it. `watch` covers the hub's own rejections. */
   rejected(request: RejectedRequest): void
-  /** A client told, once it was back, that it had lost its connection. */
+  /** Called when a client has reported, after its return, that it had lost its connection. */
   reconnected(report: ReconnectReport): void
-  /** An operator changed something through the admin API. */
+  /** Called when an operator has changed something through the admin API. */
   administered(action: AdminAction): void
-  /** The files of the certificate were read again. With a cause they could not be used, and the old ones stay. */
+  /** Called when the certificate's files were read again. With a `cause` they could not be used, and the old ones stay. */
   certificate(outcome: { cause?: unknown }): void
-  /** Something that works is set up so that it will not serve well. */
+  /** Called for a setup that works, but not well. */
   warned(message: string): void
-  /** The program was asked to end and lets its readers go. */
+  /** Called when the program was asked to end, and begins to close its streams. */
   stopping(signal: string): void
-  /** The program failed in a way nobody had thought of, and is about to end for it. */
+  /** Called when the program is about to end because of an unexpected error. */
   failed(cause: unknown): void
 }
 
 export interface Readiness {
   version: string
-  /** Without a slash at the end. */
+  /** The address of the hub, without a slash at the end. */
   url: string
-  /** Where the admin API is, when it has a port of its own. */
+  /** The address of the admin API, when it has a port of its own. */
   adminUrl?: string
   log: { name: string; window: WindowOptions }
-  /** Where the log keeps its files, when it has any. */
+  /** The folder of the log, when it has files. */
   folder?: string
-  /** Where the log is, when it is on another machine. */
+  /** The address of the log, when it is a Redis. */
   address?: string
   /** False when other machines can reach the hub. */
   loopbackOnly: boolean
-  /** Whether there are access rules. Without any, whoever reaches the hub may read and publish everything. */
+  /** Whether there are access rules. Without rules, everybody who reaches the hub may read and publish everything. */
   access: boolean
 }
 
 export interface AdminAction {
-  /** The last part of its path, such as `drain`. */
+  /** The last part of the request's path, such as `drain`. */
   readonly action: string
-  /** What it was done to, if to one thing: a channel, a subject, a connection. */
+  /** The channel, the subject or the connection that was changed, if it was one. */
   readonly target?: string
   readonly ip: string | null
 }

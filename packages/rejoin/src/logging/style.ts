@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 
 export type Style = 'bold' | 'cyan' | 'dim' | 'green' | 'red' | 'yellow'
 
-/** A text in a style of ANSI terminals. `styleText` of Node asks `process.stdout` whether colour is wanted; we are told. */
+/** A text in an ANSI style. Node's `styleText` would ask `process.stdout` whether to use colour; here the caller decides. */
 export function styled(style: Style, text: string, colour: boolean): string {
   if (!colour) return text
   const [on, off] = inspect.colors[style] ?? []

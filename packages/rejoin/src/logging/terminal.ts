@@ -6,7 +6,7 @@ import { insecureWarning, type Logging } from './logging.ts'
 import { type Style, styled } from './style.ts'
 import { windowWords } from './window-words.ts'
 
-/** Announces to a person: how to begin, then a line for every reader that came back or was rejected. */
+/** Lines for a person: first how to begin, then a line for every reader that returned or was rejected. */
 export function terminal({ write, colour, now }: Terminal): Logging {
   const rejections = createLineRation(({ requests }) => say(`${style('yellow', 'rejected')} ${requests} more requests`))
 
@@ -80,7 +80,7 @@ export function terminal({ write, colour, now }: Terminal): Logging {
 
     rejected,
 
-    // Worth a line where lines are counted; the person at this terminal has seen the reader come back.
+    // No line: the person at this terminal has already seen the reader return.
     reconnected: () => undefined,
 
     administered({ action, target }) {
@@ -147,7 +147,7 @@ function whereWords(folder: string | undefined, address: string | undefined): st
   return address ? ` at ${address}` : ''
 }
 
-/** A reader may follow any number of channels, and a line has only so much room. */
+/** The first three channels: a reader may have many, and a line has little room. */
 function some(channels: readonly string[]): string {
   const shown = channels
     .slice(0, 3)

@@ -1,15 +1,15 @@
 /**
- * How often the address that connects most has connected within a minute. One that climbs is a client in a loop; who it is
- * stands in the lines `sse_connect`, because a metric with addresses for labels would grow without end.
+ * How often the busiest address has connected within a minute. A rising count is a client in a loop. The lines `sse_connect` tell
+ * its address: a metric with addresses as labels would grow without end.
  */
 export interface BusiestAddress {
   connected(ip: string | null): void
-  /** Of the minute that is over, or the one that runs, whichever has the higher count. */
+  /** The higher count of two minutes: the last full one, and the current one. */
   connects(): number
 }
 
 const minuteMs = 60_000
-// In a minute in which more addresses connect, those that come later are not counted.
+// Beyond this number of addresses in one minute, further addresses are not counted.
 const maxAddresses = 50_000
 
 export function createBusiestAddress(now: () => number = () => performance.now()): BusiestAddress {

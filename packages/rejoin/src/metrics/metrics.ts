@@ -8,14 +8,14 @@ import type { Readiness } from '../health/readiness.ts'
 import { createBusiestAddress } from './busiest-address.ts'
 import { watchWindowAge } from './window-age.ts'
 
-/** What the program counts, in the format of Prometheus. docs/reference/metrics.md has a line for each. */
+/** The metrics of the program, in the format of Prometheus. docs/reference/metrics.md has a line for each. */
 export interface Metrics {
   readonly registry: Registry
-  /** A limit has rejected a request. */
+  /** Called when a limit has rejected a request. */
   rejected(kind: string): void
-  /** A client told of a reconnect. */
+  /** Called when a client has reported a reconnect. */
   reconnected(report: ReconnectReport): void
-  /** A request at this endpoint was answered. */
+  /** Called when a request at this endpoint was answered. */
   answered(endpoint: string, status: number): void
 }
 
@@ -26,12 +26,12 @@ export interface MetricsOptions {
 }
 
 /**
- * Labels take values of closed lists only, and each series is there from the start: a rate needs a zero to begin with, and
- * no client can make more of them. Above all there is no label with channels, of which there may be any number.
+ * Labels take values of closed lists only, so that no client can create more series. There is no label for channels, because
+ * their number has no bound. Every series of a closed list starts at zero: a rate needs a first value.
  */
 export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
   const { hub, readiness, version } = options
-  // Loaded only where it is used: it costs a start some 30 ms.
+  // Loaded on demand, because loading takes about 30 ms of a start.
   const { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } = await import('prom-client')
   const registry = new Registry()
   const registers = [registry]
@@ -42,7 +42,7 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
     return () => made.inc()
   }
 
-  /** One that the hub keeps. */
+  /** A counter whose value the hub keeps. */
   function total(name: string, help: string, read: () => number): void {
     new Counter({
       name,
@@ -56,8 +56,8 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
   }
 
   /**
-   * One that is told apart by a word; a word that is not in the list counts as the last of it. The counts are our own until
-   * they are asked for: with labels, `inc()` costs 0.4 µs, and there is one in every publish.
+   * A counter with one label. A word that is not in the list counts as the last word of the list. The counts are kept in a map
+   * until a scrape: `inc()` with labels costs 0.4 µs, and every publish would pay it.
    */
   function counterBy(name: string, help: string, label: string, words: readonly string[]): (word: string) => void {
     const counts = new Map(words.map((word) => [word, 0]))
@@ -232,7 +232,7 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
     },
   })
 
-  // Came with a cursor that has not been judged, or whose reader has not caught up.
+  // Connections that came with a cursor, and have neither caught up nor been told of a gap.
   const returning = new Set<string>()
   hub.on('connect', ({ connection, resuming, ip }) => {
     connections += 1
@@ -276,14 +276,14 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
       reportedDelay(delayMs / 1000)
     },
     answered(endpoint, status) {
-      // What is not one of ours is up to whoever asks.
+      // A client can send any path, so unknown endpoints count as `other`.
       const counts = (responses.get(endpoint) ?? responses.get('other')) as Map<number, number>
       counts.set(status, (counts.get(status) ?? 0) + 1)
     },
   }
 }
 
-// A gap that a reader asked for by naming new channels is no outcome of a return.
+// Left out: `added`. A reader that adds channels to its subscription causes this gap itself.
 const resumeOutcomes = ['replayed', ...gapReasons.filter((reason) => reason !== 'added'), 'left']
 
 const rejectKinds = [

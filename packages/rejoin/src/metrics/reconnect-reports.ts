@@ -3,7 +3,7 @@ import { createReports, type ReconnectReport } from '@rejoin/hub/operations'
 import { type OperationDoc, rejectionDoc } from '../http/openapi.ts'
 import type { Route } from '../http/routes.ts'
 
-/** `POST /log`, where `@rejoin/client` tells of the connections it lost. */
+/** `POST /log`, where `@rejoin/client` reports the connections that it lost. */
 export function reconnectReportRoute(tell: (report: ReconnectReport) => void, now?: () => number): Route {
   const reports = createReports(tell, now)
   return {

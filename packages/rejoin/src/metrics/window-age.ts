@@ -1,17 +1,17 @@
 import type { ChannelWindow, Hub } from '@rejoin/hub'
 
 /**
- * The shortest absence that is still bridged for certain, in milliseconds, of some channels that readers returned to: the age
- * of the oldest event where the window is full, and what the window promises where it is not. Compared with how long readers
- * are away, it shows a window that gets small before anybody is told of a gap. NaN when the log cannot be read.
+ * The shortest absence that the windows bridge for certain, in milliseconds, over a sample of channels that readers returned to.
+ * For a full window it is the age of its oldest event; for any other window it is `maxAgeMs`. Compared with the absences of
+ * readers, it shows a small window before readers are told of a gap. NaN when the log cannot be read.
  */
 export function watchWindowAge(hub: Pick<Hub, 'on' | 'window' | 'log'>, now: () => number = Date.now) {
-  // Those since the last scrape, and those before it, in case there are none.
+  // The channels since the last scrape, and the channels before it, in case the first set is empty.
   let latest = new Set<string>()
   let before = new Set<string>()
 
   function returned({ channels }: { readonly channels: readonly string[] }): void {
-    // Patterns are left out: what they hold is dear to ask for, and says nothing of one channel.
+    // Patterns are left out: their window is costly to read, and says nothing about a single channel.
     for (const channel of channels) if (latest.size < sampleSize && !channel.includes('*')) latest.add(channel)
   }
   hub.on('replay', returned)
@@ -25,15 +25,15 @@ export function watchWindowAge(hub: Pick<Hub, 'on' | 'window' | 'log'>, now: () 
       const windows = await Promise.all(names.map((name) => hub.window(name)))
       return names.length === 0 ? hub.log.window.maxAgeMs : Math.min(...windows.map((window) => bridged(window, now())))
     } catch {
-      // Whoever asks for readiness learns of it; a metric can only be missing.
+      // Readiness reports that the log fails. A metric can only be missing.
       return Number.NaN
     }
   }
 }
 
-// Each is a question to the log, with every scrape.
+// Each channel costs one read of the log per scrape.
 const sampleSize = 100
-// A window of bytes is never filled to the last one.
+// A window that is bounded by bytes is never full to the last byte.
 const nearlyFull = 0.9
 
 function bridged(window: ChannelWindow, now: number): number {

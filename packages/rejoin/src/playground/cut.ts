@@ -2,9 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { resetRequest } from '../http/reset-request.ts'
 
 /**
- * Connections that can be cut, for the streams of one tab of the playground: those that are open are reset, and so is every
- * new one until the time is over, as when a proxy dies or a train enters a tunnel. Nothing is simulated in the page: its
- * clients see the same errors as anywhere else.
+ * Cuts the connections of one tab of the playground: the open ones are reset, and so is every new one until the time is over, as
+ * when a proxy dies or a train enters a tunnel. The page simulates nothing: its clients see the same errors as anywhere else.
  */
 export function createCut(): Cut {
   const streams = new Map<string, Set<IncomingMessage>>()
@@ -18,7 +17,7 @@ export function createCut(): Cut {
     },
 
     admit(tab, request, response) {
-      // A response that waits behind another on the same socket has none yet, and is never told when that one goes.
+      // A response that waits behind another has no socket yet, and gets no 'close' when their socket closes.
       if (healing.has(tab) || response.socket === null) {
         resetRequest(request)
         return false
@@ -35,8 +34,8 @@ export function createCut(): Cut {
 }
 
 export interface Cut {
-  /** Resets the open streams of a tab, and those it opens in the next `ms` milliseconds. */
+  /** Resets the open streams of a tab, and all streams that it opens in the next `ms` milliseconds. */
   begin(tab: string, ms: number): void
-  /** Takes in a new stream. When it returns false the connection is gone: do not answer. */
+  /** Registers a new stream. With false the connection was reset: do not answer. */
   admit(tab: string, request: IncomingMessage, response: ServerResponse): boolean
 }

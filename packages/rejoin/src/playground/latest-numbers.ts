@@ -3,7 +3,7 @@ import type { SnapshotHook } from '@rejoin/hub'
 /** The state that the events of a playground change: the latest number of each tab. */
 export interface LatestNumbers {
   set(tab: string, number: number): void
-  /** Gives a reader of a tab that has lost its position the state, and leaves other channels to the other hook. */
+  /** Gives the latest number to a reader of a tab's channel after a gap. Other channels go to the other hook. */
   snapshot(other?: SnapshotHook): SnapshotHook
 }
 
@@ -11,7 +11,7 @@ export function createLatestNumbers(): LatestNumbers {
   const latest = new Map<string, number>()
   return {
     set(tab, number) {
-      // Anew, so that the oldest in the map is the one that has been quiet for longest.
+      // Deleted and set again, so that the first tab in the map is the one that was quiet for longest.
       latest.delete(tab)
       latest.set(tab, number)
       const [oldest] = latest.keys()

@@ -1,9 +1,8 @@
 import type { ServerResponse } from 'node:http'
 
 /**
- * Server-Sent Events as most samples show them: a set of responses, and a loop that writes to each. No ids and no
- * memory, so what is sent while a reader is away is gone for that reader, and nobody learns of it. The playground runs
- * it beside Rejoin.
+ * Server-Sent Events as most samples show them: a set of responses, and a loop that writes to each. Without ids and memory, a
+ * reader loses all events that are sent while it is away, and nobody learns of the loss. The playground runs it beside Rejoin.
  */
 export function createPlainStream(): PlainStream {
   const topics = new Map<string, Set<ServerResponse>>()
@@ -22,7 +21,7 @@ export function createPlainStream(): PlainStream {
 
     broadcast(topic, line) {
       for (const reader of topics.get(topic) ?? []) {
-        // The one thing samples leave out that a server cannot: a reader that never reads must not fill our memory.
+        // Samples leave this out, and a server cannot: a reader that never reads must not fill our memory.
         if (reader.writableLength > maxPendingBytes) reader.destroy()
         else reader.write(`data: ${line}\n\n`)
       }
@@ -30,7 +29,7 @@ export function createPlainStream(): PlainStream {
 
     end(topic) {
       for (const reader of topics.get(topic) ?? []) reader.end()
-      // What has been ended must not be written to, and takes a moment to close.
+      // An ended response takes a moment to close, and must not be written to meanwhile.
       topics.delete(topic)
     },
 
@@ -44,9 +43,9 @@ export function createPlainStream(): PlainStream {
 const maxPendingBytes = 64 * 1024
 
 export interface PlainStream {
-  /** Answers with a stream of what is broadcast to the topic from now on. */
+  /** Answers with a stream of all lines that are broadcast to the topic from now on. */
   subscribe(topic: string, response: ServerResponse): void
-  /** Sends one line of text to whoever is connected at this moment. */
+  /** Sends one line of text to the readers that are connected at this moment. */
   broadcast(topic: string, line: string): void
   /** Ends the open streams of a topic. */
   end(topic: string): void

@@ -7,10 +7,7 @@ import { createCut } from './cut.ts'
 import { channelOf, type LatestNumbers } from './latest-numbers.ts'
 import { createPlainStream } from './plain-stream.ts'
 
-/**
- * The playground reads and publishes like any other page. Its own routes add an ordinary event stream to compare with, and
- * troubles to order.
- */
+/** The playground reads and publishes like any other page. Its own routes add a plain stream for comparison, and troubles. */
 export function createPlayground(hub: PlaygroundHub, latest: LatestNumbers): Playground {
   const plain = createPlainStream()
   const cut = createCut()
@@ -55,7 +52,7 @@ export function createPlayground(hub: PlaygroundHub, latest: LatestNumbers): Pla
     return done
   }
 
-  /** Ends the streams of a tab, as a hub does that is about to be replaced. */
+  /** Ends the streams of a tab, as a hub does when it is about to be replaced. */
   function restart({ tab }: Visit): Result {
     plain.end(tab)
     for (const { connection, channels } of hub.connections()) {
@@ -66,7 +63,7 @@ export function createPlayground(hub: PlaygroundHub, latest: LatestNumbers): Pla
     return done
   }
 
-  /** Makes the events of a tab too old at once: a window of hours is too long to wait for. */
+  /** Makes the events of a tab a gap at once, because nobody waits until a window of hours is over. */
   async function forget({ tab }: Visit): Promise<Result> {
     try {
       await hub.invalidate(channelOf(tab))
@@ -83,7 +80,7 @@ export interface Playground {
   readonly routes: readonly Route[]
   /** Cuts the connections that a tab has to the hub. Stands before the hub. */
   readonly middleware: Middleware
-  /** Ends the streams that are not the hub's. */
+  /** Ends the plain streams. */
   close(): void
 }
 
@@ -101,12 +98,12 @@ function withTab(handle: (visit: Visit) => Result | Promise<Result> | HandOver):
 
 const done: Result = { status: 204 }
 
-/** Long enough to watch, and no way to keep a tab out for good. */
+/** Long enough to watch, and too short to lock a tab out. */
 const maxCutMs = 30_000
-// As patient as the plain stream is told to be.
+// The retry time of the plain stream, so that both lanes wait equally long.
 const restartRetryMs = 1000
 
-/** The name that a tab gave itself. Its length bounds what is kept for a tab. */
+/** The name that a tab gave itself. Its length is bounded, because it is kept in memory. */
 function tabOf(query: URLSearchParams): string | undefined {
   const tab = query.get('tab')
   return tab && /^[a-z0-9]{8,32}$/.test(tab) ? tab : undefined

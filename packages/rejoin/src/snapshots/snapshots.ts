@@ -2,10 +2,10 @@ import type { SnapshotOptions } from '@rejoin/hub'
 import { checkSelector, narrowestOf, RejoinError } from '@rejoin/protocol'
 import { askWebhook, type Webhook } from './webhook.ts'
 
-/** Where readers of some channels get their state when part of its history is gone: an address of theirs, or our webhook. */
+/** Where readers get the state of their channels after a gap: from a URL that they load, or from a webhook that the hub asks. */
 export type SnapshotRule = { readonly url: string } | Webhook
 
-/** What the hub does at a gap, by rules for channels and patterns. The narrowest name counts. */
+/** The hub's snapshot options, by rules for channels and patterns. The narrowest name counts. */
 export function snapshotsBy(
   rules: Readonly<Record<string, SnapshotRule>>,
   onWarning: (message: string) => void,
@@ -14,7 +14,7 @@ export function snapshotsBy(
   for (const [name, rule] of named) checkRule(name, rule)
   const warn = sparingly(onWarning)
 
-  /** The rule that all channels share. One state for channels of two rules there is not. */
+  /** The rule that all channels share; undefined when they have different rules, because one snapshot cannot cover both. */
   function ruleOf(channels: readonly string[]): SnapshotRule | undefined {
     const [first, ...others] = channels.map((channel) => narrowestOf(named, channel))
     return others.every((other) => other === first) ? first : undefined
@@ -40,7 +40,7 @@ export function snapshotsBy(
   }
 }
 
-/** A rule for what is no channel would never count, and readers cannot ask an address that is none. */
+/** Throws for a name that is no selector, which would never match, and for a URL that readers cannot load. */
 function checkRule(name: string, rule: SnapshotRule): void {
   checkSelector(name)
   if (!('url' in rule) || /^(?:https?:\/\/|\/)\S+$/.test(rule.url)) return
@@ -51,8 +51,8 @@ function checkRule(name: string, rule: SnapshotRule): void {
 }
 
 /**
- * The address for these channels: `{channel}` stands for the name, and where it does not occur the channels are in the query.
- * Several channels do not fit into one `{channel}`: then there is no address.
+ * The URL for these channels. `{channel}` stands for the name of the channel; without it, the query names the channels. Several
+ * channels do not fit into `{channel}`: then the result is undefined.
  */
 function addressFor(template: string, channels: readonly string[]): string | undefined {
   const [only = '', ...others] = channels
@@ -66,7 +66,7 @@ function addressFor(template: string, channels: readonly string[]): string | und
 
 const warnEveryMs = 10_000
 
-/** A webhook that is down fails for every reader that returns; the operator needs to hear it once in a while. */
+/** Warns at most every ten seconds: a webhook that is down fails for every reader that returns. */
 function sparingly(onWarning: (message: string) => void): (message: string) => void {
   let quietUntil = 0
   return (message) => {

@@ -1,19 +1,22 @@
-/** A program of the operator's that the hub asks for the state of channels. */
+/** A program of the operator. The hub asks it for the state of channels. */
 export interface Webhook {
-  /** Where `{"channels": [...]}` is posted to. It answers 200 and the state as JSON, or 204 for none. */
+  /** The URL to which the hub posts `{"channels": [...]}`. It answers 200 with the state as JSON, or 204 without a state. */
   readonly webhook: string
-  /** The `Authorization` header of the request. Left out: none. */
+  /**
+   * The `Authorization` header of the request.
+   * @defaultValue none
+   */
   readonly authorization?: string | undefined
   /**
-   * The longest answer in bytes. A longer one is given up.
+   * The longest answer, in bytes. With a longer one, readers get no snapshot.
    * @defaultValue 1048576
    */
   readonly maxBytes?: number | undefined
 }
 
 /**
- * The state of these channels, undefined where the webhook has none. Follows no redirect: one could lead to another host, with
- * our credentials. Rejects when the answer is not 200 or 204, is no JSON or is too long. The hub bounds the time.
+ * The state of these channels; undefined when the webhook has none. Follows no redirect, because it could lead our credentials to
+ * another host. Rejects when the answer is not 200 or 204, is no JSON or is too long. The hub bounds the time.
  */
 export async function askWebhook(
   { webhook, authorization, maxBytes = 1024 * 1024 }: Webhook,
@@ -27,7 +30,7 @@ export async function askWebhook(
     },
     body: JSON.stringify({ channels }),
     redirect: 'manual',
-    // Longer than any snapshot is waited for; what is over is not left running.
+    // The hub stops waiting sooner. This ends a request that nobody waits for any more.
     signal: AbortSignal.timeout(30_000),
   })
   if (response.status === 204) return undefined
@@ -41,7 +44,7 @@ export async function askWebhook(
 async function textOf(response: Response, maxBytes: number): Promise<string> {
   const pieces: Uint8Array[] = []
   let bytes = 0
-  // Leaving the loop by an error cancels the body.
+  // To throw out of this loop cancels the body.
   for await (const piece of response.body ?? []) {
     bytes += piece.byteLength
     if (bytes > maxBytes) throw new Error(`its answer is over ${maxBytes} bytes`)

@@ -2,7 +2,7 @@ import { readFileSync, unwatchFile, watchFile } from 'node:fs'
 import { createSecureContext } from 'node:tls'
 import { RejoinError } from '@rejoin/protocol'
 
-/** A certificate that is read again when its files change, so that a renewed one needs no restart. */
+/** A certificate that is read again when its files change, so that a renewal needs no restart. */
 export function watchCertificate(files: TlsFiles, options: CertificateOptions): Certificate {
   const { onReload, everyMs = 5000 } = options
   const current = readCertificate(files)
@@ -11,12 +11,12 @@ export function watchCertificate(files: TlsFiles, options: CertificateOptions): 
     try {
       onReload({ pem: readCertificate(files) })
     } catch (cause) {
-      // Perhaps one of the two files is there already and the other is not: its own change comes here again.
+      // Perhaps only one of the two files is new so far. The change of the other file calls `reload` again.
       onReload({ cause })
     }
   }
 
-  // By asking, not by `watch`: the files are often links into a folder that is swapped as a whole.
+  // Polls the files instead of using `watch`: they are often links into a folder that is replaced as a whole.
   for (const file of [files.cert, files.key]) {
     watchFile(file, { interval: everyMs, persistent: false }, (now, before) => {
       if (now.mtimeMs !== before.mtimeMs || now.ino !== before.ino) reload()
@@ -33,17 +33,17 @@ export function watchCertificate(files: TlsFiles, options: CertificateOptions): 
 }
 
 export interface TlsFiles {
-  /** A PEM file: the certificate, and behind it those that lead to a root that clients know. */
+  /** A PEM file: the certificate, followed by the chain to a root that clients know. */
   cert: string
-  /** A PEM file: its private key, without a passphrase. */
+  /** A PEM file: the private key of the certificate, without a passphrase. */
   key: string
 }
 
 export interface CertificateOptions {
-  /** Told the new one, or why there is none; the old one then stays. */
+  /** Called with the new certificate, or with the reason why it cannot be used: then the old one stays. */
   onReload(outcome: { pem: Pem } | { cause: unknown }): void
   /**
-   * How often the files are looked at, in milliseconds.
+   * How often the files are checked, in milliseconds.
    * @defaultValue 5000
    */
   everyMs?: number
@@ -60,11 +60,11 @@ export interface Certificate extends Pem {
   close(): void
 }
 
-/** Throws when a file is missing, or when the two do not belong together. */
+/** Reads both files. Throws when a file is missing, or when the key does not belong to the certificate. */
 export function readCertificate(files: TlsFiles): Pem {
   const pem = { cert: readPem('cert', files.cert), key: readPem('key', files.key) }
   try {
-    // The only way to learn whether the two fit together before a client does.
+    // Finds out whether key and certificate fit together before the first client does.
     createSecureContext(pem)
   } catch (cause) {
     throw new RejoinError(

@@ -1,4 +1,4 @@
-/** The admin API, with the token if there is one. */
+/** Calls the admin API, with the token if there is one. */
 export interface Admin {
   readonly token: string | undefined
   get<Answer>(path: string): Promise<Answer>
@@ -26,7 +26,7 @@ export function createAdmin(token: string | undefined): Admin {
   }
 }
 
-// Gone with the tab: a token that can end streams should not outlive the look at them.
+// In the session storage, which ends with the tab: a token that can end streams should not stay in the browser.
 const key = 'rejoin-admin-token'
 
 export function keptToken(): string | undefined {
@@ -44,7 +44,7 @@ export async function isWelcome(token: string | undefined): Promise<boolean> {
     await createAdmin(token).get('/admin/maintenance')
     return true
   } catch {
-    // Refused or out of reach: either way the person has to act.
+    // Rejected or unreachable: in both cases the operator has to act.
     return false
   }
 }

@@ -73,8 +73,8 @@ function moreOf(page: Page | null): string {
 }
 
 /**
- * How long a client may be away and still get everything: the age of the oldest event where the window is full; else the
- * time after which it will be, at the pace of what it holds.
+ * How long a client may be away and still get every event: the time that the window covers when it is full. For a window that is
+ * not full, this time is estimated from the rate of the events that it holds.
  */
 function bridged({ events, bytes: size, oldestAt, newestAt, limits }: Channel): number {
   if (oldestAt === null || newestAt === null || events < 2) return limits.maxAgeMs

@@ -4,12 +4,12 @@ import { time } from './format.ts'
 
 export interface Series {
   readonly label: string
-  /** A custom property of the style sheet, so that it follows light and dark. */
+  /** A custom property of the style sheet, so that the color follows the light and the dark theme. */
   readonly color: string
   readonly values: readonly (number | null)[]
 }
 
-/** Minutes of seconds on a canvas. Its figures are in the tiles as text, for those who do not see it. */
+/** The last minutes as lines on a canvas. The tiles show the same figures as text, for users who cannot see the canvas. */
 export function Chart({ title, times, series, show }: ChartProps) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot>(null)
@@ -18,7 +18,7 @@ export function Chart({ title, times, series, show }: ChartProps) {
   const data = [times, ...series.map(({ values }) => values)] as UPlot.AlignedData
   const names = series.map(({ label, color }) => `${label} ${color}`).join()
 
-  // Made anew when its lines are other lines; their figures are set below.
+  // The plot is created again when its series change. The second effect sets their values.
   useEffect(() => {
     const element = place.current
     if (!element) return
@@ -68,7 +68,7 @@ export function Chart({ title, times, series, show }: ChartProps) {
 
 const height = 160
 const points = { show: false }
-// What is counted comes in whole numbers.
+// Steps of the axis: counts are whole numbers.
 const incrs = [1, 2, 5]
   .flatMap((step) => Array.from({ length: 10 }, (_, power) => step * 10 ** power))
   .sort((a, b) => a - b)
@@ -78,6 +78,6 @@ interface ChartProps {
   /** In seconds since 1970. */
   readonly times: readonly number[]
   readonly series: readonly Series[]
-  /** How a value stands at the axis. */
+  /** The text of a value at the axis. */
   show(value: number): string
 }

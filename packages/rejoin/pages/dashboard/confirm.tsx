@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react'
 
-/** What is about to be done, and to whom. */
+/** An action that needs a confirmation, and its consequence. */
 export interface Question {
   readonly title: string
   readonly consequence: string
@@ -8,7 +8,7 @@ export interface Question {
   act(): Promise<void>
 }
 
-/** Asks before something is done that readers notice. */
+/** Asks for a confirmation before an action that readers notice. */
 export function Confirm({ question, close }: { question: Question | null; close(done: boolean): void }) {
   const dialog = useRef<HTMLDialogElement>(null)
   const [failure, setFailure] = useState('')

@@ -3,7 +3,7 @@ import { type Admin, createAdmin, isWelcome, keepToken, keptToken } from './admi
 import { Login } from './login.tsx'
 import { Overview } from './overview.tsx'
 
-/** On the admin port it opens by itself; elsewhere it asks for the token, which it keeps for as long as the tab is open. */
+/** On an admin port without a token the dashboard opens at once. Elsewhere it asks for the token, and keeps it for the tab. */
 export function Dashboard() {
   const [admin, setAdmin] = useState<Admin | 'asking' | 'refused'>('asking')
 

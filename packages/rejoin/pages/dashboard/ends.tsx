@@ -3,7 +3,7 @@ import { durationWords } from '../../src/logging/duration.ts'
 import { bytes, time } from './format.ts'
 import { Rows } from './rows.tsx'
 
-/** Who is slow now, and who has gone, and why. */
+/** The readers that are slow now, and the streams that have ended, with the reason. */
 export function Ends({ closes, slowest }: { closes: readonly EndedStream[]; slowest: readonly SlowReader[] }) {
   return (
     <section className="card" aria-labelledby="ends">

@@ -1,6 +1,6 @@
 import type { Figures } from '../../src/dashboard/figures.ts'
 
-/** What a count rose by, per second, at each of the seconds; null where there is nothing to compare with. */
+/** The increase of a count per second, for each entry of the history; null for an entry without a predecessor to compare with. */
 export function ratesOf(history: readonly Figures[], count: (figures: Figures) => number): (number | null)[] {
   return history.map((figures, index) => {
     const before = history[index - 1]
@@ -10,7 +10,7 @@ export function ratesOf(history: readonly Figures[], count: (figures: Figures) =
   })
 }
 
-/** The figures of five minutes before, or the oldest there are of the same start. */
+/** The figures of five minutes before, or the oldest figures since the same start of the program. */
 export function earlier(history: readonly Figures[], index = history.length - 1): Figures | undefined {
   const last = history[index]
   if (!last) return undefined
@@ -23,14 +23,14 @@ export function earlier(history: readonly Figures[], index = history.length - 1)
 
 const fiveMinutes = 300
 
-/** Returns by what became of them since then, the most frequent first. */
+/** The returns of readers since then by outcome, the most frequent outcome first. */
 export function outcomesSince(now: Figures, then: Figures): [outcome: string, count: number][] {
   const outcomes = Object.keys(now.resumes)
   const counts = outcomes.map((name): [string, number] => [name, (now.resumes[name] ?? 0) - (then.resumes[name] ?? 0)])
   return counts.sort(([, one], [, other]) => other - one)
 }
 
-/** How many came back, and how many of them had to load again, by the rule of the alert. */
+/** How many readers returned, and how many of them had to load their state again, counted as the alert counts them. */
 export function returnsSince(now: Figures, then: Figures): { all: number; lost: number } {
   const counts = outcomesSince(now, then).filter(([outcome]) => outcome !== 'left')
   const lost = counts.filter(([outcome]) => outcome !== 'replayed' && outcome !== 'forced')
@@ -38,12 +38,12 @@ export function returnsSince(now: Figures, then: Figures): { all: number; lost: 
   return { all: sum(counts), lost: sum(lost) }
 }
 
-/** Of those who came back, the part that had to load again; null when nobody came. */
+/** The share of returned readers that had to load their state again; null when no reader returned. */
 export function gapRate({ all, lost }: { all: number; lost: number }): number | null {
   return all > 0 ? lost / all : null
 }
 
-/** From here on the alert is raised. */
+/** The share from which on the alert is raised. */
 export const gapAlert = 0.02
 
 export const sizeLabels = ['0', '1', '2–10', '11–100', '101–1,000', '1,001–10,000', 'more']

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { Rows } from './rows.tsx'
 
-/** A table of what the admin API lists, with a field that says which of them are meant. */
+/** A table of a listing of the admin API, with a field that filters its rows. */
 export function Listing({ id, title, filter, label, headings, more, children }: ListingProps) {
   return (
     <section className="card" aria-labelledby={id}>
@@ -31,10 +31,10 @@ interface ListingProps {
     readonly value: string
     change(value: string): void
   }
-  /** What a screen reader calls the table. */
+  /** The name of the table for screen readers. */
   readonly label: string
   readonly headings: readonly string[]
-  /** What is not shown, or why nothing is. */
+  /** A note under the table: that there are more rows, or why there are none. */
   readonly more: string
   readonly children: ReactNode
 }

@@ -3,7 +3,7 @@ import type { EndedStream, Figures, Rejection } from '../../src/dashboard/figure
 import { createStore, type Store } from '../shared/store.ts'
 import type { Admin } from './admin.ts'
 
-/** The figures as they come, over a stream like any other: after a cut the seconds in between are there as well. */
+/** The figures of each second, over an ordinary stream of Rejoin: after a cut, the missed seconds are replayed. */
 export interface Live {
   readonly store: Store<LiveView>
   close(): void
@@ -31,10 +31,10 @@ export function openLive(admin: Admin): Live {
   const options = { keep: 0, maxRetryMs: 5000, ...(admin.token ? { token: admin.token } : {}) }
   const stream = connect<{ figures: Figures }>(`/admin/live?replay=${keptSeconds}`, options)
   stream.on('figures', ({ data }) => {
-    // What comes together, the last ten minutes for one, is drawn together.
+    // Events that arrive together, such as the first replay of ten minutes, are drawn together.
     if (waiting.push(data) === 1) setTimeout(take)
   })
-  // After a restart of the server the seconds before it are gone there. What is here stays, and the next event says all.
+  // After a restart the server has lost the seconds before. The figures here stay, and the next event is complete in itself.
   stream.onSync(() => undefined)
   stream.onState(({ state, nextRetryAt }) => change({ line: { state, nextRetryAt } }))
 

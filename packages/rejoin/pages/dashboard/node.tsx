@@ -4,7 +4,7 @@ import { ratesOf } from './figures.ts'
 import { bytes, count } from './format.ts'
 import { Rows } from './rows.tsx'
 
-/** The process that answers here, and the others on its log. */
+/** The process that serves this page, and the other hubs on its log. */
 export function Node({ now, history }: { now: Figures; history: readonly Figures[] }) {
   const { log, node, nodes, version, startedAt, at } = now
   const cpu = ratesOf(history.slice(-2), (figures) => figures.process.cpuMs).at(-1)
@@ -47,7 +47,7 @@ export function Node({ now, history }: { now: Figures; history: readonly Figures
   )
 }
 
-/** Where an event is when its publish is answered. */
+/** How safe an event is when its publish is answered, in words. */
 const safety: Record<Figures['log']['durability'], string> = {
   memory: 'in memory alone',
   os: 'from a crash of the program',

@@ -98,7 +98,7 @@ function Figures({ admin, live, leave }: { admin: Admin; live: Live; leave(): vo
   )
 }
 
-/** Said where it cannot be missed: whoever looks for their readers has to see that they were sent away. */
+/** Shows that the hub drains or is in maintenance. An operator who misses readers has to see why they are gone. */
 function StatePill({ state: { draining, maintenance } }: Pick<FiguresOfSecond, 'state'>) {
   if (!draining && !maintenance) return null
   return (

@@ -3,7 +3,7 @@ import { earlier } from './figures.ts'
 import { count, time } from './format.ts'
 import { Rows } from './rows.tsx'
 
-/** Who was not let in, and why. */
+/** The rejected requests, and why they were rejected. */
 export function Rejections({ history, now, latest }: RejectionsProps) {
   const then = earlier(history) ?? now
   const kinds = Object.entries(now.rejects).sort(([, one], [, other]) => other - one)

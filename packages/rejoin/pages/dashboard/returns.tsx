@@ -2,7 +2,7 @@ import type { Figures } from '../../src/dashboard/figures.ts'
 import { earlier, outcomesSince, sizeLabels } from './figures.ts'
 import { count } from './format.ts'
 
-/** What became of those who came back, and how much they had missed. */
+/** The outcomes of readers' returns, and how many events they had missed. */
 export function Returns({ history, now }: { history: readonly Figures[]; now: Figures }) {
   const then = earlier(history) ?? now
   const outcomes = outcomesSince(now, then)

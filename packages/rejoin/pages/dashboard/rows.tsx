@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 
-/** A table that scrolls by itself, and is reached by the keyboard for that. */
+/** A table that scrolls in its own box, also by the keyboard. */
 export function Rows({ label, headings, isShort = false, children }: RowsProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard
@@ -21,11 +21,11 @@ export function Rows({ label, headings, isShort = false, children }: RowsProps) 
   )
 }
 
-/** The heading of a column of buttons, which need none to be seen. */
+/** The heading of a column of buttons. It is for screen readers only. */
 export const actions = 'actions'
 
 interface RowsProps {
-  /** What a screen reader calls it. */
+  /** The name of the table for screen readers. */
   readonly label: string
   readonly headings?: readonly string[]
   readonly isShort?: boolean

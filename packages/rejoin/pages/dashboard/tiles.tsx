@@ -3,7 +3,7 @@ import { durationWords } from '../../src/logging/duration.ts'
 import { earlier, gapAlert, gapRate, ratesOf, returnsSince } from './figures.ts'
 import { bytes, count, percent, rate } from './format.ts'
 
-/** The questions of an operator, and their answers at a glance. */
+/** The most important figures of a hub, for an operator at a glance. */
 export function Tiles({ history, now }: { history: readonly Figures[]; now: Figures }) {
   const recent = history.slice(-2)
   const returns = returnsSince(now, earlier(history) ?? now)
@@ -36,7 +36,7 @@ export function Tiles({ history, now }: { history: readonly Figures[]; now: Figu
   )
 }
 
-/** How much of what all channels may hold together is used: shown before the oldest events go. */
+/** The share of the log's budget that is used. Beyond the budget the oldest events go. */
 function Budget({ usedBytes, maxBytes }: NonNullable<Figures['budget']>) {
   const share = usedBytes / maxBytes
   const tone = share >= 0.99 ? 'bad' : share >= 0.8 ? 'warn' : undefined

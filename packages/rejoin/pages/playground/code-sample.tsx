@@ -1,6 +1,6 @@
 import { useState } from 'react'
 
-/** All that an application needs, ready to be copied. */
+/** All the code that an application needs, ready to copy. */
 export function CodeSample({ channel }: { channel: string }) {
   const [isCopied, setCopied] = useState(false)
   const code = sampleFor(channel)
@@ -11,7 +11,7 @@ export function CodeSample({ channel }: { channel: string }) {
       setCopied(true)
       setTimeout(() => setCopied(false), 2000)
     } catch {
-      // Not allowed here; the text can still be selected.
+      // The browser allows no copy here. The text can still be selected.
     }
   }
 

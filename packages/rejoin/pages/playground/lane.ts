@@ -1,24 +1,24 @@
 import { createStore, type Store } from '../shared/store.ts'
 
 /**
- * One lane of the playground: the newest numbers as squares, what was counted, and the state of its connection. A number
- * is missing from the moment a later one arrives; before that it may still be on its way.
+ * One lane of the playground: the newest numbers as squares, the counts, and the state of the connection. A number counts as
+ * missing once a later number has arrived; before, it may still be on its way.
  */
 export interface Lane extends Store<LaneView> {
   readonly isConnected: boolean
-  /** The highest number that has arrived, or that a snapshot stands in for. */
+  /** The highest number that has arrived, or that an announced gap covers. */
   readonly highest: number
   connected(): void
-  /** The connection is gone; `retryAt`, if known, is when the next attempt is made. */
+  /** Called when the connection is gone. `retryAt` is the time of the next attempt, if known. */
   away(text: string, retryAt?: number | null): void
-  /** A number is about to be published. */
+  /** Called when a number is about to be published. */
   sending(number: number): void
-  /** A number could not be published, so nobody can miss it. */
+  /** Called when a number could not be published, so that it cannot be missing. */
   unsent(number: number): void
   receive(number: number): void
-  /** An event came again and was not delivered again. */
+  /** Called when an event came twice, and was delivered once. */
   duplicate(): void
-  /** The hub has said that numbers up to this one are gone, as far as they have not arrived. */
+  /** Called when the hub has announced a gap: numbers up to `upTo` that have not arrived are gone. */
   announced(upTo: number): void
 }
 
@@ -67,10 +67,10 @@ export function createLane(): Lane {
 
   const show = () => store.set(view())
 
-  /** Moves by whole rows, so that the squares stand still while one looks at them. */
+  /** Moves by a whole row, so that the squares stand still in between. */
   function slide(): void {
     for (let column = 0; column < columns; column++) {
-      // Far out of sight: a tab that stays open for days keeps its size.
+      // Forgets old numbers, so that a tab that is open for days does not grow.
       kinds.delete(first - 5000)
       sentAt.delete(first - 5000)
       first += 1
@@ -81,7 +81,7 @@ export function createLane(): Lane {
     return kind === 'announced' || kind === 'missing' ? kind : undefined
   }
 
-  /** What has not arrived is this from now on. */
+  /** Marks a number that has not arrived as missing, or as announced. */
   function giveUp(number: number, kind: 'announced' | 'missing'): void {
     const known = kinds.get(number)
     if (known !== 'sent' && known !== 'missing') return
@@ -130,10 +130,10 @@ export function createLane(): Lane {
       } else {
         const counted = countOf(known)
         if (counted) counts[counted] -= 1
-        // Published before this connection was opened: it was kept for us.
+        // Published before this connection was opened, so the hub has replayed it.
         const isKept = openedAt !== undefined && (sentAt.get(number) ?? 0) < openedAt
         counts.received += 1
-        // It was published after all, only its answer was lost.
+        // The number was published after all: only the answer to its publish was lost.
         if (known === 'unsent') counts.published += 1
         if (isKept) counts.replayed += 1
         kinds.set(number, isKept ? 'replayed' : 'live')

@@ -3,16 +3,16 @@ import { createStore, type Store } from '../shared/store.ts'
 import { createLane, type Lane } from './lane.ts'
 import { createWire, type Wire } from './wire.ts'
 
-/** What one tab does: it publishes numbers, reads them over two streams, and orders troubles for both. */
+/** The work of one tab: it publishes numbers, reads them over two streams, and orders troubles for both. */
 export interface Session extends Store<SessionView> {
   readonly channel: string
   readonly plain: Lane
   readonly rejoin: Lane
   readonly wire: Wire
   cut(ms: number): void
-  /** Stays away until what was missed is no longer held. */
+  /** Keeps both streams away until the events that they miss are no longer held. */
   stayAway(): void
-  /** Has both streams ended in order, as a deployment does. */
+  /** Lets the server end both streams in order, as a deployment does. */
   restart(): void
   setSlow(isSlow: boolean): void
   publishOwn(text: string): Promise<boolean>
@@ -23,16 +23,16 @@ export interface SessionView {
   /** The trouble that is under way. */
   readonly trouble: Trouble | null
   readonly isSlow: boolean
-  /** What the user has published and the Rejoin lane has got, newest first. */
+  /** Events of the user that the Rejoin lane has got, newest first. */
   readonly own: readonly OwnEvent[]
-  /** The first id, then the one that Rejoin came back with last. */
+  /** The first id; later, the cursor with which Rejoin returned last. */
   readonly cursor: string | null
 }
 
 export interface Trouble {
   readonly name: 'cut' | 'away' | 'restart'
   readonly ms: number
-  /** When the lines are whole again. */
+  /** When the connections work again. */
   readonly until: number
 }
 
@@ -47,7 +47,7 @@ const publishEveryMs = 500
 const slowMs = 1000
 const awayMs = 4000
 
-/** @param tab - each tab has its own channel and its own line, so that tabs neither mix nor cut each other */
+/** @param tab - the name of the tab: each has its own channel and connections, so that tabs neither mix nor cut each other */
 export function startSession(tab: string): Session {
   const channel = `playground/${tab}`
   const plain = createLane()
@@ -62,9 +62,9 @@ export function startSession(tab: string): Session {
   let publishing = false
   let isDown = false
   let quicken: (() => void) | undefined
-  /** What the hub has said of the latest gap. */
+  /** The hub's announcement of the latest gap, in words. */
   let gap = ''
-  /** What had been counted before the trouble whose end is still to be told. */
+  /** The counts before the trouble that is under way. */
   let before: { plainMissing: number; replayed: number; announced: number } | undefined
 
   const change = (part: Partial<SessionView>) => store.set({ ...store.getSnapshot(), ...part })
@@ -81,8 +81,8 @@ export function startSession(tab: string): Session {
   }
 
   /**
-   * A hidden tab lets go of its connections, because a browser grants six to a host and forgotten tabs would use them up.
-   * It publishes nothing either, so nothing is lost meanwhile.
+   * Closes the connections of a hidden tab: a browser opens six to a host, and forgotten tabs would use them up. A hidden tab
+   * publishes nothing either, so nothing is lost meanwhile.
    */
   function pause(): void {
     cursor = rejoinStream?.cursor ?? cursor
@@ -103,7 +103,7 @@ export function startSession(tab: string): Session {
   }
 
   function openRejoin(): void {
-    // As patient as the plain stream, which is told `retry: 1000`: the lanes are to differ in one thing only.
+    // The plain stream is told `retry: 1000`. The same wait here makes the lanes differ in one thing only.
     const options = { from: cursor, maxRetryMs: 1000, parse: 'text' as const, fetch: wire.fetch, keep: 0 }
     const stream = connect<Record<string, string>>(`/events/${channel}?tab=${tab}`, options)
     rejoinStream = stream
@@ -124,7 +124,7 @@ export function startSession(tab: string): Session {
     void read(stream)
   }
 
-  /** At the pace of the loop: what it has not asked for waits in the hub, and none of it is dropped. */
+  /** Reads at the pace of the loop. Events that the loop has not asked for wait in the hub, and none is dropped. */
   async function read(stream: TextStream): Promise<void> {
     for await (const { id, type, data } of stream) {
       if (store.getSnapshot().isSlow) await pauseForSlow()
@@ -141,14 +141,14 @@ export function startSession(tab: string): Session {
     })
   }
 
-  /** Publishes the next number both ways. It waits for the one before it, which it could overtake otherwise. */
+  /** Publishes the next number to both streams. Does nothing while the number before is under way, which it could overtake. */
   async function publish(): Promise<void> {
     const begun = sent > 0 || (plain.isConnected && rejoin.isConnected)
     if (document.hidden || publishing || !begun) return
     publishing = true
     sent += 1
     const number = sent
-    // The plain one first: by it the server knows the state, which has to be there before the event that says so.
+    // The plain stream first: its request also sets the state on the server, which has to be there before Rejoin's event.
     const isSent = await send(plain, number, `/playground/plain?tab=${tab}&n=${number}`)
     const isPublished = await send(rejoin, number, `/publish/${channel}?type=number`)
     publishing = false
@@ -180,7 +180,7 @@ export function startSession(tab: string): Session {
     change({ trouble: null, story: 'The server does not answer.' })
   }
 
-  /** The cut first: a reader that is there when its channel is declared void has missed nothing before that. */
+  /** Cuts first: a reader that is connected when its channel is invalidated has missed nothing before. */
   async function stayAway(): Promise<void> {
     await begin(
       { name: 'away', ms: awayMs, until: Date.now() + awayMs },
@@ -190,12 +190,12 @@ export function startSession(tab: string): Session {
       tell('The server does not answer.')
   }
 
-  /** Tells what has become of a trouble once both lanes are where they should be. */
+  /** Tells the outcome of a trouble once both lanes are up to date. */
   function look(): void {
     const { trouble } = store.getSnapshot()
     if (!trouble || !before || Date.now() < trouble.until) return
     const { isSlow } = store.getSnapshot()
-    // A slow reader falls behind by what is published meanwhile, so it need not be where the numbers are.
+    // A slow reader is always behind the published numbers, so it only has to be connected.
     if (!isCurrent(plain) || !(isSlow ? rejoin.isConnected : isCurrent(rejoin))) return
     const { counts } = rejoin.getSnapshot()
     const lost = plain.getSnapshot().counts.missing - before.plainMissing
@@ -245,7 +245,7 @@ async function post(url: string, body = ''): Promise<boolean> {
   try {
     return (await fetch(url, { method: 'POST', body })).ok
   } catch {
-    // The server is gone: to the caller the same as a refusal.
+    // The server is gone. For the caller this is the same as a rejection.
     return false
   }
 }

@@ -1,10 +1,10 @@
 /**
- * A name for this tab, by which it has a channel and a line of its own. A browser uses its names again and again: with a new one
- * for each visit, each visit would leave a channel in the log. A lock tells which of them another tab has.
+ * A name for this tab, which gives it a channel and connections of its own. A browser reuses its names: with a new name for each
+ * visit, every visit would leave a channel in the log. A lock tells which names other tabs have.
  */
 export async function takeTabName(): Promise<string> {
   const browser = nameOfBrowser()
-  // Only pages that are loaded safely have locks.
+  // Browsers give locks only to pages from https and localhost.
   if (!browser || !navigator.locks) return randomName()
   for (let number = 0; number < mostTabs; number += 1) {
     const name = `${browser}${number}`
@@ -15,7 +15,7 @@ export async function takeTabName(): Promise<string> {
 
 const mostTabs = 10
 
-/** Whether this page has got the lock. It is held for as long as the page is there. */
+/** Whether this page got the lock on a name. The page holds the lock for as long as it is open. */
 function isTaken(name: string): Promise<boolean> {
   return new Promise((resolve) => {
     void navigator.locks.request(`rejoin-playground-${name}`, { ifAvailable: true }, (lock) => {
@@ -27,7 +27,7 @@ function isTaken(name: string): Promise<boolean> {
 
 const key = 'rejoin-playground'
 
-/** Undefined where the browser keeps nothing. */
+/** The name that this browser keeps; undefined when the browser stores nothing. */
 function nameOfBrowser(): string | undefined {
   try {
     const name = localStorage.getItem(key) ?? randomName()

@@ -1,4 +1,4 @@
-/** The same with curl. */
+/** The commands that read and publish the same events with curl. */
 export function Terminal({ channel, cursor }: { channel: string; cursor: string | null }) {
   const url = location.origin
   return (

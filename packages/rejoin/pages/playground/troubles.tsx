@@ -1,7 +1,7 @@
 import { useNow } from '../shared/use-now.ts'
 import type { Session, Trouble } from './session.ts'
 
-/** The buttons. One trouble at a time: while one is under way, the others stay where they are and do nothing. */
+/** The buttons that order troubles. While one trouble is under way, the other buttons stay visible and do nothing. */
 export function Troubles({ session, trouble, isSlow }: { session: Session; trouble: Trouble | null; isSlow: boolean }) {
   const isBusy = trouble !== null
   return (
@@ -42,7 +42,7 @@ const cuts = [
   { ms: 30_000, label: 'Cut 30 s' },
 ]
 
-/** How much of a cut is left, as a bar in its button. */
+/** The time that is left of a cut, as a bar in its button. */
 function Left({ trouble: { ms, until } }: { trouble: Trouble }) {
   const now = useNow(100)
   const left = Math.max(0, until - now) / ms

@@ -8,8 +8,8 @@ export function WireView({ wire }: { wire: Wire }) {
   const isFollowing = useRef(true)
   const held = useRef({ key: 0, until: 0 })
 
-  // Follows what comes, unless somebody has scrolled up to read. A return is held for a while: it is what one came to see,
-  // and would be gone with the next numbers.
+  // Follows new lines, unless the user has scrolled up. A return stays in view for 8 s: it is what the user wants to see, and the
+  // next numbers would push it away.
   useLayoutEffect(() => {
     const element = pane.current
     const last = lines.findLast(({ kind }) => kind === 'cursor')
@@ -55,5 +55,5 @@ export function WireView({ wire }: { wire: Wire }) {
 }
 
 const holdMs = 8000
-// The connection that was lost, and the head of the request.
+// Room for the note of the lost connection and the first lines of the request.
 const linesAbove = 4

@@ -1,15 +1,15 @@
 import { createStore, type Store } from '../shared/store.ts'
 
-/** What really went over the wire: a `fetch` that writes down what it sends and what comes back. */
+/** A `fetch` that writes down its requests and the bytes of their answers, to show what really went over the wire. */
 export interface Wire extends Store<readonly WireLine[]> {
   readonly fetch: typeof fetch
-  /** The place that the last request named, if one has. */
+  /** The last cursor that a request has sent, if one has. */
   readonly cursor: string | null
 }
 
 export interface WireLine {
   readonly key: number
-  /** `sent`: by the client. `cursor`: the same, its place in the stream. `note`: what happened to the line. */
+  /** `sent`: a line of a request. `cursor`: the line of a request with its cursor. `note`: what happened to the connection. */
   readonly kind: 'sent' | 'cursor' | 'note' | 'field' | 'data' | 'comment' | 'control'
   readonly text: string
 }
@@ -38,7 +38,7 @@ export function createWire(): Wire {
     }
   }
 
-  /** The same bytes, at the pace of whoever reads them, and the end of the line when it comes. */
+  /** The same body, read at the pace of its reader. Writes down its lines, and how the connection ends. */
   function tapped(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     const reader = body.getReader()
     const decoder = new TextDecoder()
@@ -76,7 +76,7 @@ export function createWire(): Wire {
   }
 }
 
-// Those of a cut of half a minute, and some more.
+// Enough for a cut of half a minute, and some more.
 const maxLines = 400
 const longestLine = 400
 
@@ -98,7 +98,7 @@ function kindOf(line: string): WireLine['kind'] {
   return line.startsWith('data:') ? 'data' : 'field'
 }
 
-/** A response of our own making would have lost its address. */
+/** Replaces the body of a response. A new `Response` would have no `url`. */
 function withBody(response: Response, body: ReadableStream): Response {
   return Object.defineProperty(response, 'body', { value: body })
 }

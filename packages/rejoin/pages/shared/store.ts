@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react'
 
-/** A value that is replaced as a whole, and a page that is drawn again when it is. */
+/** A value that is replaced as a whole. The page is drawn again when the value changes. */
 export interface Store<Value> {
   subscribe(listener: () => void): () => void
   getSnapshot(): Value

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react'
 
-/** The time, again and again while it is wanted: for countdowns. */
+/** The current time for a countdown, updated every `everyMs` while `isWanted`. */
 export function useNow(everyMs: number, isWanted = true): number {
   const [now, setNow] = useState(Date.now)
   useEffect(() => {

@@ -3,7 +3,7 @@
  * order of their publish.
  */
 export interface ReaderRecord {
-  /** Called when the reader starts without a cursor. It is owed every event from `sent` on: earlier ones may precede its start. */
+  /** Called when the reader starts without a cursor. It is owed every event from `sent` on: its start may be after the others. */
   begin(sent: number): void
   /**
    * Called when the hub has sent `sync-required`. Events that are missing before the next event then count as announced, if they

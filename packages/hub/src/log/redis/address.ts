@@ -2,8 +2,8 @@ import { RejoinError } from '@rejoin/protocol'
 import type { IoRedisClient, NodeRedisClient, RedisClient } from './client.ts'
 
 /**
- * A client for the address of a Redis, of whichever package the application has installed. It shows how to connect, and never
- * does.
+ * A client for the address of a Redis, of the package that the application has installed. The client never connects: the log
+ * takes from it how to connect.
  */
 export async function clientAt(address: string): Promise<RedisClient> {
   const ioredis = await installed<{ Redis: new (url: string, options: object) => IoRedisClient }>('ioredis')
@@ -15,7 +15,7 @@ export async function clientAt(address: string): Promise<RedisClient> {
   })
 }
 
-/** Without the address, in which a password may stand. */
+/** The message leaves the address out, because it may contain a password. */
 export function checkAddress(address: string): void {
   if (/^rediss?:\/\/./.test(address)) return
   throw new RejoinError('The address of a Redis begins with redis:// or rediss://. Give one, or a client.', {
@@ -23,7 +23,7 @@ export function checkAddress(address: string): void {
   })
 }
 
-/** Undefined for a package that is not there. One that is there and fails has a reason that must be seen. */
+/** Undefined for a package that is not installed. Throws when an installed package fails, so that its reason is seen. */
 async function installed<Package>(name: string): Promise<Package | undefined> {
   try {
     return (await import(name)) as Package

@@ -3,46 +3,46 @@ import { pushEntry, pushPlain } from './entry.ts'
 import { slots } from './script/script.ts'
 
 /**
- * Appends of one turn of the event loop, and all that come while a call is under way, travel in one call: what a call costs
- * in Redis, here, and at the tails of all hubs is then shared by them. They stay appends of their own, each with its own
- * outcome.
+ * Sends the appends of one turn of the event loop, and all that come while a call is under way, in one call. So they share the
+ * cost of a call in Redis, in this hub, and at the tails of all hubs. Each append keeps an outcome of its own.
  */
 export interface Appends<Appended> {
-  /** Rejects where the call fails, and where `read` throws. */
+  /** Rejects when the call fails, and when `read` throws. */
   add(entries: readonly NewEvent[], once: AppendOptions['once'], digest: string): Promise<Appended>
-  /** Sends what has gathered, so that what is asked next comes after it. */
+  /** Sends the gathered appends now, so that the caller's next step comes after them. */
   flush(): void
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when no call is under way. */
   settled(): Promise<void>
-  /** Appends that have no answer yet. */
+  /** The number of appends without an answer. */
   readonly waiting: number
 }
 
 export interface Answers {
-  /** When the call was worked on. */
+  /** When Redis ran the call. */
   readonly at: number
-  /** Of each append, in their order: the position of its first entry, or what became of it otherwise, and more about that. */
+  /** One for each append, in their order: the position of its first entry, or a word for another outcome and its details. */
   readonly outcomes: readonly string[]
 }
 
-// Fewer would pay more for each call, more would let Redis wait for the hub and the hub for Redis: both work at a time.
-// It also bounds what one call holds Redis up for, to some milliseconds. Larger batches go alone.
+// The bounds of one call. With fewer entries, each would pay more of the call. With more, Redis and the hub would wait for each
+// other instead of working at the same time. The bounds also keep Redis busy for some milliseconds at most. A larger batch of one
+// publisher is a call of its own.
 const most = { entries: 128, bytes: 512 * 1024 }
 
-// A call mostly takes a millisecond or two. One that takes longer does not hold up the next.
+// Most calls take a millisecond or two. A call that takes longer than this does not hold up the next one.
 const holdMs = 5
 
-// So many calls without an answer mean that Redis is behind, as when it writes its file anew. Larger calls cost it a quarter
-// less for each event, because what it does once for a channel is shared by more of them; so it catches up. A Redis that is
-// only far away looks the same, so nobody waits for it much longer.
+// So many calls without an answer mean that Redis is behind, for example because it writes its file anew. A larger call costs
+// Redis a quarter less per event, because more events of a channel share the work, so Redis catches up. A Redis that is only
+// far away looks the same, so the hub holds an append back only a little longer.
 const behind = { calls: 2, entries: 512, holdMs: 25 }
 
-// The script knows a call that is sent again by its number, for as many calls as it has slots. With half of them, none that
-// is without an answer is ever written over.
+// The script knows a repeated call by its number, for as many calls as it has slots. With half as many calls under way, no slot
+// of a call without an answer is overwritten.
 const mostCalls = slots / 2
 
 /**
- * @param read - what the outcome of an append of these entries means; throws what its caller is to be told
+ * @param read - turns the outcome of an append into its result, or throws the rejection for its caller
  */
 export function createAppends<Appended>(
   send: (number: string, args: readonly string[]) => Promise<Answers>,
@@ -52,10 +52,10 @@ export function createAppends<Appended>(
   let calls = 0
   let waiting = 0
   let hold: ReturnType<typeof setTimeout> | undefined
-  /** What has gathered would have gone out by now, had Redis answered. */
+  /** The gathered appends have waited for `holdMs`, and still wait because Redis is behind. */
   let overdue = false
   const underWay = new Set<Promise<void>>()
-  /** Full calls for which there is no slot yet. */
+  /** Calls that wait for a free slot. */
   let queued: Gathered<Appended>[] = []
 
   function sendOrHold(): void {
@@ -107,7 +107,7 @@ export function createAppends<Appended>(
     underWay.add(sent)
   }
 
-  /** They have waited as long as the one that failed, and would only wait for the same again. */
+  /** Fails the queued calls, too. They have waited as long as the failed call, and would only wait for the same failure. */
   function failQueued(error: unknown): void {
     const failed = queued
     queued = []

@@ -2,22 +2,24 @@ import { type Branch, type Epoch, type History, isAfter, isSame, origin, type Po
 import type { StoredFormat } from '../stored-formats.ts'
 import { parsePosition } from './entry.ts'
 
-/** What a step tells of the log. */
+/** The formats and the history of the log, as a step of the script tells them. */
 export interface Told {
-  /** How its ids are written, for `parseFormats`. */
+  /** The formats of the ids, for `parseFormats`. */
   readonly ids: string
   readonly history: History
 }
 
 /**
- * From the lines of an answer. They come together: an event that was rendered by the one without the other could get an id
- * that it has on no other hub.
+ * Reads the lines of an answer. Formats and history come together: with a new history and old formats, or the reverse, this hub
+ * could render an id that the event has on no other hub.
  */
 export function parseTold([ids = '', ...branches]: readonly string[]): Told {
   return { ids, history: parseBranches(branches) }
 }
 
-/** A line for each: name and sample of the codec; for all but the first, since when it holds; and its version, if it has one. */
+/**
+ * Each format is a line: the codec's name and sample id, the position since when it holds (except the first), and its version.
+ */
 export function parseFormats(text: string): StoredFormat[] {
   return text.split('\n').map((line) => {
     const [name = '', sample = '', since, version] = line.split(' ')
@@ -29,7 +31,7 @@ export function parseFormats(text: string): StoredFormat[] {
   })
 }
 
-/** As the script gives them: epoch, number, first position, the fork or a dash, and how far past it the loss is on record. */
+/** Each branch is a line: epoch, number, first position, the fork or a dash, and how far past the fork the loss is on record. */
 function parseBranches(lines: readonly string[]): History {
   return lines.map((line) => {
     const [epoch = '', number = '', first = '', fork = '-', reported = ''] = line.split(' ')
@@ -41,9 +43,9 @@ function parseBranches(lines: readonly string[]): History {
 }
 
 /**
- * The history a hub goes on with, from the one it knew and the one that is stored now. A log that does not know the hub's
- * branches is another one in the same position: Redis was emptied. Nothing of what the hub knew has survived then, but its
- * readers still stand there and have to be told, so the old branches stay, and the new log forks off at the origin.
+ * Merges the history that the hub knew with the stored one. A stored history without the hub's branches is that of another log:
+ * somebody emptied Redis. None of the old events has survived, but the hub's readers still stand on the old branches and have
+ * to be told. So the old branches stay in the history, and the new log forks off at the origin.
  */
 export function mergeHistories(known: History, stored: History): History {
   const [oldest, ...later] = stored
@@ -51,15 +53,15 @@ export function mergeHistories(known: History, stored: History): History {
   const at = known.findIndex((branch) => branch.epoch === oldest.epoch)
   if (at === -1) return [...known, { ...oldest, fork: origin }, ...later]
   const { fork } = known[at] as Branch
-  // The log has merged what was before it, and names the events it holds of that anew.
+  // The log has merged its oldest branches into this one, which now names their events.
   if (fork && !isSame(fork, origin) && !oldest.fork) return stored
   return [...known.slice(0, at + 1), ...later]
 }
 
 /**
- * The first position of the log that is stored: what a hub remembers from before it is of another one.
+ * The first position of the stored log. Earlier positions that a hub remembers are of another log.
  *
- * @param oldest - the epoch of its first branch
+ * @param oldest - the epoch of the stored log's first branch
  */
 export function baseOf(history: History, oldest: Epoch): Position {
   const start = history.find(({ epoch }) => epoch === oldest)
@@ -67,8 +69,8 @@ export function baseOf(history: History, oldest: Epoch): Position {
 }
 
 /**
- * Where a position that was reached on a branch got lost: the first later branch that forked off before it. A history that does
- * not know the branch at all has lost it by its newest at the latest.
+ * The branch that lost a position of an earlier branch: the first later branch that forked off before the position. Undefined
+ * when the position still counts. When the history does not know the earlier branch, that is its newest branch.
  */
 export function lostAt(history: History, epoch: string, position: Position): Branch | undefined {
   const at = history.findIndex((branch) => branch.epoch === epoch)

@@ -1,26 +1,26 @@
 import { RejoinError } from '@rejoin/protocol'
 
-/** What a server told about itself. */
+/** What a server says about itself. */
 export interface ServerFacts {
-  /** Whether it writes what it is told to a file. */
+  /** Whether the server writes its commands to an append-only file. */
   readonly aof: boolean
-  /** Whether it knows WAITAOF, as Redis does from 7.2 on. */
+  /** Whether the server knows WAITAOF, which came with Redis 7.2. */
   readonly waitAof: boolean
-  /** How many replicas are connected to it. */
+  /** How many replicas are connected to the server. */
   readonly replicas: number
 }
 
-/** Which server answers: a process, and the history of writes that it stands in. */
+/** Which server answers: its process, and the history of writes that the process continues. */
 export interface ServerIdentity {
-  /** `run_id`: another one for every start of a process. */
+  /** `run_id`, which is new for every start of a process. */
   readonly run: string
-  /** `master_replid`: another one once the process has copied its data from elsewhere, or taken over. */
+  /** `master_replid`, which changes when the process copies its data from another server, or takes over as master. */
   readonly lineage: string
 }
 
-/** Rejects servers on which the promise would not hold, with what to do about it. */
+/** Rejects servers on which the log could not keep its promises, with advice. */
 export const checkServer = {
-  /** The answer of INFO, when the server is new enough. */
+  /** Returns the answer of INFO when the server is new enough. */
   version(info: unknown): string {
     const text = String(info)
     const version = /^redis_version:(.*?)\r?$/m.exec(text)?.[1] ?? 'unknown'
@@ -28,7 +28,7 @@ export const checkServer = {
     throw new RejoinError(`This Redis has version ${version}. The log needs 7.0 or later.`, { code: 'invalid-option' })
   },
 
-  /** Without it, a server that was restarted or rolled back cannot be told from one that lost nothing. */
+  /** Without an identity, nobody can tell a server that was restarted or rolled back from a server that lost nothing. */
   identity(info: string): ServerIdentity {
     const [run, lineage] = [fieldOf(info, 'run_id'), fieldOf(info, 'master_replid')]
     if (run !== '' && lineage !== '') return { run, lineage }
@@ -39,7 +39,7 @@ export const checkServer = {
     )
   },
 
-  /** An evicted key would be an announced gap each, and the log's own state among them a new branch. */
+  /** Every evicted key would be an announced gap. If the log's own state were evicted, the log would begin a new branch. */
   policy(policy: string): void {
     if (policy === 'noeviction') return
     throw new RejoinError(

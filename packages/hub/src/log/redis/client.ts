@@ -2,33 +2,32 @@ import { RejoinError } from '@rejoin/protocol'
 import { fieldOf } from './checks.ts'
 
 /**
- * The caller's client: of `ioredis` or of `redis`, a single one or that of a Cluster. It only shows how to connect. The log
- * makes connections of its own like it, which send nothing again by themselves: a command that was sent twice, or to
- * another server than before, is the log's business.
+ * The caller's client, of the package `ioredis` or `redis`, for one server or for a Cluster. The log takes from it how to
+ * connect, and makes connections of its own. These never repeat a command by themselves: only the log can decide whether a
+ * command may be sent twice, or to another server.
  */
 export type RedisClient = IoRedisClient | NodeRedisClient
 
-/** What is used of a client of the package `ioredis`. */
+/** The part of a client of `ioredis` that the log uses. */
 export interface IoRedisClient {
   duplicate(...options: never[]): unknown
   call(command: string, ...args: string[]): Promise<unknown>
 }
 
-/** What is used of a client of the package `redis`. */
+/** The part of a client of `redis` that the log uses. */
 export interface NodeRedisClient {
   duplicate(options?: never): unknown
   sendCommand(...args: never[]): Promise<unknown>
 }
 
-/** One connection. */
 export interface Connection {
   /** Rejects when the connection ends before the answer. */
   send(args: readonly string[]): Promise<unknown>
-  /** A command that names no key, to the process with this `run_id`; in a Cluster, there are several to send it to. */
+  /** Sends a command without keys to the process with this `run_id`. A Cluster has several processes. */
   sendTo(process: string, args: readonly string[]): Promise<unknown>
-  /** Ends it now; what is under way rejects. */
+  /** Ends the connection now. Commands that are under way reject. */
   destroy(): void
-  /** Resolves when it is over, whoever ended it. */
+  /** Resolves when the connection is over, by whatever end. */
   readonly over: Promise<void>
 }
 
@@ -37,7 +36,7 @@ export interface Connector {
 }
 
 /**
- * @param key - one of the log's keys: where to send a command in a Cluster
+ * @param key - one of the log's keys. In a Cluster it tells which node has the log.
  */
 export function connectorOf(client: RedisClient, key: string): Connector {
   if (typeof client !== 'object' || client === null) throw noClient()
@@ -56,7 +55,7 @@ function noClient(): RejoinError {
 async function connectIoRedis(template: IoRedis): Promise<Connection> {
   const alone = {
     lazyConnect: true,
-    // Keys are named inside the script, where a prefix of the client would not reach them.
+    // The script names its keys itself, and a prefix of the client would not reach them.
     keyPrefix: '',
     retryStrategy: () => null,
     reconnectOnError: null,
@@ -71,14 +70,14 @@ async function connectIoRedis(template: IoRedis): Promise<Connection> {
         keyPrefix: '',
         clusterRetryStrategy: () => null,
         maxRedirections: 3,
-        // A replica may be behind. Today's package takes a command in capitals for no read, which nobody promises.
+        // A replica may be behind. The package sends a command in capitals to the master anyway, but does not promise that.
         scaleReads: 'master',
-        // Not every version of the package keeps those that are not named, such as a password.
+        // Some versions of the package drop the options that are not named here, such as a password.
         redisOptions: { ...template.options?.redisOptions, ...patient },
       })
     : template.duplicate(alone)
   const over = new Promise<void>((resolve) => void client.once('end', () => resolve()))
-  // Whoever waits for an answer hears of it; without a listener it would end the process.
+  // The callers of `send` get the error by their promises. Without a listener, the event would end the process.
   let failure: unknown
   client.on('error', (error) => {
     failure = error
@@ -87,7 +86,7 @@ async function connectIoRedis(template: IoRedis): Promise<Connection> {
     await client.connect()
   } catch (error) {
     client.disconnect()
-    // Which says only that it is closed.
+    // `error` says only that the connection is closed.
     throw failure ?? error
   }
   let isGivenUp = false
@@ -97,14 +96,14 @@ async function connectIoRedis(template: IoRedis): Promise<Connection> {
     send,
     sendTo: template.isCluster ? toProcessOf(client) : (_, args) => send(args),
     destroy() {
-      // All whose answer is late give it up, and each time the client would listen for its end once more.
+      // Every caller whose answer is late destroys the connection, and the client would add a listener each time.
       if (!isGivenUp) client.disconnect()
       isGivenUp = true
     },
   }
 }
 
-/** Without a key, the client of a Cluster asks any node; each of its nodes has a client of its own. */
+/** The client of a Cluster sends a command without keys to any node. So this finds the node's own client by its `run_id`. */
 function toProcessOf(cluster: IoRedis): Connection['sendTo'] {
   let found: { readonly process: string; readonly node: IoRedis } | undefined
   return async (process, [command = '', ...args]) => {
@@ -121,7 +120,8 @@ function toProcessOf(cluster: IoRedis): Connection['sendTo'] {
 
 async function connectNodeRedis(template: NodeRedis, key: string): Promise<Connection> {
   const isCluster = 'slots' in template
-  // Answers of the older protocol are lists, and nobody maps them to other types; and keys are named inside the script, where a prefix would not reach them.
+  // With RESP 2 and no options, every answer is a list of strings. The script names its keys itself, and a prefix of the client
+  // would not reach them.
   const plain = {
     RESP: 2,
     keyPrefix: '',
@@ -134,8 +134,8 @@ async function connectNodeRedis(template: NodeRedis, key: string): Promise<Conne
     ? template.duplicate({
         RESP: 2,
         commandOptions: {},
-        // To the one master that has the log: a Cluster whose other masters are away serves it all the same, and a client
-        // that connects to all of them waits for the last.
+        // Connects only to the master that has the log. Otherwise the client would wait for all masters, and the log does not
+        // need the others.
         minimizeConnections: true,
         defaults: {
           ...template.options?.defaults,
@@ -149,7 +149,7 @@ async function connectNodeRedis(template: NodeRedis, key: string): Promise<Conne
     end = resolve
   })
   client.on('error', () => {
-    // That of a Cluster tells of each node that it asked in vain who has what.
+    // The client of a Cluster also reports each node that did not answer its question for the slots. The connection goes on.
     if (!isCluster || !client.isOpen) end()
   })
   client.once('end', end)
@@ -176,11 +176,11 @@ async function connectNodeRedis(template: NodeRedis, key: string): Promise<Conne
 }
 
 function close(client: NodeRedis): void {
-  // A client that has ended by itself throws when it is ended again.
+  // `destroy` throws for a client that has ended by itself.
   if (client.isOpen) client.destroy()
 }
 
-/** What the clients have in common is too little for a type that both are assignable to, so each is known by its own. */
+/** The two packages have too little in common for one type, so each client has a type of its own. */
 interface IoRedis {
   readonly isCluster?: boolean
   readonly options?: { readonly redisOptions?: object }
@@ -206,5 +206,6 @@ interface NodeRedis {
 
 const connectWithinMs = 2000
 
-// How long an answer may take is the log's business: a tail waits for two seconds where nothing comes.
+// The client must not limit how long an answer takes: a tail waits for two seconds when there is no event. The log has its own
+// limit.
 const patient = { connectTimeout: connectWithinMs, commandTimeout: undefined, socketTimeout: undefined }

@@ -6,14 +6,14 @@ import type { Greeted } from './greeting.ts'
 import { asUnavailable, backoff, type Link, pause, within } from './link.ts'
 import type { KnownState } from './state.ts'
 
-/** What a publisher waits for beyond that Redis has its event: the disk of Redis, or replicas of it. */
+/** The wait of a publisher after Redis has its event: until the disk of Redis has it, or replicas have it. */
 export interface Confirmation {
   readonly durability: 'disk' | 'replicated'
-  /** Throws with advice when this server cannot give what was asked for. */
+  /** Throws, with advice, when this server cannot give the durability that was asked for. */
   check(): void
-  /** Resolves when all that was appended by now is that safe. Rejects with `log-unavailable` when it takes too long. */
+  /** Resolves when everything appended before the call is that safe. Rejects with `log-unavailable` when it takes too long. */
   confirmed(position?: Position): Promise<void>
-  /** Resolves when nobody waits any more. */
+  /** Resolves when no publisher waits any more. */
   close(): Promise<void>
 }
 
@@ -24,16 +24,16 @@ export interface ConfirmationOptions {
   readonly state: Pick<KnownState, 'history' | 'epoch'>
   readonly flushing: Pick<Flushing, 'durability'>
   readonly answerWithinMs: number
-  /** Of the server that answers now. */
+  /** The facts of the server that answers now. */
   facts(): ServerFacts
-  /** A step that writes something, and fails on a server that does not have all that this hub has seen. */
+  /** A step that writes something, and fails on a server that lacks an event that this hub has seen. */
   writeStep(): string[]
 }
 
 /**
- * The wait is a connection of its own: WAIT and WAITAOF hold up everything behind them on theirs. A connection waits for what was
- * written over it, so each round begins with a write; it comes after all that was appended before, wherever that was sent.
- * Everybody who comes while a round is under way shares the next one.
+ * Waits over a connection of its own, because WAIT and WAITAOF hold up all later commands of their connection. Both wait only
+ * for writes of the same connection. So each round begins with a write, which comes after all earlier appends, over whichever
+ * connection they were sent. All publishers that come while a round is under way share the next round.
  */
 export function createConfirmation(options: ConfirmationOptions): Confirmation {
   const { durability, replicas, link, state, flushing, answerWithinMs, facts, writeStep } = options
@@ -58,7 +58,7 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
     running = undefined
   }
 
-  /** Whether there is nothing more to wait for. */
+  /** Answers a waiter, if it can. Returns false when the waiter has to wait for another round. */
   function settle({ position, epoch, deadline, resolve, reject }: Waiter, failure: RejoinError | undefined): boolean {
     if (position && lostAt(state.history, epoch, position)) reject(unavailable('it lost the event in a failover'))
     else if (!failure) resolve()
@@ -80,7 +80,7 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
     if (count < (durability === 'disk' ? 1 : replicas)) throw unavailable(tooFew(count))
   }
 
-  /** How many have it: the server's own disk, or replicas. */
+  /** How many have the events: 1 for the server's own disk, or the number of replicas. */
   async function waitOver(over: Greeted): Promise<number> {
     const written = link.stepOver(over, ...writeStep())
     const waited = over.connection.sendTo(over.process, command())
@@ -98,7 +98,7 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
     return `it has the event, but of its replicas ${count} have it, and ${replicas} have to`
   }
 
-  /** Why the server cannot give what was asked for; undefined when it can. */
+  /** Why the server cannot give the durability that was asked for; undefined when it can. */
   function lacking(): string | undefined {
     if (durability === 'replicated' || flushing.durability === 'disk') return undefined
     const { aof, waitAof } = facts()
@@ -135,14 +135,14 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
 
 interface Waiter {
   readonly position: Position | undefined
-  /** Of the branch on which it was appended. */
+  /** The branch on which the event was appended. */
   readonly epoch: string
   readonly deadline: number
   resolve(): void
   reject(error: RejoinError): void
 }
 
-// A Redis that flushes every second has flushed by then; publishers whose time is up are told after each round.
+// Within this time, a Redis that flushes every second has flushed. After each round, publishers whose time is up are told.
 const longestRoundMs = 2000
-// What the answer may take on its way.
+// Time for the answer to travel.
 const graceMs = 2000

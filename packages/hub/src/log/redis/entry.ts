@@ -4,17 +4,18 @@ import { eventBytes, retainedBytes } from '../event-bytes.ts'
 import type { InternedNames } from './interned-names.ts'
 
 /**
- * How an entry stands in Redis: under its position as id, in one field, four words that the script writes, a line break, and
- * what the hub gave it. Neither channels nor types hold a line break, and a key is written as JSON, which has none either. A
- * space behind the key tells that the data is text: hubs of earlier versions, which may share the log, read past it.
+ * An entry of the log, read from Redis. Its id in the stream is its position. It has one field: four words that the script
+ * writes, a line break, and the body that the hub wrote. Channels and types contain no line break, and a key is JSON, which
+ * contains none either. A space after the key says that the data is text. Hubs of earlier versions, which may share the log,
+ * skip that space.
  */
 export interface StoredEntry {
   readonly event: LogEvent
-  /** Opens a branch; there is no event then. */
+  /** True when the entry opens a branch. It has no event then. */
   readonly isBranch: boolean
 }
 
-/** Adds an append of one entry that has no key to the arguments of the script. Gives its size in characters. */
+/** Adds an append of one entry without a key to the arguments of the script. Returns the size of its body in characters. */
 export function pushPlain(args: string[], entry: NewEvent): number {
   const body = bodyOf(kindOf(entry), entry)
   args.push(String(eventBytes(entry)), entry.channel, body)
@@ -22,8 +23,8 @@ export function pushPlain(args: string[], entry: NewEvent): number {
 }
 
 /**
- * Adds an entry to the arguments of the script, behind a head: channel, cost, what is stored, and with a key that and the cost
- * of keeping it. Gives its size in characters.
+ * Adds an entry of an append with a head to the arguments of the script: channel, bytes and body. An entry with a key adds the
+ * key and the bytes that it retains. Returns the size of the body in characters.
  */
 export function pushEntry(args: string[], entry: NewEvent): number {
   const kind = kindOf(entry)
@@ -38,7 +39,9 @@ export function bodyOf(kind: Kind, { channel, type, data, content, key }: NewEve
   return `${kind}${channel}\n${type}\n${keyText}\n${data}`
 }
 
-/** A plain event, one with a key, one that forgets it, a live one; an invalidation, the end (`z`), or a branch. */
+/**
+ * An event: plain (`e`), with a key (`k`), that forgets its key (`f`), or live (`l`). Or an invalidation, an end, or a branch.
+ */
 type Kind = 'e' | 'k' | 'f' | 'l' | 'i' | 'z' | 'b'
 
 function kindOf({ live, key, forget }: NewEvent): Kind {
@@ -60,14 +63,14 @@ export function parseEntry(id: string, value: string, names?: InternedNames): St
   const keyEnd = value.indexOf('\n', typeEnd + 1)
   const channel = value.slice(headerEnd + 2, channelEnd)
   const known = names?.channel(channel)
-  // At tens of thousands a second, one object that is made at once costs a third of one that is put together.
+  // One literal, because this runs tens of thousands of times a second: to add the fields one by one costs three times as much.
   const event: Writable<LogEvent> = {
     kind: kinds[kind],
     channel: known?.channel ?? channel,
     type: names ? names.type(value, channelEnd + 1, typeEnd) : value.slice(channelEnd + 1, typeEnd),
     data: value.slice(keyEnd + 1),
     position,
-    // A hybrid clock is never before its time; what it is ahead by is stored, which is mostly nothing.
+    // The position of a hybrid clock is never before the time. The entry stores how far it is ahead, which is mostly 0.
     at: position.ms === 0 ? late : position.ms - late,
     previous:
       known && isAt(value, known.id, fedAfterEnd + 1, previousEnd)
@@ -85,12 +88,12 @@ export function parseEntry(id: string, value: string, names?: InternedNames): St
   return { event, isBranch: kind === 'b' }
 }
 
-/** Whether the entry before it in the feed is the one with this id. */
+/** Whether the entry names this id as the entry before it in the feed. */
 export function isFedAfter(value: string, id: string): boolean {
   return isAt(value, id, 0, value.indexOf(' '))
 }
 
-/** The position of the entry before it in the feed. */
+/** The position that the entry names as the entry before it in the feed. */
 export function fedAfterOf(value: string): Position {
   return placeIn(value, 0, value.indexOf(' '))
 }
@@ -113,7 +116,7 @@ const kinds: Record<Kind, LogEvent['kind']> = {
   b: 'event',
 }
 
-/** As a list of ids and values in turn. */
+/** @param flat - ids and values in turn */
 export function parseEvents(flat: readonly string[]): LogEvent[] {
   const events: LogEvent[] = []
   for (let index = 0; index < flat.length; index += 2) {
@@ -126,7 +129,7 @@ export function parsePosition(text: string): Position {
   return placeIn(text, 0, text.length)
 }
 
-/** Or a word. */
+/** Tells a position from a word. */
 export function isPositionText(text: string): boolean {
   const first = text.charCodeAt(0)
   return first >= 48 && first <= 57
@@ -137,7 +140,7 @@ function placeIn(text: string, start: number, end: number): Position {
   return { ms: digits(text, start, dash), seq: digits(text, dash + 1, end) }
 }
 
-/** Like `Number` of that part, without making it: a third of its time, of which a tail spends much. */
+/** Like `Number(text.slice(start, end))` in a third of the time. A tail spends much of its time here. */
 function digits(text: string, start: number, end: number): number {
   let number = 0
   for (let index = start; index < end; index += 1) number = number * 10 + text.charCodeAt(index) - 48

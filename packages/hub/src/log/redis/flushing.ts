@@ -1,19 +1,20 @@
 /**
- * How safe an answered publish is by the settings of Redis. They may be changed while hubs run, by CONFIG SET or a failover, so
- * they are read behind every append: an answer that says `disk` has to be true when it is given. An answer that says `memory`
- * is true whatever they are; so a hub in a rush, with one call behind the other, then reads them once a second.
+ * How safe an answered publish is, by the settings of Redis. CONFIG SET or a failover may change the settings while hubs run.
+ * So the hub reads them after every append: an answer that says `disk` has to be true when it is given. An answer that says
+ * `memory` is true with any settings. So a hub that answers `memory` and sends one call after the other reads the settings once
+ * a second.
  */
 export interface Flushing {
   readonly durability: Flushed
-  /** Whether they have to be read behind the next call; `inRush` when others are under way. */
+  /** Whether to read the settings after the next call. `inRush` is true when other calls are under way. */
   isDue(inRush: boolean): boolean
-  /** Takes the answer to `flushingCommand`; undefined where the server rejected it. */
+  /** Takes the answer to `flushingCommand`, undefined when the server rejected the command. */
   learn(reply: unknown): void
 }
 
 export type Flushed = 'memory' | 'os' | 'disk'
 
-/** Sent behind a call, which has up to 128 events. A client library takes some 20 µs for it. */
+/** Sent after a call, which has up to 128 events. A client library takes some 20 µs for it. */
 export const flushingCommand = ['CONFIG', 'GET', 'appendonly', 'appendfsync'] as const
 
 export function createFlushing(onWarning: (message: string) => void): Flushing {
@@ -42,8 +43,8 @@ const rereadMs = 1000
 const order: readonly Flushed[] = ['memory', 'os', 'disk']
 
 /**
- * Where the server does not say how it flushes, the weaker is assumed. With `everysec` that is its memory: while a flush is
- * under way, for up to two seconds, Redis holds back what it writes and answers all the same.
+ * Assumes the weaker durability when the server does not say how it flushes. `everysec` counts as memory: while a flush is under
+ * way, for up to two seconds, Redis keeps new writes in memory and answers all the same.
  */
 function flushedBy(reply: unknown): Flushed {
   const settings = Array.isArray(reply) ? reply.map(String) : []

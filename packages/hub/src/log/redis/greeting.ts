@@ -9,38 +9,39 @@ import { formatVersion, keysOf, probe, type Script, type ScriptSettings, scriptF
 import { type KnownState, type Loss, seenText } from './state.ts'
 import { createWitnesses } from './witnesses.ts'
 
-/** A connection whose server is known, with the script that only this server process knows. */
+/** A connection to a known server, with the script that only this server process knows. */
 export interface Greeted {
   readonly connection: Connection
   readonly script: Script
-  /** Its `run_id`. */
+  /** The server's `run_id`. */
   readonly process: string
 }
 
 export interface GreetingOptions {
   readonly settings: ScriptSettings
-  /** How the ids of a log are kept that is made now. */
+  /** The format of the ids, for a log that is made now. */
   readonly ids: string
-  /** Rejects a log whose ids are kept so, where this hub cannot go on with it. */
+  /** Reads the stored formats of a log, and rejects those that this hub cannot go on with. */
   formatsOf(ids: string): IdFormats
   readonly state: KnownState
   readonly environment: Environment
   /** The time to date events with, '' for that of Redis. */
   now(): string
-  /** Called at every greeting; `isNew` when this hub meets that server for the first time. */
+  /** Called at every greeting. `isNew` is true when this hub meets that server for the first time. */
   onServer(facts: ServerFacts, isNew: boolean): void
 }
 
 /**
- * Looks at the log over a new connection, or again over one that has shown that something is different, and opens a branch
- * when it cannot be proved that the log still holds all it acknowledged.
+ * Looks at the log over a new connection, or once more over a connection that has shown a change. Opens a branch when nothing
+ * proves that the log still holds all acknowledged events.
  *
- * The proof is that the same process answers which answered before, and that it has not copied its data from elsewhere since:
- * what Redis keeps in memory is lost in no other way. A process that was started again, or a replica that took over, has
- * another `run_id`; one that was made a replica for a while, and a master again, another `master_replid`.
+ * The proof is that the same process answers as before, and that it has not copied its data from another server since: in no
+ * other way does Redis lose what it keeps in memory. A process that was started again, and a replica that took over, have
+ * another `run_id`. A master that was a replica for a while has another `master_replid`.
  *
- * A hub that starts cannot know whether somebody put an older copy of the keys back, into the same process, while it was away. Unless
- * another hub was there all the time, it opens a branch: cursors from before stay good, those of lost events are past the fork.
+ * A hub that starts cannot know whether somebody put an older copy of the keys back into the same process. Unless another hub
+ * has followed the log all the time, the starting hub opens a branch. Older cursors stay good, and cursors of lost events are
+ * past the fork.
  */
 export function createGreeting(options: GreetingOptions): Greet {
   const { settings, ids, formatsOf, state, environment, now, onServer } = options
@@ -58,7 +59,7 @@ export function createGreeting(options: GreetingOptions): Greet {
     throw unavailable('its server or its log is replaced again and again')
   }
 
-  /** @returns undefined when the server, or its log, was replaced between two commands: then it has to be looked at anew */
+  /** @returns undefined when the server or its log was replaced between two commands, so that the caller has to look again */
   async function bringUpOn(connection: Connection, server: ServerIdentity): Promise<Script | undefined> {
     const name = `${server.run} ${server.lineage}`
     const isNew = !scripts.has(name)
@@ -66,12 +67,12 @@ export function createGreeting(options: GreetingOptions): Greet {
     scripts.set(name, script)
     const step = (...args: string[]) => ask(connection, script.source, args) as Promise<string[]>
 
-    // As of now: by the time of the answer, this hub may have seen more over another connection.
+    // Taken before the question: by the time of the answer, this hub may have seen more over another connection.
     const { seen } = state
     const hello = readHello(await step('hello'))
     if (!isSameServer(hello, server)) {
-      // The text has reached another process than the one it names, or the server has got its first replica just now, and
-      // with it another `master_replid`. The text must not be used any more.
+      // The script has reached another process than the one that it names. Or the server has just got its first replica, and with
+      // it another `master_replid`. The script must not be used any more.
       scripts.delete(name)
       return undefined
     }
@@ -80,7 +81,8 @@ export function createGreeting(options: GreetingOptions): Greet {
     onServer(hello, isNew)
     const isVouchedFor = async () => state.epoch !== '' || (await witnesses.areThere(connection, server.run))
     let lines = await bringUp(step, hello, seen, isVouchedFor)
-    // Somebody removed the branches. What this log held before cannot be told apart any more; from here on it can.
+    // Somebody removed the list of branches, so nobody knows on which branch an old event lies. A new branch makes the list good
+    // again from here on.
     if (lines.length === 1 && lines[0] !== '!empty') lines = await openBranch(step, hello.epoch, hello.top)
     if (lines[0] === '!empty') return undefined
     lines = await reportLoss(step, lines)
@@ -99,7 +101,7 @@ export function createGreeting(options: GreetingOptions): Greet {
     if (hello.logRun === '') {
       const number = (state.history.at(-1)?.number ?? -1) + newStep()
       const { maxSeq, minMs } = state.formats.range
-      // A log that this hub has known goes on with the ids that it had.
+      // A log that this hub knew before keeps its ids.
       const written = state.ids || ids
       const first = [now(), newEpoch(), written, seenText(state), String(number)]
       return step('create', ...first, String(maxSeq), String(minMs))
@@ -111,14 +113,14 @@ export function createGreeting(options: GreetingOptions): Greet {
     const isProved = isStored && hello.top === hello.last && !(seen && isAfter(seen, last))
     if (isProved && (await isVouchedFor())) return step('history')
     const isBehind = hello.epoch === state.epoch && state.seen !== undefined && isAfter(state.seen, last)
-    // In the same step in which the branch opens: nobody can be led over it before.
+    // Reports the loss in the step that opens the branch, so that no reader crosses the fork before the loss is on record.
     const loss = isBehind ? { fork: last, through: state.seen } : undefined
     return openBranch(step, hello.epoch, hello.top, loss as Loss | undefined)
   }
 
   /**
-   * What this hub has seen beyond the fork of a branch that another hub opened: that hub may not have seen it, so the channels
-   * concerned are put on record by one more branch. Nobody whose channels lost nothing is told of it.
+   * Reports events that this hub has seen past the fork of a branch that another hub opened. The other hub may not have seen
+   * these events. One more branch puts their channels on record, and only readers of these channels are told.
    */
   async function reportLoss(step: Step, found: readonly string[]): Promise<string[]> {
     let lines = [...found]
@@ -128,7 +130,7 @@ export function createGreeting(options: GreetingOptions): Greet {
       const reported = loss?.branch?.reported
       if (!loss || (reported && loss.through && !isAfter(loss.through, reported))) break
       lines = await openBranch(step, stored.at(-1)?.epoch ?? '', '', loss)
-      // A branch this log knows nothing of, of which it cannot keep how far the record goes: once is enough.
+      // The log does not know this hub's branch, so it cannot store how far the record goes. One report has to be enough.
       if (!loss.through && parseTold(lines).history.length > stored.length) break
     }
     return lines
@@ -165,7 +167,7 @@ export function createGreeting(options: GreetingOptions): Greet {
     formatsOf(stored)
   }
 
-  // EVAL and not SCRIPT LOAD: with a key, a Cluster sends it where the log is.
+  // EVAL, not SCRIPT LOAD: EVAL has keys, by which a Cluster sends it to the node with the log.
   function ask(connection: Connection, source: string, args: readonly string[]): Promise<unknown> {
     return connection.send(['EVAL', source, String(keys.length), ...keys, ...args])
   }
@@ -174,13 +176,13 @@ export function createGreeting(options: GreetingOptions): Greet {
 }
 
 /**
- * @param accept - told which process answers before anything is written; throws when it is not to be used
+ * @param accept - gets the `run_id` of the process before anything is written, and throws when this process must not be used
  */
 export type Greet = (connection: Connection, accept: (process: string) => void) => Promise<Greeted>
 
 type Step = (...args: string[]) => Promise<string[]>
 
-// Each further one means that somebody emptied Redis, or gave it its first replica, between two commands.
+// Each further round means that somebody emptied Redis, or gave it its first replica, between two commands.
 const rounds = 3
 
 interface Hello extends ServerIdentity, ServerFacts {
@@ -192,7 +194,7 @@ interface Hello extends ServerIdentity, ServerFacts {
   readonly epoch: string
   readonly version: string
   readonly ids: string
-  /** The newest id the feed has given out; '' when there is no feed. */
+  /** The newest id of the feed, '' when there is no feed. */
   readonly top: string
 }
 
@@ -221,7 +223,7 @@ function isSameServer(a: ServerIdentity, b: ServerIdentity): boolean {
   return a.run === b.run && a.lineage === b.lineage
 }
 
-/** A branch opened beside half of a log would be overwritten by the other half. */
+/** The reason why no branch is opened without a feed: the other half of a log that is being moved would overwrite the branch. */
 function noFeed(prefix: string): string {
   return (
     `the log under ${prefix} has no feed. While its keys are moved to another server, that passes. ` +

@@ -1,23 +1,23 @@
 import { origin, type Position } from '@rejoin/protocol'
 
 /**
- * Channels, types and positions of earlier entries of a feed, to be shared by later ones. A hub holds events for a while, and
- * the garbage collector moves every string and object of them: those that an earlier event has as well are not made again.
+ * Channels, types and positions of earlier entries of the feed, for later entries to share. A hub holds events for a while, and
+ * the garbage collector moves every string and object of theirs. So a name that an earlier event has is not made again.
  */
 export interface InternedNames {
   channel(name: string): InternedChannel
-  /** The type that stands in `text` from `start` to `end`. */
+  /** The type in `text` from `start` to `end`. */
   type(text: string, start: number, end: number): string
 }
 
 export interface InternedChannel {
   readonly channel: string
-  /** Id and position of its newest entry, which the next entry mostly names as its predecessor. */
+  /** The id and the position of the channel's newest entry, which the next entry mostly names as `previous`. */
   id: string
   position: Position
 }
 
-// With more channels, the next event is seldom of a recent one. There are few types.
+// With more channels than these, the next event is seldom of a recent channel. A log has few types.
 const most = { channels: 4096, types: 256 }
 
 export function createInternedNames(): InternedNames {
@@ -51,7 +51,7 @@ export function createInternedNames(): InternedNames {
   }
 }
 
-/** A copy: a name that is a slice of an entry would keep the whole entry in memory. */
+/** A slice of an entry would keep the whole entry in memory, so names are copied. */
 function copyOf(name: string): string {
   return Buffer.from(name).toString()
 }

@@ -3,24 +3,24 @@ import { unavailable } from './checks.ts'
 import type { Connection, Connector } from './client.ts'
 import type { Greet, Greeted } from './greeting.ts'
 
-/** The connection over which a hub asks. It comes back by itself, and nothing waits longer than it may. */
+/** The connection over which a hub runs steps of the script. It reconnects by itself, and no step waits longer than it may. */
 export interface Link {
   /**
-   * Runs one step of the script. What fails because the connection or the server is gone is tried again on the next one:
-   * steps may be sent twice. Rejects with `log-unavailable` when there was no answer in time; what it was to do may have
-   * been done.
+   * Runs one step of the script. When the connection or the server is gone, tries the step again on the next one: every step
+   * may be sent twice. Rejects with `log-unavailable` when there is no answer in time; Redis may have run the step all the
+   * same.
    */
   step(...args: string[]): Promise<Reply>
   /**
-   * A step, and right behind it a command without keys, if one is given, to the same server over the same connection. Its
-   * answer is undefined where the server rejects the command.
+   * Runs a step, and right after it a command without keys, if one is given, over the same connection to the same server. The
+   * answer to the command is undefined when the server rejects it.
    */
   stepThen(command: readonly string[] | undefined, ...args: string[]): Promise<readonly [Reply, unknown]>
-  /** A connection of its own, greeted. It leads to the same server as the others. */
+  /** Opens another connection, greeted, for the caller alone. It leads to the same server as all connections of this hub. */
   open(): Promise<Greeted>
-  /** One step over a connection of its own, as it comes: nothing is tried again. */
+  /** Runs one step over the given connection, without another try. */
   stepOver(greeted: Greeted, ...args: string[]): Promise<unknown>
-  /** Looks at the log anew, over the given connection. */
+  /** Looks at the log once more, over the given connection. */
   greetAgain(greeted: Greeted): Promise<Greeted>
   close(): void
 }
@@ -29,11 +29,11 @@ export type Reply = readonly (string | Reply)[]
 
 export interface LinkOptions {
   readonly connector: Connector
-  /** Named by every call. */
+  /** The keys that every call names. */
   readonly keys: readonly string[]
   readonly answerWithinMs: number
   readonly greet: Greet
-  /** Mends what was removed by hand. */
+  /** The step that repairs a log from which somebody removed keys by hand. */
   readonly repairStep: string
 }
 
@@ -97,9 +97,9 @@ export function createLink({ connector, keys, answerWithinMs, greet, repairStep 
   }
 
   /**
-   * All connections of a hub lead to one server. After a failover the old master may live on: with one connection to each of
-   * them, every publish would seem lost to the other one. New connections find the new master, so a connection that leads
-   * elsewhere time and again is believed, and those to the other server are ended.
+   * Makes all connections of a hub lead to one server. After a failover the old master may live on. With one connection to each
+   * master, every publish would seem lost to the other one. New connections find the new master. So when new connections lead to
+   * another server time after time, the hub believes them and ends its connections to the old server.
    */
   function agree(process: string, isBelieved: boolean): void {
     const others = [...inUse].filter((greeted) => greeted.process !== process)
@@ -132,20 +132,20 @@ export function createLink({ connector, keys, answerWithinMs, greet, repairStep 
       let answer: unknown
       try {
         const sent = greeted.connection.send(callOf(greeted, args))
-        // Where it is rejected, nothing is known; and whether the connection is well, the step tells.
+        // A rejected command tells nothing. The step tells whether the connection works.
         const behind = command && limited(greeted.connection.sendTo(greeted.process, command), deadline)
         const answered = behind?.catch(() => undefined)
         reply = (await limited(sent, deadline)) as Reply
         answer = await answered
       } catch (error) {
         const reason = reasonOf(error)
-        // Also when the script itself fails: something was changed by hand that it did not expect.
+        // `ERR` means that the script itself failed, because somebody changed its keys by hand.
         if ((reason === 'NOSCRIPT' || reason === 'ERR') && mayTryAgain) {
           await renew(taken, greeted)
           continue
         }
         if (!rejections.has(reason)) {
-          // It is gone, or it hangs, or it is not the master any more.
+          // The server is gone, or it hangs, or it is no longer the master.
           drop(taken)
           greeted.connection.destroy()
           if (mayTryAgain && !isLate(error)) continue
@@ -160,7 +160,7 @@ export function createLink({ connector, keys, answerWithinMs, greet, repairStep 
     }
   }
 
-  /** One look for all who were told to look again. */
+  /** All steps that were told to look again share one look. */
   async function renew(taken: Promise<Greeted>, greeted: Greeted): Promise<void> {
     if (current !== taken) return
     const again = greetAgain(greeted).catch((error) => {
@@ -176,7 +176,7 @@ export function createLink({ connector, keys, answerWithinMs, greet, repairStep 
   async function greetAgain(greeted: Greeted): Promise<Greeted> {
     inUse.delete(greeted)
     try {
-      // Over a connection that was good so far: that of a Cluster finds a new master by itself.
+      // Believes the connection at once, because it was good so far: the client of a Cluster finds a new master by itself.
       const again = await within(answerWithinMs, () => greet(greeted.connection, (process) => agree(process, true)))
       return use(again)
     } catch (error) {
@@ -185,8 +185,8 @@ export function createLink({ connector, keys, answerWithinMs, greet, repairStep 
   }
 
   /**
-   * A server that the log is not opened on is the mistake of who opens it. Later, say after a failover to one that evicts, it
-   * is nothing that a publisher has done: to it the log is away.
+   * When a log is opened on a server that it rejects, that is a mistake of the caller. Later, for example after a failover to a
+   * server that evicts keys, no publisher has made a mistake: the log is away.
    */
   function refused(error: unknown): RejoinError {
     const isMistake = error instanceof RejoinError && error.code === 'invalid-option'
@@ -217,20 +217,20 @@ export function createLink({ connector, keys, answerWithinMs, greet, repairStep 
   }
 }
 
-// So often in a row a new connection leads to another server before it is believed: names take a moment to follow a failover.
+// The hub believes a new server after so many connections to it in a row: after a failover, host names need a moment to follow.
 const believedAfter = 3
 
-/** A new connection leads to another server than those there are. */
+/** A new connection leads to another server than the other connections of this hub. */
 class Elsewhere extends Error {
   constructor() {
     super('its connections lead to different servers')
   }
 }
 
-// A step that is told to look again, or meets a server that is going, is tried this often in all.
+// How often a step is tried in all, when it is told to look again or when its server goes away.
 const attempts = 5
 
-/** What the server rejects for reasons of its own, over a connection that is well. */
+/** Error codes of a server that rejects a command while the connection is good. */
 const rejections = new Set([
   'OOM',
   'MISCONF',
@@ -253,7 +253,7 @@ function isLate(error: unknown): boolean {
   return error instanceof Late
 }
 
-/** Times of a connection are those of the machine, not those of the hub's environment: the other end has no other. */
+/** Uses the clock of the machine, not that of the hub's environment: the server at the other end knows no other. */
 export async function within<Result>(ms: number, task: () => Promise<Result>): Promise<Result> {
   return limited(task(), performance.now() + ms)
 }
@@ -270,7 +270,7 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, ms).unref())
 }
 
-/** Grows to a second: who waits for the next try waits no longer than that. */
+/** The pause before the next try. It grows to one second at most. */
 export function backoff(failures: number): number {
   return Math.min(1000, 25 * 2 ** Math.min(failures, 6)) * (0.5 + Math.random() / 2)
 }

@@ -62,11 +62,11 @@ export type { IoRedisClient, NodeRedisClient, RedisClient } from './client.ts'
 export type { FeedOptions, RedisLogOptions } from './options.ts'
 
 /**
- * A log in Redis, 7.0 or later, shared by any number of hubs: each gives the same ids and the same promise.
+ * A log in Redis 7.0 or later, which any number of hubs can share. All of them give the same ids and the same promises.
  *
- * @param client - of the package `ioredis` or `redis`, also that of a Cluster. The log connects like it does, with two
- *   connections of its own, and does not use or close the client itself. An address (`redis://…`) will do where one of the
- *   packages is installed.
+ * @param client - a client of the package `ioredis` or `redis`, also of a Cluster. The log connects in the same way, with two
+ *   connections of its own, and neither uses nor closes the client. An address (`redis://…`) will do when one of the packages is
+ *   installed.
  */
 export function redisLog(client: RedisClient | string | URL, options: RedisLogOptions = {}): LogSource {
   const settings = settingsOf(options)
@@ -102,11 +102,11 @@ class RedisLog implements Log {
     (number, args) => this.#send(number, args),
     (outcome, at, entries) => this.#appendedAs(outcome, at, entries),
   )
-  /** The last appends. The script recognises a call that is sent again; who asks this log again is recognised here. */
+  /** The last appends by their tokens, for a hub that repeats one. The script recognises a call that a connection repeats. */
   readonly #tokens = new Generations<Promise<Appended>>()
-  /** Calls that are under way. */
+  /** The number of writing calls that are under way. */
   #writes = 0
-  /** By the machine's own clock, as everything about connections. */
+  /** When the tail last heard from Redis, by the clock of the machine, like all times of connections. */
   #heardAt = performance.now()
   #closed = false
 
@@ -137,7 +137,7 @@ class RedisLog implements Log {
     return this.#state.formats
   }
 
-  /** Not async itself: of every publish, each promise less counts. */
+  /** Not `async`, because each promise less makes a publish cheaper. */
   append(entries: readonly NewEvent[], { token, once }: AppendOptions): Promise<Appended> {
     if (this.#closed) return Promise.reject(closedError())
     if (entries.length === 0) return Promise.resolve({ stamps: [], repeated: false })
@@ -153,7 +153,7 @@ class RedisLog implements Log {
     return appended
   }
 
-  /** Also of a repeated publish: the first try may have failed because of this. */
+  /** A repeated publish waits, too: the first try may have failed because its wait took too long. */
   async #confirmed(added: Promise<Appended>): Promise<Appended> {
     const appended = await added
     await this.#confirmation?.confirmed(appended.stamps.at(-1)?.position)
@@ -163,7 +163,7 @@ class RedisLog implements Log {
   #appendedAs(outcome: string, callAt: number, entries: readonly NewEvent[]): Appended {
     const appended = appendedAs(outcome, callAt, entries.length, (first) => this.#maxSeqAt(first))
     this.#state.see((appended.stamps.at(-1) as Stamp).position)
-    // Acknowledged, and maybe lost before the tail has heard of it.
+    // Notes the events at once: a failover may lose them after they are acknowledged and before the tail has heard of them.
     for (let index = 0; index < entries.length; index += 1) {
       const { live, channel } = entries[index] as NewEvent
       if (!live) this.#state.channels.note(channel, (appended.stamps[index] as Stamp).position)
@@ -171,7 +171,10 @@ class RedisLog implements Log {
     return appended
   }
 
-  /** Of an append that is repeated, as it was then: its entries stand where they stood, whatever ids have become since. */
+  /**
+   * The largest `seq` when a position was assigned. A repeated append needs it: its entries keep their positions after a
+   * switch.
+   */
   #maxSeqAt(position: Position): number {
     const { list, range } = this.formats
     const holds = ({ since = origin }: IdFormat) => !isAfter(since, position)
@@ -214,7 +217,7 @@ class RedisLog implements Log {
     for (;;) {
       const { epoch } = this.#state
       const page = await readPage(this.#ask, names, { after, through, limit }, this.#state)
-      // Read in parts, of which some may be of another branch.
+      // A page is read in parts. When a branch opened meanwhile, the parts may be of different branches.
       if (epoch === this.#state.epoch) return page
     }
   }
@@ -325,7 +328,7 @@ class RedisLog implements Log {
     this.#closed = true
     this.#stopSweep()
     for (const tail of this.#tails) tail.close()
-    // What was published before the close is stored and answered like everything else.
+    // Publishes from before the close are stored and answered as usual.
     await this.#appends.settled()
     await this.#confirmation?.close()
     this.#link.close()
@@ -334,9 +337,9 @@ class RedisLog implements Log {
   readonly #ask = (step: string, ...args: string[]): Promise<Reply> =>
     this.#link.step(step, this.#seen, this.#now(), ...args)
 
-  /** A step whose answer is worth what Redis does with what it is told. */
+  /** Runs a step that writes, and learns how safe the write is by the settings of Redis. */
   async #write(step: string, ...args: string[]): Promise<Reply> {
-    // A confirmation is worth nothing on a server that no longer flushes, whatever it said before.
+    // With a confirmation the settings are read every time: WAITAOF is worth nothing on a server that no longer flushes.
     const isAsked = this.#confirmation !== undefined || this.#flushing.isDue(this.#writes > 0)
     this.#writes += 1
     try {
@@ -353,13 +356,13 @@ class RedisLog implements Log {
     return seenText(this.#state)
   }
 
-  /** A position of the log, on a branch that may have been opened by another hub. */
+  /** Notes a position that Redis answered with. Another hub may have opened its branch. */
   async #met(position: Position, epoch: string): Promise<void> {
     await this.#follow(epoch)
     this.#state.see(position)
   }
 
-  /** Goes over to the branch of an answer. One that is of an earlier branch came too late: its positions may be others' by now. */
+  /** Goes over to the branch of an answer. Rejects an answer of an earlier branch: other events may have its positions by now. */
   async #follow(epoch: string): Promise<void> {
     if (epoch === this.#state.epoch) return
     await this.#refresh()
@@ -375,9 +378,10 @@ class RedisLog implements Log {
   }
 }
 
-// At 20,000 a second, half a second's worth: who comes later is better told at once.
+// At 20,000 publishes a second, these take half a second. A later publisher is better rejected at once.
 const mostWaiting = 10_000
-// What is kept here is young, and the engine's collector moves it: a thousand were a tenth of a second of publishes.
+// Few tokens are kept, because the garbage collector moves such young objects. A thousand of them kept the publishes of a tenth
+// of a second in memory.
 const tokensKept = 256
-// Redis answers nobody else meanwhile: some 20 ms.
+// This many take some 20 ms, in which Redis answers nobody else.
 const mostListed = 5000

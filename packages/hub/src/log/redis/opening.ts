@@ -72,7 +72,7 @@ function scriptSettingsOf(settings: RedisSettings, { range }: IdFormats): Script
   return { prefix: `{${prefix}}:`, writer: createEpoch(Math.random) + createEpoch(Math.random), range, ...bounds }
 }
 
-/** A hub that was given no codec dates its events, and so does its script. */
+/** Rejects a log that counts its events when no codec was named: without one, the script of this hub dates events. */
 function openFormatsOf(ids: string, codec: IdCodec | undefined, prefix: string): IdFormats {
   const formats = openFormats(parseFormats(ids), codec, `The log under ${prefix}`)
   if (formats.range.kind === (codec ?? ulid()).clock) return formats

@@ -5,74 +5,74 @@ import type { ChannelWindows } from '../window.ts'
 
 export interface RedisLogOptions {
   /**
-   * Under which name the log is kept. Hubs with the same one share a log. All keys start with it, in braces, so that they
-   * lie in one slot of a Redis Cluster.
+   * The name of the log. Hubs with the same prefix share a log. All keys start with the prefix in braces, so that they lie in one
+   * slot of a Redis Cluster.
    * @defaultValue 'rejoin'
    */
   prefix?: string
   /**
-   * What each channel keeps. The same for all hubs of a log: each applies its own.
+   * What each channel keeps. Use the same for all hubs of a log, because each hub applies its own.
    * @defaultValue 1,000 events, 1 hour, 16 MiB
    */
   window?: WindowOptions
   /**
-   * Other windows for some channels, by their names or by patterns: `{ 'prices/*': { maxEvents: 10 } }`. The narrowest counts,
-   * and what it leaves out is as in `window`. Like that, the same for all hubs.
+   * Other windows for some channels, by their names or by patterns: `{ 'prices/*': { maxEvents: 10 } }`. The narrowest name
+   * counts. A bound that it leaves out is that of `window`. Use the same for all hubs of a log.
    * @defaultValue none
    */
   windows?: ChannelWindows
-  /** What is kept of all channels together, for hubs that were away and for readers of patterns. */
+  /** Bounds of the feed: the entries of all channels together, for hubs that were away and for readers of patterns. */
   feed?: FeedOptions
   /**
-   * How a new log writes its ids. A log that is there already keeps its own way, and does not open with a codec that it never
-   * had; `switchIds` changes it for all hubs. A log that counts has to be opened with `sequence()`.
-   * @defaultValue ulid() for a new log; for another one, what it has
+   * How a new log writes its ids. An existing log keeps its own codec, and does not open with a codec that it never had.
+   * `switchIds` changes the codec for all hubs. A log that counts its events has to be opened with `sequence()`.
+   * @defaultValue ulid() for a new log; the codec of an existing log
    */
   codec?: IdCodec
   /**
-   * How long an empty channel is remembered, in milliseconds. Forgetting one costs an announced gap to readers of unknown
-   * channels whose cursor is older than that, and frees about 250 bytes of Redis.
-   * A channel that has ended takes events again once it is forgotten; readers from before its end are told of a gap.
+   * How long the log remembers an empty channel, in milliseconds. To forget a channel frees about 250 bytes of Redis. From then
+   * on, readers of unknown channels with an older cursor are told of a gap. A channel that has ended takes events again once it
+   * is forgotten; readers from before its end are told of a gap.
    * @defaultValue 2592000000 (30 days)
    */
   forgetAfterMs?: number
-  /** For how long and how many publishes a repeated `Idempotency-Key` is recognised, over all hubs. */
+  /** How long, and for how many publishes of all hubs, the log recognises a repeated `Idempotency-Key`. */
   idempotency?: IdempotencyOptions
   /**
    * Bytes that all channels may hold together, counted as in their windows. Beyond that the oldest events of all channels go
-   * first, and a reader that needs them is told of a gap; publishing goes on. The same for all hubs of a log. Redis needs more
-   * memory than that, and `feed` beside it.
+   * first, and a reader that needs them is told of a gap. Publishing goes on. Use the same for all hubs of a log. Redis needs
+   * more memory than that, and the memory of `feed` as well.
    * @defaultValue no bound but the windows
    */
   maxBytes?: number
   /**
-   * What has an event before its publish is answered. `server`: Redis, and the answer says what that is worth by its settings.
-   * `disk`: the disk of Redis, by `appendfsync always` or by WAITAOF, which Redis has from 7.2 on; with `everysec` a publish
-   * then takes up to a second. `replicated`: as many replicas as `replicas` says. A publish that does not get that far in
-   * time fails with `log-unavailable`, and its event may be in the log all the same. Readers do not wait for it.
+   * Who has an event before its publish is answered. `server`: Redis; the answer says how safe that is by the settings of Redis.
+   * `disk`: the disk of Redis, by `appendfsync always` or by WAITAOF, which came with Redis 7.2; with `everysec` a publish then
+   * takes up to a second. `replicated`: as many replicas as `replicas` says. A publish that is not that safe in time fails with
+   * `log-unavailable`, and its event may be in the log all the same. Readers get events without that wait.
    * @defaultValue 'server'
    */
   durability?: 'server' | 'disk' | 'replicated'
   /**
-   * With `durability: 'replicated'`: how many replicas have to have an event. All of them is what survives any failover; fewer
-   * survive those after which one of them leads.
+   * With `durability: 'replicated'`: how many replicas have to have an event. With all replicas, an event survives any failover.
+   * With fewer, it survives a failover to a replica that has the event.
    * @defaultValue 1
    */
   replicas?: number
   /**
-   * How long Redis may take to answer, in milliseconds. After that a publish fails with `log-unavailable`, and the
-   * connection is given up.
+   * How long Redis may take to answer, in milliseconds. After that a publish fails with `log-unavailable`, and the log gives the
+   * connection up.
    * @defaultValue 5000
    */
   answerWithinMs?: number
   /**
-   * Whose time events are dated with. `redis`: one clock for all hubs. `hub`: that of the hub which appends, for tests with
-   * a clock of their own.
+   * The clock that dates events. `redis`: one clock for all hubs. `hub`: the clock of the hub that appends, for tests with a
+   * clock of their own.
    * @defaultValue 'redis'
    */
   clock?: 'redis' | 'hub'
   /**
-   * Called with what is worth a look, such as a Redis that keeps nothing over a restart.
+   * Called with a warning for the operator, for example when Redis keeps nothing over a restart.
    * @defaultValue process.emitWarning
    */
   onWarning?: (message: string) => void
@@ -80,13 +80,13 @@ export interface RedisLogOptions {
 
 export interface FeedOptions {
   /**
-   * Age in milliseconds at which an entry is let go. A hub that was away for longer sends its readers back to their
-   * windows; a pattern that is read from further back costs a look at each of its channels.
+   * Age in milliseconds at which the feed lets go of an entry. A hub that was away for longer sends its readers back to
+   * reading. A read of a pattern from further back costs a look at each of its channels.
    * @defaultValue 300000
    */
   maxAgeMs?: number
   /**
-   * Bytes of entries kept, whatever their age. Redis needs about as much memory.
+   * Bytes of entries that the feed keeps, whatever their age. Redis needs about as much memory.
    * @defaultValue 268435456
    */
   maxBytes?: number

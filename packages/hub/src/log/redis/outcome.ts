@@ -8,9 +8,9 @@ import { isPositionText, parsePosition } from './entry.ts'
 import { digestChars } from './script/script.ts'
 
 /**
- * What became of an append, from what the script says of it. Throws what the log rejects.
+ * Reads the outcome of an append, as the script writes it. Throws the rejection of an append that was rejected.
  *
- * @param maxSeqAt - the largest `seq` that the log gave out where a position stands
+ * @param maxSeqAt - the largest `seq` of the log at the time of a position
  */
 export function appendedAs(
   outcome: string,
@@ -25,7 +25,7 @@ export function appendedAs(
   return { stamps: stampsFrom(position, Number(at), count, maxSeqAt(position)), repeated }
 }
 
-/** All entries of an append share their time, so one position tells the others. */
+/** The entries of an append stand next to each other and share their time, so the first position tells the others. */
 function stampsFrom(first: Position, at: number, count: number, maxSeq: number): Stamp[] {
   const stamps: Stamp[] = []
   for (let { ms, seq } = first; stamps.length < count; ) {
@@ -55,9 +55,9 @@ function rejection(outcome: string, channel: string): RejoinError {
   }
 }
 
-/** How the script knows a publish that is not to be stored twice, and behind that its publisher. */
+/** The digest of an idempotency key, by which the script recognises a repeated publish, followed by a tag of the publisher. */
 export function digestOf({ scope, key }: Once): string {
-  // A line break is in no header and no subject, so no two pairs meet.
+  // No header and no subject contains a line break, so no two pairs of scope and key have the same text.
   return digest(`${scope}\n${key}`, digestChars) + digest(scope, 8)
 }
 

@@ -7,8 +7,9 @@ import type { Link } from './link.ts'
 import type { KnownState } from './state.ts'
 
 /**
- * An older copy of the log was put back under this hub, and another hub published to it before this one looked. No branch tells
- * the lost events from those that follow, so the channels that had them are put on record by a branch that opens now.
+ * Reports a loss after somebody put an older copy of the log back, and another hub published to the copy before this hub
+ * looked. No branch lies between the lost events and the new ones. So this hub opens a branch now, which puts the channels of
+ * the lost events on record.
  *
  * @param fork - up to here the hub and the log agree
  */
@@ -30,11 +31,11 @@ export async function reportPutBack(
     const lines = await link.step('branch', now, known, ...named, spare, '', reportedBy, ...channels)
     const newest = parseTold(lines as string[]).history.at(-1)?.epoch ?? ''
     if (newest === epoch || newest === known) return
-    // Another hub was quicker. It may have reported less.
+    // Another hub has opened a branch first. Its report may be smaller, so this hub reports once more.
     known = newest
     reportedBy = newest
   }
 }
 
-// As many hubs can open a branch between two calls before this one gives up its share of the report.
+// Each further round means that another hub has opened a branch between two calls.
 const rounds = 5

@@ -14,16 +14,15 @@ export interface Range {
   readonly limit: PageLimit
 }
 
-/** What one name has in a range, up to where that is known; or what it has lost. */
+/** The events of one name in a range, and how far it has let go of events. */
 type NameRead = PartRead & Lost
 
 interface Lost {
-  /** Through where it has let go of something. Behind the start of the range, that is a gap. */
+  /** The newest position that the name no longer holds. After the start of the range, it is a gap. */
   readonly trimmedThrough: Position
   readonly forced: boolean
 }
 
-/** One page of several channels and patterns. */
 export async function readPage(
   ask: Ask,
   names: readonly string[],
@@ -53,7 +52,7 @@ function gapOf(
   const lost = names.filter((name) => isAfter((reads.get(name) as NameRead).trimmedThrough, after))
   if (lost.length === 0) return undefined
   const all = [...reads.values()]
-  // The first position of a branch is no event's: what is trimmed through there lost something by a rollback.
+  // No event stands at the first position of a branch. A channel that is trimmed through it has lost something by a rollback.
   const isRolledBack = ({ trimmedThrough }: NameRead) => history.some(({ first }) => isSame(first, trimmedThrough))
   const byBranch = lost.some((name) => isRolledBack(reads.get(name) as NameRead)) ? 'epoch' : 'expired'
   return {
@@ -78,7 +77,8 @@ function readChannel(reply: Reply, { after, through }: Range): NameRead {
   const isWhole = (event: LogEvent, index: number) =>
     !isAfter(event.previous, events[index - 1]?.position ?? latest(after, trimmedThrough))
   const gapAt = events.findIndex((event, index) => !isWhole(event, index))
-  // Somebody has removed what the event names as its predecessor. What is before the gap is whole, and served first.
+  // Somebody has removed the event that another event names as `previous`. The events before such a gap are whole, and are served
+  // first.
   if (gapAt === 0) {
     const last = events.findLast((event, index) => !isWhole(event, index)) as LogEvent
     return gapBehind(last.previous, after)
@@ -101,8 +101,8 @@ function gapBehind(trimmedThrough: Position, after: Position): NameRead {
 }
 
 /**
- * What the channels of a pattern have: from the feed, in which only channels with news are met. Where the feed does not
- * reach back far enough, the registry says which channels have something.
+ * Reads a pattern from the feed, which leads only to channels with new events. When the feed does not reach back far enough, asks
+ * Redis for the channels of the pattern that have something.
  */
 async function readPattern(ask: Ask, prefix: string, range: Range): Promise<NameRead> {
   const [found, ...rest] = await ask('search', ...rangeArguments(range), prefix)
@@ -116,7 +116,7 @@ async function readPattern(ask: Ask, prefix: string, range: Range): Promise<Name
   }
 }
 
-/** By a look at every channel, some at a time: a million take a thousand questions, and no more memory than a page. */
+/** Looks at every channel, some at a time. A million channels take two thousand calls, and the memory of one page. */
 async function readBelow(ask: Ask, prefix: string, range: Range): Promise<NameRead> {
   const { after, limit } = range
   const page = createWidePage(range)
@@ -132,7 +132,7 @@ async function readBelow(ask: Ask, prefix: string, range: Range): Promise<NameRe
     for (let index = 0; index < changed.length && !isAfter(trimmedThrough, after); index += readAtATime) {
       const some = changed.slice(index, index + readAtATime)
       const share = { events: page.share(some.length), bytes: Math.ceil(limit.bytes / some.length) }
-      // Behind the end of the page so far nothing is needed.
+      // Reads up to the end of the page so far. The page needs no later events.
       const reads = await readChannels(ask, some, { after, through: page.through, limit: share })
       const lost = reads.filter((read) => isAfter(read.trimmedThrough, after))
       trimmedThrough = lost.reduce((position, read) => latest(position, read.trimmedThrough), trimmedThrough)
@@ -144,11 +144,11 @@ async function readBelow(ask: Ask, prefix: string, range: Range): Promise<NameRe
   return { ...(page.result() as PartRead), trimmedThrough, forced }
 }
 
-// A millisecond of Redis each.
+// Each call takes Redis a millisecond.
 const channelsAtATime = 500
 const readAtATime = 50
 
-/** The newest positions of channels and patterns, newest first; undefined when the feed does not reach back so far. */
+/** The newest positions of channels and patterns, newest first. Undefined when the feed does not reach back so far. */
 export async function readBack(
   ask: Ask,
   names: readonly string[],
@@ -173,7 +173,7 @@ function rangeArguments({ after, through, limit }: Range): string[] {
   return [positionText(after), positionText(through), bound(limit.events), bound(limit.bytes)]
 }
 
-// Lua reads no Infinity.
+// Lua cannot read `Infinity`.
 function bound(value: number): string {
   return String(Math.min(value, Number.MAX_SAFE_INTEGER))
 }

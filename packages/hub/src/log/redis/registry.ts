@@ -3,25 +3,25 @@ import type { Window } from '../contract.ts'
 import { parsePosition } from './entry.ts'
 import type { Reply } from './link.ts'
 
-/** Runs a step with what every step is given: how far this hub has seen, and what time it is. */
+/** Runs a step of the script. Adds the first two arguments of every step: how far this hub has seen, and the time. */
 export type Ask = (step: string, ...args: string[]) => Promise<Reply>
 
-/** What is known of a channel: its window, and its newest position, which outlives its events. */
+/** The window of a channel, and positions that outlive its events. */
 export interface KnownChannel extends Window {
-  /** Of its last event or invalidation. */
+  /** The position of the last event or invalidation. */
   readonly newestPosition: Position
   readonly invalidatedThrough: Position
-  /** What its oldest event names as the one before it; without events, its newest position. */
+  /** The position that the oldest event names as `previous`; without events, the newest position. */
   readonly previous: Position
 }
 
 export interface Registry {
   readonly channels: readonly KnownChannel[]
-  /** Stands for every channel that is not known. */
+  /** The `trimmedThrough` of every unknown channel. */
   readonly forgottenThrough: Position
 }
 
-/** All channels that start with a prefix, some at a time. A million of them are 2,000 questions, so nobody asks without need. */
+/** All channels with a prefix, some at a time. A million channels take 2,000 calls, so use it only where nothing else will do. */
 export async function* registryPages(ask: Ask, prefix: string): AsyncGenerator<Registry> {
   let behind = ''
   do {
@@ -31,7 +31,7 @@ export async function* registryPages(ask: Ask, prefix: string): AsyncGenerator<R
   } while (behind !== '')
 }
 
-/** The next channels behind a name. `last` is the name to go on behind, '' when there are no more. */
+/** The next channels after the name `behind`. `last` is the name to go on from, '' when there are no more channels. */
 export async function registryPage(
   ask: Ask,
   prefix: string,
@@ -46,10 +46,10 @@ export async function registryPage(
   }
 }
 
-// A millisecond or two of Redis.
+// A call takes Redis a millisecond or two.
 const channelsAtATime = 500
 
-/** Of channels by name, in the order asked for. */
+/** The windows of channels, in the order asked for. */
 export async function windowsOf(ask: Ask, names: readonly string[]): Promise<Registry> {
   const [forgotten, ...windows] = await ask('windows', ...names)
   return {

@@ -3,7 +3,7 @@ import type { LogEvent } from '../contract.ts'
 import { parseEvents } from './entry.ts'
 import type { Link } from './link.ts'
 
-/** The newest value of each key of these channels, oldest first; undefined when they are too many to be read at once, or some were removed. */
+/** The newest event of each key, oldest first. Undefined when there are too many to be read at once, or some were removed. */
 export async function retainedOf(
   step: Link['step'],
   seen: string,

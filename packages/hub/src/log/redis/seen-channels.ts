@@ -2,21 +2,21 @@ import { isAfter, latest, type Position } from '@rejoin/protocol'
 import { Generations } from '../../generations.ts'
 
 /**
- * Where this hub saw the newest entry of each channel that had one lately. When the log comes back without its newest entries,
- * this tells which channels lost something: their readers are told, and nobody else.
+ * The newest position that this hub has seen in each recent channel. When the log comes back without its newest entries, these
+ * positions tell which channels have lost something: only readers of these channels are told.
  */
 export interface SeenChannels {
-  /** From here on every entry is noted. What came before was not seen, or not one by one. */
+  /** From this position on, every entry is noted. Earlier entries were not seen, or not one by one. */
   startAt(position: Position): void
   note(channel: string, position: Position): void
-  /** The channels with an entry past a fork and where the newest stood; undefined when others may have had one as well. */
+  /** The channels with an entry past a fork, and their newest positions. Undefined when other channels may have had one, too. */
   past(fork: Position): ReadonlyMap<string, Position> | undefined
-  /** What stood past a fork is lost, and reported by a branch that begins at `first`. */
+  /** The entries past a fork are lost. The branch that begins at `first` reports them. */
   cutAt(fork: Position, first: Position): void
 }
 
-// Twice as many at most, some 200 bytes each. Of a log that writes to more channels than that in the seconds a rollback takes
-// away, all channels are reported.
+// The hub remembers up to twice as many channels, some 200 bytes each. When a rollback takes back entries of more channels than
+// that, the hub reports all channels.
 const kept = 8192
 
 export function createSeenChannels(): SeenChannels {
@@ -34,7 +34,7 @@ export function createSeenChannels(): SeenChannels {
     },
     note(channel, position) {
       const before = seen.newer.get(channel)
-      // A hub hears of its own appends twice.
+      // A hub notes its own appends twice: when they are answered, and when the tail brings them.
       if (before !== undefined && !isAfter(position, before)) return
       if (before === undefined && seen.newer.size >= kept) letGoOfOlder()
       seen.newer.set(channel, position)
@@ -45,10 +45,10 @@ export function createSeenChannels(): SeenChannels {
     },
     cutAt(fork, first) {
       for (const map of [seen.older, seen.newer]) {
-        // A rollback that takes the report away as well, or more, has to report it again.
+        // Keeps the channel at the position of the report: a later rollback may take the report away, and has to report it again.
         for (const [channel, position] of map) if (isAfter(position, fork)) map.set(channel, first)
       }
-      // A hub that had not seen everything has reported all channels.
+      // A hub that had not seen every entry past the fork has reported all channels, so nothing past the fork is missing now.
       if (since && isAfter(since, fork)) since = fork
     },
   }

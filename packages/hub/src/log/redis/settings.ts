@@ -4,7 +4,7 @@ import { type KeyLimits, keyLimits } from '../idempotency.ts'
 import { budgetOf, createWindows, type Windows, windowOf } from '../window.ts'
 import type { FeedOptions, RedisLogOptions } from './options.ts'
 
-/** The options of a log, checked, each with its default. */
+/** The options of a log, checked, with their defaults. */
 export interface RedisSettings {
   readonly prefix: string
   readonly clock: 'redis' | 'hub'

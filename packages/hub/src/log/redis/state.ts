@@ -3,41 +3,41 @@ import { baseOf, lostAt, mergeHistories, type Told } from './branches.ts'
 import { positionText } from './entry.ts'
 import { createSeenChannels, type SeenChannels } from './seen-channels.ts'
 
-/** What one hub knows of the log, over all its connections. */
+/** What one hub knows of the log. All connections of the hub share it. */
 export interface KnownState {
   readonly history: History
-  /** How ids are written, from the time the log was looked at. */
+  /** The formats of the log's ids, as of the last look at the log. */
   readonly formats: IdFormats
-  /** The same as the log keeps it; '' before it was looked at. */
+  /** The formats as the log stores them; '' before the first look. */
   readonly ids: string
-  /** Of the newest branch; '' before the log was looked at. */
+  /** The epoch of the newest branch; '' before the first look. */
   readonly epoch: string
-  /** The newest position this hub has met on that branch. A log that has not come to it was rolled back. */
+  /** The newest position that this hub has seen on that branch. A log that does not reach it was rolled back. */
   readonly seen: Position | undefined
-  /** Nothing before it is of this log. */
+  /** The first position of this log. Earlier positions are of another log under the same keys. */
   readonly base: Position
-  /** Which channels had something there. */
+  /** The newest positions that this hub has seen, by channel. */
   readonly channels: SeenChannels
-  /** A position on a branch; of the newest one, unless it is named. */
+  /** Notes a position on a branch. Left out, `epoch` is the newest branch. */
   see(position: Position, epoch?: string): void
-  /** What the stored log lacks of what this hub has seen. */
+  /** The events that this hub has seen and the stored log lacks; undefined when it lacks none. */
   lossIn(stored: History): Loss | undefined
-  /** Takes over what is stored. Positions this hub has seen are forgotten when they were lost. */
+  /** Takes over the stored formats and history, and forgets positions that were lost. */
   adopt(told: Told): void
 }
 
 export interface Loss {
-  /** The branch that lost it. Absent where the log goes on as if this hub's branch had never been. */
+  /** The branch that lost the events. Absent when the log has no branch after the last one that it shares with this hub. */
   readonly branch?: Branch
-  /** Up to here the hub and the log agree. */
+  /** The hub and the log agree up to this position. */
   readonly fork: Position
-  /** How far this hub had seen. Absent when the log does not know the branch it was seen on. */
+  /** How far this hub had seen. Absent when the log does not know the hub's branch. */
   readonly through?: Position
 }
 
 /**
- * @param unseen - the formats of a log that was not looked at yet
- * @param formatsOf - reads how a log keeps its formats, and rejects what this hub cannot go on with
+ * @param unseen - the formats before the first look at the log
+ * @param formatsOf - reads the stored formats of a log, and rejects those that this hub cannot go on with
  */
 export function createKnownState(unseen: IdFormats, formatsOf: (ids: string) => IdFormats): KnownState {
   const channels = createSeenChannels()
@@ -46,7 +46,7 @@ export function createKnownState(unseen: IdFormats, formatsOf: (ids: string) => 
   let ids = ''
   let seen: Position | undefined
   let epoch = ''
-  /** Of the first branch that is stored. */
+  /** The epoch of the first stored branch. */
   let oldest = ''
 
   function lossIn(stored: History): Loss | undefined {
@@ -54,11 +54,11 @@ export function createKnownState(unseen: IdFormats, formatsOf: (ids: string) => 
     if (!seen) return undefined
     if (merged.some((branch) => branch.epoch === epoch)) {
       const branch = lostAt(merged, epoch, seen)
-      // Where Redis was emptied, everything is lost, and every cursor says so itself.
+      // A fork at the origin means that Redis was emptied. Every older cursor then shows its loss by itself.
       if (!branch?.fork || isSame(branch.fork, origin)) return undefined
       return { branch, fork: branch.fork, through: seen }
     }
-    // The log was led to a server that never had our branch: both went on from the last branch that they share.
+    // The log is now on a server that never had this hub's branch. Both went on from the last branch that they share.
     const shared = history.findLastIndex((branch) => merged.some((other) => other.epoch === branch.epoch))
     const at = merged.findIndex((branch) => branch.epoch === history[shared]?.epoch)
     const branch = merged[at + 1]
@@ -88,7 +88,7 @@ export function createKnownState(unseen: IdFormats, formatsOf: (ids: string) => 
       return baseOf(history, oldest)
     },
     see(position, on = epoch) {
-      // One that is not of the newest branch is before it, or lost.
+      // A position of another branch is older, or lost.
       if (on === epoch && (!seen || isAfter(position, seen))) seen = position
     },
     lossIn,

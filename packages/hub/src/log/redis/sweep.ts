@@ -2,8 +2,9 @@ import type { Cancel, Environment } from '../../environment.ts'
 import type { Ask } from './registry.ts'
 
 /**
- * Goes round the channels, some at a time, for those that nobody publishes to. One hub does it: it holds a lease, and
- * another takes over when it is gone. Reads apply the age bound themselves, so a late round costs memory only.
+ * Goes round all channels, some at a time, and trims those to which nobody publishes. One hub does this at a time: it holds a
+ * lease, and another hub takes over when the first is gone. Reads apply the age bound themselves, so a late round costs memory
+ * only.
  */
 export function startSweep(ask: Ask, environment: Environment, { maxAgeMs, hasBudget }: SweepOptions): Cancel {
   const roundMs = Math.min(Math.max(maxAgeMs / 10, shortestRoundMs), longestRoundMs)
@@ -36,14 +37,14 @@ export function startSweep(ask: Ask, environment: Environment, { maxAgeMs, hasBu
 }
 
 export interface SweepOptions {
-  /** The shortest that any channel has. */
+  /** The shortest age bound of all channels. */
   readonly maxAgeMs: number
-  /** The first round comes soon then: it counts the channels that were there before the log had a budget. */
+  /** With a budget the first round comes soon, because it counts the channels that are older than the budget. */
   readonly hasBudget: boolean
 }
 
 const firstMs = 1000
-// 200 channels take Redis half a millisecond; the pause leaves it to others for 95 % of the time.
+// A step of 200 channels takes Redis half a millisecond. The pause leaves 95 % of the time to others.
 const pauseMs = 10
 const shortestRoundMs = 10_000
 const longestRoundMs = 600_000

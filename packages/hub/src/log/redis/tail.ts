@@ -14,28 +14,28 @@ export interface TailOptions {
   readonly after: Position
   /** Brings the history up to date. */
   refresh(): Promise<void>
-  /** The log has gone on from here, without a branch, and no longer holds what this tail read behind it. */
+  /** Called when the log goes on from `fork` without a branch, and lacks events that this tail has read after it. */
   onPutBack(fork: Position): Promise<void>
   onBatch(batch: TailBatch): void
-  /** Told that Redis has answered the tail just now. */
+  /** Called when Redis has answered the tail. */
   onContact(): void
 }
 
-// How long one read waits for news. A connection that says nothing for longer than that and this is dead.
+// A read waits for `blockMs` for a new entry. When no answer has come after `graceMs` more, the connection is dead.
 const blockMs = 2000
 const graceMs = 2000
-// What one read should bring: a few milliseconds of work, after which others have their turn.
+// The size of one read: a few milliseconds of work, after which other tasks have their turn.
 const readBytes = 512 * 1024
 const readEvents = { least: 16, most: 1000 }
 
-// Where much comes, each read would bring what one call of a hub has appended, and cost more than that does. After a short
-// rest it brings that of several; one that brought little, or as much as it may, is followed by the next at once.
+// In a busy log, each read would bring the entries of one append call, and cost more than that call. After a short rest, one read
+// brings the entries of several calls. A read that brought few entries, or a full page, is followed by the next at once.
 const restMs = 3
 const much = 16
 
 /**
- * Follows the feed from a position on, over a connection of its own. Each entry names the one before it, so what is missing
- * shows by itself, whoever took it; the batch then says from where it goes on.
+ * Follows the feed from a position on, over a connection of its own. Each entry names the entry before it, so a missing entry
+ * shows, for whatever reason it is missing. The `after` of the next batch then says from where the tail goes on.
  */
 export async function followFeed(options: TailOptions): Promise<Tail> {
   const { link, state, prefix, refresh, onPutBack, onBatch, onContact } = options
@@ -61,7 +61,7 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
         resume()
         for (;;) await read(greeted)
       } catch {
-        // Whatever it was, the next connection goes on from the cursor, or finds out that it cannot.
+        // For any error: the next connection goes on from the cursor, or finds out that it cannot.
         greeted?.connection.destroy()
         greeted = undefined
         failures += 1
@@ -70,7 +70,9 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
     }
   }
 
-  /** After the log was looked at: a position that was lost with its branch is left for where the next one begins. */
+  /**
+   * Called after a look at the log. When the cursor was lost with its branch, goes on from the first position of the next one.
+   */
   function resume(): void {
     if (closed) return
     const lost = lostAt(state.history, branch.epoch, cursor)
@@ -98,11 +100,11 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
     const command = ['XREAD', 'COUNT', String(count), ...blocking, 'STREAMS', feedKey, positionText(cursor)]
     const reply = (await within(blockMs + graceMs, () => connection.send(command))) as FeedReply
     onContact()
-    // A list of streams, or in the newer protocol a map, which ioredis lays out flat.
+    // RESP 2 answers with a list of streams, RESP 3 with a map, which ioredis makes a flat list.
     return (typeof reply?.[0] === 'string' ? (reply[1] as Entry[]) : reply?.[0]?.[1]) ?? []
   }
 
-  /** Nothing has come. That is well when the log has nothing; it also says whether it is still the same log. */
+  /** Called when a read brought no entry. Asks whether the log has a newer one, and whether it is still the same log. */
   async function lookForMissing(): Promise<void> {
     const { connection } = greeted as Greeted
     const seen = positionText(state.seen ?? cursor)
@@ -116,7 +118,7 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
     if (!isAfter(parsePosition(last), cursor)) return
     const found = await readFeed(connection, readEvents.most, false)
     if (found.length > 0) return deliver(found)
-    // The feed has let go of what came, or somebody removed it.
+    // The feed has let go of the newer entries, or somebody removed them.
     await refresh()
     if (closed) return
     state.channels.startAt(parsePosition(last))
@@ -130,7 +132,7 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
       if (closed || (events.length === 0 && isSame(after, cursor))) return
       cursor = events.at(-1)?.position ?? after
       state.see(cursor, branch.epoch)
-      // Nobody is owed a live event.
+      // A live event is not held, so nobody can lose it.
       for (const { kind, channel, position } of events) if (kind !== 'live') state.channels.note(channel, position)
       onBatch({ after, branch, events })
     }
@@ -143,7 +145,7 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
         hand()
         const fedAfter = fedAfterOf(value)
         if (!isBranch && isAfter(parsePosition(lastId), fedAfter)) await onPutBack(fedAfter)
-        // Before anybody hears of a position on it, the branch has a name.
+        // The history has to name the branch before the hub hears of a position on it.
         await refresh()
         after = isBranch ? event.position : fedAfter
         if (!isBranch) state.channels.startAt(after)
@@ -159,7 +161,7 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
 
   greeted = await link.open()
   resume()
-  // What is there already comes before anything else is done with the tail.
+  // Delivers the entries that are there already before the caller gets the tail.
   const found = await readFeed(greeted.connection, readEvents.most, false)
   if (found.length > 0) await deliver(found)
   void follow()

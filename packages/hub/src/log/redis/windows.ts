@@ -5,7 +5,7 @@ import { lossOf, sumWindows, windowOfForgotten } from '../window.ts'
 import { type Ask, type KnownChannel, registryPages, windowsOf } from './registry.ts'
 import type { KnownState } from './state.ts'
 
-/** The windows of channels, and of patterns as one each. The log may become another one while it is asked. */
+/** The windows of channels and patterns, in the order asked for. */
 export async function windowsOfNames(
   ask: Ask,
   names: readonly string[],
@@ -26,14 +26,14 @@ export async function windowsOfNames(
   return names.map((name) => windows.get(name) as Window)
 }
 
-/** What others may know of a channel. */
+/** The window of a channel as the contract has it, without the positions that only this log needs. */
 export function windowIn(
   known: KnownChannel,
   { base, history }: Pick<KnownState, 'base' | 'history'>,
   forgottenThrough: Position,
 ): Window {
   const { newestPosition: _newest, invalidatedThrough, previous: _previous, ...window } = known
-  // The first position of a branch is no event's: what is trimmed through there lost something by a rollback.
+  // No event stands at the first position of a branch. A channel that is trimmed through it has lost something by a rollback.
   const isRolledBack = history.some(({ first }) => isSame(first, window.trimmedThrough))
   const { lost } = lossOf(known, forgottenThrough)
   const loss = isRolledBack && lost !== 'forced' ? ({ lost: 'epoch' } as const) : lost ? { lost } : {}

@@ -1,25 +1,25 @@
 import type { Connection } from './client.ts'
 
 /**
- * The other hubs that have this log open. Redis tells of their connections, by name. What hubs write into the log's own keys would
- * not do: it is copied with the log, and put back with it.
+ * The other hubs that have this log open. Redis lists their connections by name. A note in the log's own keys would not do: it
+ * would be copied with the log, and put back with it.
  */
 export interface Witnesses {
-  /** Whether another hub has followed the log until now: it would have noticed that an older copy was put back. */
+  /** Whether another hub follows the log. That hub would have noticed if somebody had put an older copy back. */
   areThere(connection: Connection, process: string): Promise<boolean>
-  /** Makes this hub known to those that start later. Only for a hub that has looked at the log, and opened the branch it needed. */
+  /** Makes this hub known to later hubs. Only for a hub that has looked at the log, and has opened a branch if it had to. */
   join(connection: Connection, process: string): Promise<void>
 }
 
 /**
- * A server that does not let this user ask for or set names has no witnesses: then a hub that starts opens a branch, which is
- * always right.
+ * When the server does not let this user read or set the names of connections, there are no witnesses. A starting hub then
+ * opens a branch, which is always safe.
  *
- * @param prefix - of the log's keys
- * @param writer - names this hub among those on the log
+ * @param prefix - the prefix of the log's keys
+ * @param writer - the name of this hub among the hubs of the log
  */
 export function createWitnesses(prefix: string, writer: string): Witnesses {
-  // A name may have no spaces, and ASCII only.
+  // The name of a connection is ASCII without spaces.
   const family = `rejoin:${encodeURIComponent(prefix)}:`
   const own = family + writer
 
@@ -44,7 +44,8 @@ export function createWitnesses(prefix: string, writer: string): Witnesses {
   }
 }
 
-// A tail asks every two seconds. Redis keeps the connection of a machine that has vanished for minutes.
+// A tail asks every two seconds, so a hub that is idle for longer is gone. Redis lists the connections of a dead machine for
+// minutes.
 const mostIdleSeconds = 4
 
 function fieldOf(line: string, name: string): string {

@@ -1,10 +1,10 @@
-/** Appends, invalidations and ends: the steps that assign positions. Each is decided before its first write. */
+/** Appends, invalidations and ends: the steps that assign positions. Each step decides before its first write. */
 export const append = String.raw`
--- The first byte of a body: an event with a key, one that forgets it, a live one.
+-- The first byte of a body: an event with a key, an event that forgets its key, a live event.
 local byte = string.byte
 local keyed, forgets, isLive = byte('k'), byte('f'), byte('l')
 
--- Per channel, what it would retain. Gives the channel that would retain too much, or nil.
+-- The channel that would retain too much with these entries, or nil.
 local function overRetaining(entries, channels)
   local sizes, values = {}, {}
   for _, entry in ipairs(entries) do
@@ -37,8 +37,8 @@ local function overRetaining(entries, channels)
   end
 end
 
--- How many channels retain something is counted beside their names: names that were removed by hand are missed then. A log of
--- an earlier version has no count.
+-- Counts the channels that retain something, beside the set of their names. By the count it shows when somebody removed names by
+-- hand. A log of an earlier version has no count.
 local function countKeyed(change)
   if change ~= 0 and redis.call('HEXISTS', logKey, 'keyed') == 1 then redis.call('HINCRBY', logKey, 'keyed', change) end
 end
@@ -57,7 +57,7 @@ local function retain(channel, it, entry, id, value)
   end
 end
 
--- A publish under an idempotency key comes with a digest of the key, and behind it a tag of its publisher.
+-- A publish under an idempotency key comes with a digest of the key, followed by a tag of its publisher.
 local function keyOf(digest) return string.sub(digest, 1, onceDigestChars) end
 local function publisherOf(digest) return string.sub(digest, onceDigestChars + 1) end
 
@@ -75,7 +75,7 @@ local function forgetKeys(now)
   end
 end
 
--- A publisher may have as many keys as are free, which is always so while half of the room is.
+-- A publisher may have as many keys as are free. While half of the room is free, that is always so.
 local function hasRoomForKey(now, digest)
   if redis.call('ZCARD', onceOrderKey) * 2 < onceRoom then return true end
   forgetKeys(now)
@@ -83,22 +83,22 @@ local function hasRoomForKey(now, digest)
   return own < onceRoom - redis.call('ZCARD', onceOrderKey)
 end
 
--- An append of one entry without keys, which most are, has three arguments: cost, channel, body. Another starts with a head:
--- how many entries, the digest and hash of its idempotency key. Gives these, and where its first entry stands.
+-- Most appends are one entry without keys, and have three arguments: cost, channel, body. Any other append starts with a head:
+-- the number of entries, and the digest and hash of its idempotency key. Returns these, and the index of its first entry.
 local headMark = byte('#')
 local function headOf(args, index)
   local count, digest, hash = string.match(args[index], '^#(%d+) (%S*) (%S*)$')
   return tonumber(count), digest, hash, index + 1
 end
 
--- Behind a head, where the next entry stands: each takes three arguments, and two more when it has a key.
+-- The index of the next entry after a head. An entry takes three arguments, and two more when it has a key.
 local function behind(args, index)
   local kind = byte(args[index + 2])
   if kind == keyed or kind == forgets then return index + 5 end
   return index + 3
 end
 
--- All channels of a call, asked for at once.
+-- Reads all channels of a call at once.
 local function openChannels(log, args, from)
   local channels, names = {}, {}
   local function add(channel)
@@ -146,7 +146,7 @@ local function saveChannels(log, channels, now)
   end
 end
 
--- Writes an entry to its channel, unless it is for those who are here.
+-- Writes an entry to its channel, unless it is a live event.
 local function hold(channel, it, now, id, value, cost, kind)
   if kind == isLive then return end
   redis.call('XADD', streamOf(channel), id, 'e', value)
@@ -161,7 +161,7 @@ local function hold(channel, it, now, id, value, cost, kind)
   it.isChanged = true
 end
 
--- Of an append of one entry without keys.
+-- Appends one entry without keys. Returns its position, or why it is rejected.
 local function appendPlain(log, it, now, cost, channel, body)
   if it.ended ~= '-' then return 'ended ' .. channel end
   if not hybrid and log.seq >= maxSeq then return 'counted-out' end
@@ -170,7 +170,7 @@ local function appendPlain(log, it, now, cost, channel, body)
   return id
 end
 
--- One append: the position of its first entry, and all of them are written; or why none is. It is decided before any write.
+-- Appends all entries of one append, and returns the position of the first. Or writes none, and returns why it is rejected.
 local function appendEntries(log, channels, now, args, from, count, digest, hash)
   if digest ~= '' then
     local heldHash, at, first = string.match(redis.call('HGET', onceKey, keyOf(digest)) or '', '^(%S+) (%S+) (%S+)$')
@@ -216,7 +216,7 @@ local function appendEntries(log, channels, now, args, from, count, digest, hash
   end
   if digest ~= '' then
     redis.call('HSET', onceKey, keyOf(digest), hash .. ' ' .. whole(now) .. ' ' .. first)
-    -- A key that was used again after its time stands there already.
+    -- ZADD adds nothing for a key that is used again after its time: it is counted already.
     if redis.call('ZADD', onceOrderKey, now, digest) == 1 then
       redis.call('HINCRBY', onceCountsKey, publisherOf(digest), 1)
     end
@@ -225,16 +225,16 @@ local function appendEntries(log, channels, now, args, from, count, digest, hash
   return first
 end
 
--- Appends that came together, one after the other: what a call costs is shared by them.
--- ARGV: append, seen, now, number of this call, then for each append cost, channel and body; or its head, and for each of its
--- entries channel, cost, body, and with a key that and the cost of keeping it.
+-- Makes several appends, one after the other, so that they share the cost of a call.
+-- ARGV: append, seen, now, number of this call, then each append: cost, channel and body; or its head, and for each of its
+-- entries channel, cost, body, and for an entry with a key the key and the cost of retaining it.
 steps.append = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end
   if redis.call('HLEN', channelsKey) ~= log.channels then return { '!damaged' } end
   local now, number = clock(ARGV[3]), ARGV[4]
 
-  -- A client library, or the hub itself, sends again what was not answered. No hub has more under way than slots.
+  -- A client library, or the hub itself, repeats a call without an answer. No hub has more calls under way than there are slots.
   local slot = tonumber(number) % slots
   local known, at, answer = string.match(redis.call('HGET', writerKey, slot) or '', '^(%d+) (%d+)\n(.*)$')
   if known == number then return { log.epoch, at, answer } end
@@ -257,7 +257,7 @@ steps.append = function()
   saveChannels(log, channels, now)
   at, answer = whole(now), table.concat(outcomes, '\n')
   redis.call('HSET', writerKey, slot, number .. ' ' .. at .. '\n' .. answer)
-  -- Also where the key is new: that of a hub that publishes once in a while has gone since the last time.
+  -- A new key gets its time to live, too: the key of a hub that publishes seldom has expired since its last call.
   if not known or slot % 512 == 1 then redis.call('PEXPIRE', writerKey, writerTtlMs) end
   shrink(log, now, 128 + #outcomes)
   saveLog(log, now)

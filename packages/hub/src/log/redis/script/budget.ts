@@ -1,6 +1,6 @@
-/** The budget of the whole log: the oldest events of all channels go first. */
+/** The budget of the whole log. The oldest events of all channels go first. */
 export const budget = `
--- Lets go of a channel's events up to an age, until so many bytes are gone. Gives how many entries it has looked at.
+-- Lets go of a channel's events up to an age, until so many bytes are gone. Returns how many entries it has looked at.
 local function letGoOldest(log, channel, now, through, excess, atMost)
   local packed = redis.call('HGET', channelsKey, channel)
   local it = packed and knownChannel(log, packed)
@@ -8,7 +8,7 @@ local function letGoOldest(log, channel, now, through, excess, atMost)
     redis.call('ZREM', agesKey, channel)
     return 1
   end
-  -- As many as are likely to go, by the mean of the channel, and not more than 256 KB: their bodies are read with them.
+  -- Reads as many entries as are likely to go, by the mean size in the channel, and at most 256 KB: XRANGE reads the bodies, too.
   local mean = 1 + (it.total - it.base) / math.max(1, it.count)
   local likely = math.min(math.ceil(excess / mean), math.ceil(it.count / 64))
   local atOnce = math.max(1, math.min(64, atMost, likely, math.floor(262144 / mean)))
@@ -37,9 +37,9 @@ local function letGoOldest(log, channel, now, through, excess, atMost)
   return math.max(1, looked)
 end
 
--- Lets go of the oldest events of all channels, of some at a time, while they hold more than the budget. Gives whether there is
--- more to let go of. Up to a 64th of the way to the newest event, a channel lets go at once: channels whose events alternate
--- would otherwise take turns.
+-- Lets go of the oldest events of all channels, some at a time, while the log is over its budget. Returns whether there is more
+-- to let go of. A channel lets go of its events up to a 64th of the way to the newest event at once. Without that, channels
+-- whose events alternate would take turns.
 local function shrink(log, now, atMost)
   if not maxHeld then return false end
   local stored = tonumber(redis.call('HGET', logKey, 'held') or 0)

@@ -1,6 +1,6 @@
 /**
- * Lua that all steps share: positions, what is kept of a channel, and how an entry is laid down. Positions are texts, `ms-seq`, as
- * Redis writes the ids of stream entries; a number of Lua holds 53 bits, and both halves are below that.
+ * The Lua that all steps share: positions, the state of a channel, and how an entry is written. A position is a text, `ms-seq`,
+ * like the id of a stream entry in Redis. Both halves fit into a number of Lua, which holds 53 bits.
  */
 export const common = String.raw`
 local function split(position)
@@ -8,8 +8,8 @@ local function split(position)
   return tonumber(ms), tonumber(seq)
 end
 
--- Lua itself writes numbers with 14 digits, which is too few for bytes, and by way of a fraction, which takes four times
--- as long.
+-- Lua itself writes a number with 14 digits, which is too few for a count of bytes. It also goes by way of a fraction, which
+-- takes four times as long.
 local format = string.format
 local function whole(number)
   return format('%d', number)
@@ -31,14 +31,15 @@ local function latest(a, b)
   return b
 end
 
--- One clock for all hubs, unless a test brings its own.
+-- The clock of Redis, one for all hubs, unless a test brings its own time.
 local function clock(given)
   if given ~= '' then return tonumber(given) end
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- The next position of an open log. Kept as numbers, and the text of a millisecond once for all its positions.
+-- The next position of an open log. The log keeps its last position as numbers, and makes the text of a millisecond once for all
+-- positions in it.
 local function advance(log, now)
   local ms, seq = log.ms, log.seq
   if not hybrid then
@@ -58,7 +59,8 @@ local function advance(log, now)
   return log.msText .. whole(seq)
 end
 
--- What positions of this log keep to. A switch of its ids may change it, so the log's own word counts, not that of the hub.
+-- Sets the range of this log's positions. A switch of the ids may change the range, so the stored one counts, not that of the
+-- hub.
 local function keepRange(most, least)
   maxSeq, minMs = tonumber(most), tonumber(least)
 end
@@ -66,13 +68,13 @@ end
 local function streamOf(channel) return prefix .. 'c:' .. channel end
 local function retainedOf(channel) return prefix .. 'r:' .. channel end
 
--- The log's own state; or nil and why it cannot be worked on: the caller has to look at the log anew.
+-- The log's own state. Or nil and the reason why the caller has to look at the log again.
 local function openLog(seen)
   local found = redis.call('HMGET', logKey, 'run', 'last', 'epoch', 'mean', 'forgotten', 'channels', 'tidied', 'raised',
     'maxSeq', 'minMs')
   if not found[1] then return nil, { '!empty' } end
   if found[1] ~= run then return nil, { '!run' } end
-  -- The caller has seen a position that this log has not come to: it was rolled back under the same process.
+  -- The caller has seen a position that this log does not reach: the log was rolled back in the same process.
   if seen ~= '' and isAfter(seen, found[2]) then return nil, { '!behind' } end
   keepRange(found[9], found[10])
   local ms, seq = split(found[2])
@@ -82,7 +84,7 @@ local function openLog(seen)
   }
 end
 
--- Six numbers, and four texts that end with a zero. cmsgpack takes twice as long, of which every event pays its part.
+-- Six numbers, and four texts that end with a zero byte. cmsgpack takes twice as long, and every event pays for that.
 local channelLayout = '<ddddddssss'
 
 local function unpackChannel(packed)
@@ -96,15 +98,15 @@ local function unpackChannel(packed)
   }
 end
 
--- How old a position is, as a number: the sooner, the smaller.
+-- The age of a position as a number: an older position has a smaller one.
 local function ageOf(position)
   local ms, seq = split(position)
   if hybrid then return ms end
   return seq
 end
 
--- In a log with a budget a channel that holds something stands in the order of age, at or before its oldest event, and what it
--- holds is counted: behind its state stands how much of that is in the sum. The sum changes once for all of a call.
+-- In a log with a budget, a channel that holds events stands in the order of age, at or before its oldest event. The log counts
+-- the bytes of these channels. The packed state ends with the number of bytes that are counted. A call changes the sum once.
 local heldChange = 0
 local function packChannel(channel, it)
   local packed = struct.pack(channelLayout, it.total, it.base, it.count, it.oldestAt, it.emptySince, it.retained,
@@ -130,7 +132,7 @@ local function unknownChannel(log)
   }
 end
 
--- A rollback of which nobody can say what it took has taken something from every channel.
+-- When nobody knows which events a rollback took, every channel counts as one that has lost some.
 local function knownChannel(log, packed)
   local it = unpackChannel(packed)
   if log.raised and isAfter(log.raised, it.trimmed) then
@@ -158,7 +160,7 @@ local function saveChannel(log, channel, it)
   it.isChanged = nil
 end
 
--- What stands before the first line break of an entry.
+-- The words before the first line break of an entry.
 local function headerOf(id, value)
   local fedAfter, previous, late, total = string.match(value, '^(%S+) (%S+) (%S+) (%d+)\n')
   local at
@@ -170,8 +172,9 @@ local function headerOf(id, value)
   return { fedAfter = fedAfter, previous = previous, at = at, total = tonumber(total) }
 end
 
--- Gives the next position to an entry and writes it to the feed. Every entry names the one before it in the feed and in its
--- channel, and how many bytes came before it there: what is missing shows, and what is left can be counted.
+-- Assigns the next position to an entry, and writes the entry to the feed. Every entry names the entry before it in the feed
+-- and in its channel, so a missing entry shows. It also names how many bytes came before it in its channel, so the rest can be
+-- counted.
 local function feed(log, it, now, body)
   local id = advance(log, now)
   local late = now
@@ -184,7 +187,7 @@ local function feed(log, it, now, body)
   return id, value
 end
 
--- The window of a channel: that of its own name, else of the narrowest pattern over it, else the log's.
+-- The window of a channel: that of its own name, else that of the narrowest pattern over it, else that of the log.
 local function windowFor(channel)
   if not ownWindows then return window end
   if ownWindows[channel] then return ownWindows[channel] end
@@ -208,7 +211,8 @@ local function trim(channel, it, now)
   if not isOverWindow(own, it, now) then return end
   local stream = streamOf(channel)
   if it.count > own.maxEvents + own.slack then redis.call('XTRIM', stream, 'MAXLEN', '=', own.maxEvents) end
-  -- A position is never before its time, so these are too old for certain; the loop finds those a clock has put ahead.
+  -- A position is never before its time, so events with these positions are too old for certain. The loop below finds old events
+  -- whose positions are ahead of their time.
   if hybrid and it.oldestAt < now - own.maxAgeMs then
     redis.call('XTRIM', stream, 'MINID', '=', text(now - own.maxAgeMs, 0))
   end
@@ -233,8 +237,9 @@ local function trim(channel, it, now)
   end
 end
 
--- The feed is for tails and patterns, and lets go by age and bytes, which its length tells with the mean of an entry. Once a
--- second, and when much has come: trims of whole nodes cost little.
+-- Trims the feed, which serves tails and patterns, by age and by bytes. Its length and the mean size of an entry tell its
+-- bytes. It does so once a second, and when many bytes have come. It trims whole nodes of the stream, because that costs
+-- little.
 local function tidyFeed(log, now)
   local isDue = now < log.tidied or now - log.tidied >= 1000 or log.bytes > feedBytes / 64
   local length = redis.call('XLEN', feedKey)
@@ -248,7 +253,7 @@ end
 
 local function saveLog(log, now)
   if log.entries > 0 then
-    -- Over some thousand entries.
+    -- The mean of some thousand entries.
     local weight = math.min(1, log.entries / 4096)
     log.mean = log.mean + (log.bytes / log.entries - log.mean) * weight
   end

@@ -1,6 +1,6 @@
-/** Reads: each gives what it found together with what is known of the channel in that same moment. */
+/** Reads. Each answers with its events and with the state of the channel at that same moment. */
 export const read = String.raw`
--- Of a channel, as of now.
+-- The state of a channel after a trim.
 local function current(log, channel, now)
   local it = openChannel(log, channel)
   if it.isNew then return it end
@@ -9,12 +9,13 @@ local function current(log, channel, now)
   return it
 end
 
--- A hand that removed what is known of channels would make lost events look as if they had never been.
+-- Whether somebody removed the state of channels by hand. Without this check, lost events would look as if they had never been.
 local function isDamaged(log)
   return redis.call('HLEN', channelsKey) ~= log.channels or redis.call('ZCARD', namesKey) ~= log.channels
 end
 
--- Events of a stream after a position, in pieces, so that large ones do not fill the memory before they are counted.
+-- The events of a stream after a position. They are read in pieces, so that large events do not fill the memory before they are
+-- counted.
 local function events(stream, after, through, limit, bytes)
   local found, size, count, cut = {}, 0, 0, '0'
   local from = '(' .. after
@@ -52,7 +53,7 @@ steps.read = function()
   return answer
 end
 
--- Whether the entry of a branch names a channel with this prefix that lost something before it, each on a line of its own.
+-- Whether the entry of a branch names a channel with this prefix. It names the channels that lost something, one on each line.
 local function hasLost(value, prefix)
   for name in string.gmatch(string.match(value, '\n\n\n(.*)$') or '', '[^\n]+') do
     if string.sub(name, 1, #prefix) == prefix then return true end
@@ -60,8 +61,8 @@ local function hasLost(value, prefix)
   return false
 end
 
--- What the feed has of channels that start with a prefix. It has every entry since its oldest, so only channels with news
--- are looked at. Gives 'far' when it does not reach back to the cursor.
+-- The events of channels with a prefix, from the feed. The feed has every entry since its oldest, so the search looks only at
+-- channels with new entries. Answers 'far' when the feed does not reach back to the cursor.
 -- ARGV: search, seen, now, after, through, events, bytes, prefix
 steps.search = function()
   local log, why = openLog(ARGV[2])
@@ -103,7 +104,7 @@ steps.search = function()
       end
     end
     if complete == '' and #piece < 100 then
-      -- An end without the entry that should be there: it was taken from the feed.
+      -- The feed ends before the entry that the log has: somebody took entries from the feed.
       if not reached and isAfter(log.last, after) and not isAfter(through, log.last) and isAfter(through, after) then
         return { 'far' }
       end
@@ -117,12 +118,13 @@ steps.search = function()
   return { 'found', trimmed, void, complete, found }
 end
 
--- Of an entry: how its channel is told of it, the channel, and the type.
+-- The kind of an entry, its channel, and its type.
 local function bodyOf(value)
   return string.match(value, '\n(%a)([^\n]*)\n([^\n]*)\n')
 end
 
--- The newest positions of a channel, newest first: how far back they are all there, from where it is whole, ids and types.
+-- The newest positions of a channel, newest first. Returns the position after which the list is complete, the position after
+-- which the channel is whole, and the list of ids and types.
 local function channelBack(log, channel, now, after, through, most)
   local it = current(log, channel, now)
   local floor = latest(after, it.trimmed)
@@ -138,7 +140,7 @@ local function channelBack(log, channel, now, after, through, most)
   return { floor, floor, found }
 end
 
--- The same of the channels that start with a prefix, by the feed; nil when it does not reach back so far.
+-- Like channelBack, for all channels with a prefix, by the feed. Returns nil when the feed does not reach back so far.
 local function feedBack(log, prefix, now, after, through, most, atMost)
   local floor, found, scanned = latest(after, log.forgotten), {}, 0
   local seen, expected, from = {}, nil, through
@@ -156,7 +158,7 @@ local function feedBack(log, prefix, now, after, through, most, atMost)
       if kind == 'b' then
         if hasLost(value, prefix) then floor = latest(floor, id) end
       elseif string.sub(channel, 1, #prefix) == prefix and kind ~= 'l' then
-        -- What the channel lost is behind its newest entry, and that is the first of its entries that is met here.
+        -- The walk meets the newest entry of a channel first, so the loss of the channel is known before its older entries come.
         local trimmed = seen[channel]
         if not trimmed then
           trimmed = current(log, channel, now).trimmed
@@ -171,20 +173,20 @@ local function feedBack(log, prefix, now, after, through, most, atMost)
     end
     if #piece < 100 then break end
   end
-  -- The end of the feed: what was before it, if it is not the first that there ever was, nobody knows here.
+  -- The walk has come to the end of the feed. Unless the last entry was the first of the log, earlier entries are unknown here.
   if expected and isAfter(expected, floor) then return nil end
   if not expected and isAfter(through, floor) and isAfter(log.last, floor) then return nil end
   return { floor, floor, found }
 end
 
--- ARGV: back, seen, now, after, through, how many, names of channels, and prefixes behind a star...
+-- ARGV: back, seen, now, after, through, how many, names of channels, and prefixes with a star in front...
 steps.back = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end
   if isDamaged(log) then return { '!damaged' } end
   local now, after, through, most = clock(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6])
   local answer = {}
-  -- All names together are not to take longer than one.
+  -- All names together must not take longer than one name alone.
   local atMost = math.max(10, math.floor(searchAtMost / (#ARGV - 6)))
   for index = 7, #ARGV do
     local name, page = ARGV[index], nil
@@ -223,8 +225,8 @@ steps.windows = function()
   return answer
 end
 
--- The windows of the next channels that start with a prefix, in the order of their names.
--- ARGV: registry, seen, now, prefix, name behind which to go on, how many
+-- The windows of the next channels with a prefix, in the order of their names.
+-- ARGV: registry, seen, now, prefix, name after which to go on, how many
 steps.registry = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end
@@ -238,8 +240,8 @@ steps.registry = function()
   return answer
 end
 
--- Which of the next channels that start with a prefix have anything after a position, and what they have lost.
--- ARGV: changed, seen, now, prefix, name behind which to go on, how many, after
+-- The next channels with a prefix that have anything after a position, and what they have lost.
+-- ARGV: changed, seen, now, prefix, name after which to go on, how many, after
 steps.changed = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end
@@ -262,9 +264,9 @@ steps.changed = function()
   return { names[most] or '', trimmed, void, changed }
 end
 
--- Gives 'unknown' when there is too much, or when values are missing that nobody has replaced: no list at all is better than
--- one that looks whole.
--- ARGV: retained, seen, names of channels, and prefixes behind a star...
+-- The retained events. Answers 'unknown' when there are too many, or when some are missing: a reader would take an incomplete
+-- list for the whole state.
+-- ARGV: retained, seen, names of channels, and prefixes with a star in front...
 steps.retained = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end

@@ -9,43 +9,43 @@ import { common } from './common.ts'
 import { read } from './read.ts'
 import { upkeep } from './upkeep.ts'
 
-/** A script as Redis knows it. */
+/** The text of a script, and the digest by which Redis knows it. */
 export interface Script {
   readonly source: string
   readonly sha: string
 }
 
 export interface ScriptSettings {
-  /** With its hash tag: all keys of a log lie in one slot of a Cluster. */
+  /** The prefix with its hash tag, by which all keys of a log lie in one slot of a Cluster. */
   readonly prefix: string
-  /** Names this opening of the log among all that write to it. */
+  /** The name of this opening of the log among all openings that write to it. */
   readonly writer: string
   readonly range: IdFormats['range']
   readonly window: Required<WindowOptions>
-  /** Of channels and patterns that have another one. */
+  /** The windows of channels and patterns that have one of their own. */
   readonly windows: ReadonlyMap<string, Required<WindowOptions>>
   readonly feed: { readonly maxAgeMs: number; readonly maxBytes: number }
   readonly idempotency: KeyLimits
   readonly forgetAfterMs: number
-  /** What all channels may hold together; undefined when only their windows bound them. */
+  /** The bytes that all channels may hold together; undefined when only their windows bound them. */
   readonly maxBytes: number | undefined
 }
 
-/** Of the layout in Redis. One written by a later Rejoin is rejected, because it would be misread. */
+/** The version of the layout in Redis. This Rejoin rejects a log with another version, because it would misread it. */
 export const formatVersion = 4
 
-/** Of an idempotency key's digest, which the tag of its publisher stands behind. */
+/** The length of an idempotency key's digest. The tag of the publisher follows it. */
 export const digestChars = 22
 
-/** Calls of one hub whose answers are remembered. It never has half as many under way. */
+/** How many calls of one hub the script remembers the answers of. A hub never has more than half as many under way. */
 export const slots = 1024
 
 /**
- * The script of one hub on one server process. Its settings and the identity of that process stand in its text, so its
- * name is known to that process alone: a command that a client library sends again to another one, say a replica that was
- * promoted, is answered NOSCRIPT, and cannot append to a log that has lost its newest events.
+ * The script of one hub on one server process. Its text contains the settings and the identity of that process, so only that
+ * process knows its digest. A client library may send a command again to another process, for example to a replica that was
+ * promoted. That process answers NOSCRIPT, so the command cannot append to a log that has lost its newest events.
  *
- * @param nonce - new whenever a text may have reached another process than the one it names
+ * @param nonce - has to be new when an earlier text may have reached another process than the one that it names
  */
 export function scriptFor(settings: ScriptSettings, server: ServerIdentity, nonce: string): Script {
   const source = [`-- ${nonce}`, constants(settings, server), common, budget, append, read, upkeep, dispatch].join('\n')
@@ -56,8 +56,8 @@ export function scriptFor(settings: ScriptSettings, server: ServerIdentity, nonc
 export const probe = "return redis.call('INFO', 'server', 'replication')"
 
 /**
- * The keys without which nothing can be decided. Every call names them, so that a Redis Cluster that is moving them from one
- * node to another rejects the call (TRYAGAIN) instead of running it beside half of a log.
+ * The keys that every step needs, and that every call names. While a Redis Cluster moves them from one node to another, it
+ * rejects the call (TRYAGAIN) instead of running it on half of a log.
  */
 export function keysOf(prefix: string): readonly string[] {
   return ['log', 'feed', 'channels', 'names'].map((name) => prefix + name)
@@ -75,7 +75,7 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
     namesKey: `${prefix}names`,
     keyedKey: `${prefix}keyed`,
     agesKey: `${prefix}ages`,
-    // In Lua, false is no bound.
+    // The script takes false for no bound.
     maxHeld: maxBytes ?? false,
     onceKey: `${prefix}once`,
     onceOrderKey: `${prefix}once-order`,
@@ -85,9 +85,9 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
     notesKey: `${prefix}notes`,
     ordersKey: `${prefix}orders`,
     heardKey: `${prefix}heard`,
-    // About 200 KB, which a hub reads when it connects, and at a new branch.
+    // These take about 200 KB, which a hub reads when it connects, and when a branch opens.
     mostBranches: 4000,
-    // About 2 MB. More revocations than that are a change of keys.
+    // These take about 2 MB. For more revocations than that, the operator should change the signing key.
     mostOrders: 10_000,
     writerKey: `${prefix}w:${writer}`,
     formatVersion,
@@ -105,9 +105,9 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
     retainKeys: retainLimits.keys,
     retainBytes: retainLimits.bytes,
     slots,
-    // A hub that is gone sends nothing again; one that is here writes more often than that.
+    // A hub that is gone repeats no call, and a hub that is here writes more often than that.
     writerTtlMs: 86_400_000,
-    // A few milliseconds, in which Redis answers nobody else.
+    // Entries per search. They take a few milliseconds, in which Redis answers nobody else.
     searchAtMost: 1000,
   }
   const lines = Object.entries(values).map(([name, value]) => `local ${name} = ${literal(value)}`)
@@ -121,7 +121,7 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
 }
 
 function windowTable(window: Required<WindowOptions>): string {
-  // A window that is full lets go of one event for each that comes. In steps of a 64th, that costs a tenth.
+  // A full window would let go of one event for each that comes. In steps of a 64th of the window, that costs a tenth as much.
   const bounds = { ...window, slack: Math.floor(window.maxEvents / 64) }
   return `{ ${Object.entries(bounds)
     .map(([name, value]) => `${name} = ${literal(value)}`)

@@ -1,6 +1,7 @@
-/** What keeps the log itself: its creation, its branches, repairs, and the sweep of channels that nobody uses. */
+/** The upkeep of the log: its creation, its branches, repairs, and the sweep of channels that nobody uses. */
 export const upkeep = String.raw`
--- Everything a hub has to know before it may use this connection. INFO costs as much as an append, so only here.
+-- Everything that a hub has to know before it may use a connection. INFO costs as much as an append, so appends and reads do
+-- not call it.
 -- ARGV: hello
 steps.hello = function()
   local info = redis.call('INFO', 'server', 'memory', 'persistence', 'replication')
@@ -19,8 +20,8 @@ steps.hello = function()
     found[1] or '', found[2] or '', found[3] or '', found[4] or '', found[5] or '', found[6] or '', top }
 end
 
--- Like head, for who asks every few seconds. A server that copied its data from another one in the meantime is the same
--- process, and what it holds is that of the other one.
+-- Like head, for a tail that asks every few seconds. A server may have copied its data from another server in the meantime. It
+-- is the same process then, but holds the data of the other server.
 -- ARGV: look, seen
 steps.look = function()
   local info = redis.call('INFO', 'replication')
@@ -32,7 +33,7 @@ local function branches()
   return redis.call('LRANGE', branchesKey, 0, -1)
 end
 
--- What a hub has to know before it works with positions: how ids are written, and the branches, a line each.
+-- What a hub has to know before it works with positions: the formats of the ids, and the branches, one on each line.
 local function told()
   local lines = branches()
   table.insert(lines, 1, redis.call('HGET', logKey, 'ids') or '')
@@ -42,9 +43,9 @@ end
 -- ARGV: history
 steps.history = told
 
--- Where a branch begins: behind every position that any hub has seen, of which the caller knows only its own. Positions are not
--- ahead of the clock, so the next millisecond will do. A clock that is behind them, as that of another machine may be, tells
--- nothing, and a counter has none: then it is further than others can have come while this hub did not hear of it.
+-- The first position of a new branch. It has to be after every position that any hub has seen, and the caller knows only its
+-- own. Positions are not ahead of the clock, so the next millisecond will do. The clock of another machine may be behind the
+-- positions, and a counter has no clock. Then the branch begins so far ahead that no other hub can have come there unheard.
 local function beginning(floor, now)
   local ms, seq = split(floor)
   if not hybrid then return text(0, math.min(seq + 100000, maxSeq)) end
@@ -53,7 +54,8 @@ local function beginning(floor, now)
   return text(ms + 10000, 0)
 end
 
--- A log where there is none. What an earlier one left behind, by the hand that removed its state, belongs to no branch.
+-- Makes a log when there is none. Somebody may have removed the state of an earlier log by hand. What is left of that log belongs
+-- to no branch, so this step removes it.
 -- ARGV: create, now, epoch, ids, floor, number of its first branch, maxSeq, minMs
 steps.create = function()
   if redis.call('EXISTS', logKey) == 1 then return told() end
@@ -65,7 +67,7 @@ steps.create = function()
   if hybrid or floor ~= '' then first = beginning(floor ~= '' and floor or '0-0', now) end
   redis.call('HSET', logKey, 'version', formatVersion, 'ids', ARGV[4], 'run', run, 'lineage', lineage, 'last', first, 'epoch', ARGV[3], 'mean', 300,
     'forgotten', '0-0', 'channels', 0, 'tidied', 0, 'keyed', 0, 'held', 0, 'maxSeq', ARGV[7], 'minMs', ARGV[8])
-  -- An empty stream that knows its newest position, so that one that was removed can be told from one that has nothing.
+  -- Makes an empty stream that knows its newest position. So a feed without entries differs from a feed that somebody removed.
   redis.call('XGROUP', 'CREATE', feedKey, 'none', '$', 'MKSTREAM')
   redis.call('XGROUP', 'DESTROY', feedKey, 'none')
   if first ~= '0-0' then redis.call('XSETID', feedKey, first) end
@@ -73,7 +75,7 @@ steps.create = function()
   return told()
 end
 
--- Nothing that the channel held is enough to go on from any more: readers from before a branch have lost something.
+-- Raises the window of a channel to the first position of a branch: readers from before the branch have lost something.
 local function raise(log, channel, first, now)
   if channel == '*' then
     log.forgotten = first
@@ -87,7 +89,7 @@ local function raise(log, channel, first, now)
   saveChannel(log, channel, it)
 end
 
--- The line of a branch in the list of branches, which says how far past its fork the loss is on record.
+-- Notes in the line of a branch how far past its fork the loss is on record.
 local function setReported(epoch, through)
   for index, line in ipairs(branches()) do
     local found, rest, reported = string.match(line, '^(%S+) (%S+ %S+ %S+) ?(%S*)$')
@@ -97,7 +99,8 @@ local function setReported(epoch, through)
   end
 end
 
--- As many branches as hubs have started alone. The oldest are merged into one, which goes on with the events that are held of them.
+-- Every hub that starts alone opens a branch. When there are too many, this merges the older half into the branch after it, which
+-- then keeps their events.
 local function mergeBranches()
   if redis.call('LLEN', branchesKey) <= mostBranches then return end
   local first = string.match(redis.call('LINDEX', branchesKey, 0), '^%S+ %S+ (%S+)')
@@ -106,11 +109,11 @@ local function mergeBranches()
   redis.call('LSET', branchesKey, 0, heir .. ' ' .. first .. ' -')
 end
 
--- A branch that goes on from what is here, as an entry of the feed.
+-- Opens a branch that goes on from the stored events, by an entry of the feed.
 local function layBranch(fork, first, now, epoch, step, spare, lost)
   local value = fork .. ' 0-0 ' .. (hybrid and split(first) - now or now) .. ' 0\nb\n\n\n' .. table.concat(lost, '\n')
   redis.call('XADD', feedKey, first, 'e', value)
-  -- Somebody removed the branches. Events that are held from before have ids again, of an epoch that no cursor bears.
+  -- Somebody removed the list of branches. One more branch gives ids to the older events, under an epoch that no cursor has.
   if redis.call('EXISTS', branchesKey) == 0 then
     redis.call('RPUSH', branchesKey, spare .. ' ' .. whole(step - 1) .. ' ' .. text(hybrid and minMs or 0, 0) .. ' -')
   end
@@ -120,11 +123,11 @@ local function layBranch(fork, first, now, epoch, step, spare, lost)
   redis.call('HSET', logKey, 'run', run, 'lineage', lineage, 'last', first, 'epoch', epoch)
 end
 
--- Opens a branch, only where nobody has opened one since the caller looked. A caller that has seen more than survived says how
--- far, on which branch that was lost ('' for the one that opens now), and which channels had something there ('*' for all). When
--- others have reported them all, no branch is needed.
--- ARGV: branch, now, epoch it was, new epoch, step of its number, floor, epoch for what no branch is known of, seen through, epoch of
--- the branch that lost it, channels...
+-- Opens a branch, unless another hub has opened one since the caller looked. A caller that has seen events which are now lost
+-- says how far it had seen, which branch lost them ('' for the branch that opens now), and which channels had them ('*' for
+-- all). When other hubs have reported all these channels, no branch is needed.
+-- ARGV: branch, now, epoch that the caller knows, new epoch, step of its number, floor, epoch for events without a branch, seen
+-- through, epoch of the branch that lost the events, channels...
 steps.branch = function()
   local found = redis.call('HMGET', logKey, 'epoch', 'last', 'forgotten', 'channels', 'raised', 'maxSeq', 'minMs')
   if not found[1] then return { '!empty' } end
@@ -155,11 +158,11 @@ steps.branch = function()
   return told()
 end
 
--- Writes the ids of what comes next otherwise, from the first position of a new branch on. Every answer names the newest branch,
--- so no hub works with a position behind it before it has asked what holds there. Only where nobody has opened one since the
--- caller looked.
--- ARGV: ids, seen, now, epoch it was, new epoch, step of its number, epoch for what no branch is known of, the codec, its version with
--- a space before it or '', maxSeq, minMs
+-- Switches the format of the ids from the first position of a new branch on, unless another hub has opened a branch since the
+-- caller looked. Every answer names the newest branch, so no hub works with a position of that branch before it has asked for
+-- its format.
+-- ARGV: ids, seen, now, epoch that the caller knows, new epoch, step of its number, epoch for events without a branch, the
+-- codec, its version with a space before it or '', maxSeq, minMs
 steps.ids = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end
@@ -173,7 +176,7 @@ steps.ids = function()
   return told()
 end
 
--- A write like any other, of nothing that anybody reads.
+-- Writes a field that nobody reads.
 -- ARGV: probe, seen, now
 steps.probe = function()
   local log, why = openLog(ARGV[2])
@@ -182,7 +185,7 @@ steps.probe = function()
   return { 'probed' }
 end
 
--- What the hubs on this log tell of themselves. It has nothing to do with the events, and no part in their promises.
+-- The notes that the hubs of this log leave for each other. They have nothing to do with events.
 -- ARGV: meet, seen, now, note, for how long in ms
 steps.meet = function()
   local now, answer = clock(ARGV[3]), {}
@@ -200,7 +203,7 @@ steps.meet = function()
   return answer
 end
 
--- What one hub has all of them do, such as to reject what was revoked. Kept for hubs that start later.
+-- Orders of one hub to all hubs, for example to reject revoked rights. Redis keeps them for hubs that start later.
 -- ARGV: orders, seen, now, after, for how long the hub counts in ms, order or '', until or '', the order to count for or ''
 steps.orders = function()
   local now, after, posted = clock(ARGV[3]), ARGV[4], ''
@@ -235,7 +238,7 @@ steps.orders = function()
   return answer
 end
 
--- Something was removed by hand. Nobody can say what, so every channel that is not known has lost everything.
+-- Repairs the log after somebody removed keys by hand. Nobody knows which, so every unknown channel has lost everything.
 -- ARGV: repair
 steps.repair = function()
   local last = redis.call('HGET', logKey, 'last')
@@ -250,8 +253,8 @@ steps.repair = function()
   return { 'repaired' }
 end
 
--- One hub at a time goes round the channels: trims by age those that nobody publishes to, forgets them in the end, and counts in
--- those that the budget does not know yet.
+-- One hub at a time goes round the channels. The sweep trims and in the end forgets channels to which nobody publishes, and
+-- counts channels that the budget does not count yet.
 -- ARGV: sweep, seen, now, cursor, lease in ms
 steps.sweep = function()
   local log, why = openLog(ARGV[2])
@@ -268,7 +271,7 @@ steps.sweep = function()
     if it.count == 0 and it.retained == 0 and now - it.emptySince > forgetAfterMs
       and redis.call('EXISTS', retainedOf(channel)) == 0 then
       forgotten = latest(forgotten, latest(it.trimmed, it.newest))
-      -- Its end, too: once that is forgotten, nobody tells of it.
+      -- The end counts, too: a reader from before it has to be told, and the log forgets the end with the channel.
       if it.ended ~= '-' then forgotten = latest(forgotten, string.match(it.ended, '^[^,]+')) end
       redis.call('HDEL', channelsKey, channel)
       redis.call('ZREM', namesKey, channel)
@@ -276,7 +279,7 @@ steps.sweep = function()
     elseif it.isChanged or (maxHeld and it.count > 0 and not it.counted) then
       redis.call('HSET', channelsKey, channel, packChannel(channel, it))
     elseif maxHeld and it.count > 0 then
-      -- For one that a hand removed.
+      -- Adds the channel again, in case somebody removed it from the order by hand.
       redis.call('ZADD', agesKey, 'NX', ageOf(it.trimmed), channel)
     end
   end

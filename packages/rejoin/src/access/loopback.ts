@@ -13,8 +13,8 @@ export function loopbackOnly(): Middleware {
   return (request, response) => {
     const { host, origin } = request.headers
     const forbid = (message: string, reason: 'host' | 'origin') => reject(response, 'forbidden', message, reason)
-    // Also on answers to requests without an origin: a cache must not give such an answer to a page, which needs the CORS
-    // headers. Not on POST, the most frequent request: no cache keeps its answer.
+    // `Vary` is set even without an origin: otherwise a cache could give an answer without CORS headers to a page. POST, the most
+    // frequent request, does not need it: no cache keeps its answer.
     if (request.method !== 'POST' || origin !== undefined) response.setHeader('Vary', 'Origin')
     if (!request.url?.startsWith('/')) {
       // A target with a host of its own may name another host than `Host` does. No browser sends one.

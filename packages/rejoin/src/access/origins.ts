@@ -22,7 +22,7 @@ export function guardOrigins({ cors = [], cookie }: Pick<AccessRules, 'cors' | '
     if (!isListed && !anyPage) return
     response.setHeader('Access-Control-Allow-Origin', isListed ? origin : '*')
     response.setHeader('Access-Control-Expose-Headers', 'Retry-After, WWW-Authenticate')
-    // Only for listed origins: an operator who set `*` did not choose this page.
+    // Cookies only for listed origins: an operator who set `*` did not choose this page.
     if (isListed && cookie !== undefined) response.setHeader('Access-Control-Allow-Credentials', 'true')
   }
 
@@ -41,8 +41,8 @@ export function guardOrigins({ cors = [], cookie }: Pick<AccessRules, 'cors' | '
 
   return (request, response) => {
     const { origin } = request.headers
-    // Also on answers to requests without an origin: a cache must not give such an answer to a page, which needs the CORS
-    // headers. Not on POST, the most frequent request: no cache keeps its answer.
+    // `Vary` is set even without an origin: otherwise a cache could give an answer without CORS headers to a page. POST, the most
+    // frequent request, does not need it: no cache keeps its answer.
     if (request.method !== 'POST' || origin !== undefined) response.setHeader('Vary', 'Origin')
     if (origin !== undefined) allowReading(origin, response)
     const rejection = rejectionOf(request)

@@ -36,9 +36,9 @@ export interface Check {
 }
 
 export interface Remedy {
-  /** The program that likely causes it. */
+  /** The program that likely causes the fault. */
   readonly culprit: string
-  /** What readers suffer from it. */
+  /** The consequence of the fault for readers. */
   readonly cost: string
   /** What to change, and where. Several alternatives when the doctor does not know the proxy. */
   readonly changes: readonly Change[]
@@ -51,7 +51,7 @@ export interface Change {
   readonly lines: readonly string[]
 }
 
-/** What the doctor found. */
+/** The findings of the doctor. */
 export interface Report {
   /** The address that was given. */
   readonly url: string

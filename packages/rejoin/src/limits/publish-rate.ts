@@ -29,7 +29,7 @@ export function createPublishRate(limits: RequestLimits, context: PublishRateCon
 }
 
 export interface PublishRateContext {
-  /** Whether `X-Forwarded-For` can be believed. */
+  /** Whether `X-Forwarded-For` is believed. */
   readonly trustProxy: boolean
   onReject(kind: Rejection): void
   now(): number

@@ -3,7 +3,7 @@
  * order of their publish.
  */
 export interface ReaderRecord {
-  /** Called when the reader starts without a cursor. It is owed every event from `sent` on: its start may be after the others. */
+  /** Called when the reader starts without a cursor. It is owed the events from `sent` on: earlier ones may precede its start. */
   begin(sent: number): void
   /**
    * Called when the hub has sent `sync-required`. Events that are missing before the next event then count as announced, if they
@@ -38,7 +38,7 @@ export function createReaderRecord(): ReaderRecord {
   let excuse: Excuse | undefined
   const missing: Missing[] = []
 
-  /** The events from `next` up to `end`, split into those that may be missing and those that are lost. */
+  /** The events from `next` up to `end`, split in two: events that may be missing by `excuse`, and lost events. */
   function missingUpTo(end: number): Missing[] {
     if (end <= next) return []
     const excused = Math.min(Math.max(excuse?.sent ?? 0, next), end)

@@ -121,7 +121,7 @@ function tickOf({ data }: TimedEvent): ProbeTick {
     const { n, atMs }: Partial<ProbeTick> = Object(JSON.parse(data))
     return { n: Number(n), atMs: Number(atMs) }
   } catch {
-    // A filter has changed the data. The id of such an event counts as changed, and its delay is unknown.
+    // A filter has changed the data of this event. Its id counts as changed, and its delay is unknown.
     return { n: Number.NaN, atMs: Number.NaN }
   }
 }

@@ -22,6 +22,6 @@ export function createSightings(now: () => number): Sightings {
   }
 }
 
-// As long as a probe can be open, so that every open probe is known.
+// Probes are remembered for as long as they can be open, so that every open probe is known.
 const rememberedMs = 120_000
 const maxEntries = 1000

@@ -23,7 +23,7 @@ export interface AdapterOptions<Call extends readonly unknown[]> {
   sinkBudgetBytes?: number
 }
 
-/** For adapters that see the whole path, as the client sent it. Frameworks that strip the prefix of a mount do not need it. */
+/** Options of adapters that see the whole path, as the client sent it. Frameworks that strip the prefix of a mount need none. */
 export interface BasePathOptions {
   /**
    * The prefix of the hub's paths: with `/api`, streams are read at `/api/events/<channel>`. The hub does not answer requests
@@ -33,7 +33,7 @@ export interface BasePathOptions {
   basePath?: string
 }
 
-/** For adapters whose framework does not know which proxies to trust. */
+/** Options of adapters whose framework does not know which proxies to trust. */
 export interface ProxyOptions {
   /**
    * Whether all requests come through a proxy of yours. If so, the hub believes `X-Forwarded-For` and
@@ -43,7 +43,7 @@ export interface ProxyOptions {
   trustProxy?: boolean
 }
 
-/** For adapters that read bodies themselves. */
+/** Options of adapters that read bodies themselves. */
 export interface BodyOptions {
   /**
    * The largest body of a publish, in bytes. A larger body is answered with 413, after the rights of its sender are checked.
@@ -52,7 +52,7 @@ export interface BodyOptions {
   maxBodyBytes?: number
 }
 
-/** For a stream at a route of the program's own. */
+/** Options of a stream at a route of the program's own. */
 export interface SubscribeOptions<Call extends readonly unknown[]> extends AdapterOptions<Call> {
   /**
    * Gives the channels of the stream, whatever the request asks for.

@@ -112,7 +112,7 @@ async function ofWholeProbe({ probe }: MetProgram, name: CheckName, check: () =>
 
 const notAsked: Check = { name: 'cors', state: 'unknown', summary: 'not asked for; name a page with --origin' }
 
-/** Turns the hint on `disconnect` into `unknown` when a fault of `caching` or `stream` causes it: mending the fault mends both. */
+/** Turns the hint on `disconnect` into `unknown` when a fault of `caching` or `stream` causes it: one change mends both. */
 function explained(checks: readonly Check[]): Check[] {
   const cause = checks.find(({ name, state }) => state === 'fault' && (name === 'caching' || name === 'stream'))
   if (!cause) return [...checks]

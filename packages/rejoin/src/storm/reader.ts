@@ -60,7 +60,7 @@ export function createStormReader(options: StormReaderOptions): StormReader {
   let failures = 0
   /** The return that is under way. It is over when the reader has its first `to` events. */
   let catchingUp: { readonly since: number; readonly to: number } | undefined
-  /** Since when the reader has been up to date. Earlier events are late because of its absence, and their delay is not counted. */
+  /** Since when the reader has been up to date. Earlier events are late because of its absence: their delay does not count. */
   let currentSince = Number.POSITIVE_INFINITY
 
   function connect(): void {

@@ -14,7 +14,9 @@ export function createSchemaCheck(schemas: ChannelSchemas): SchemaCheck {
   }))
 
   async function check(channel: string, { type = 'message', data, text }: CheckedMessage): Promise<void> {
-    const declared = schemas[channel] ?? templates.find(({ matches }) => matches.test(channel))?.types
+    const declared = Object.hasOwn(schemas, channel)
+      ? schemas[channel]
+      : templates.find(({ matches }) => matches.test(channel))?.types
     if (!declared) return
     const schema = schemaOf(declared, channel, type)
     const { issues } = await schema['~standard'].validate(data === undefined ? text : data)

@@ -19,12 +19,14 @@ export interface Mutant {
 }
 
 const session = 'hub/src/hub/read/reader-session.ts'
+const cursor = 'hub/src/hub/read/session-cursor.ts'
+const greeting = 'hub/src/hub/read/greeting.ts'
 const freshStart = 'hub/src/hub/read/fresh-start.ts'
 const audience = 'hub/src/hub/live/audience.ts'
 const hotWindow = 'hub/src/hub/read/hot-window.ts'
 const blocks = 'hub/src/hub/read/blocks.ts'
 const live = 'hub/src/hub/live/live.ts'
-const joinInThisStep = '    if (!live.join(this, this.#cursor, this.#branch)) return false\n'
+const joinInThisStep = '    if (!live.join(this, this.cursor.position, this.cursor.branch)) return false\n'
 
 export const mutants: readonly Mutant[] = [
   {
@@ -178,8 +180,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: session,
-        find: 'this.#hello({ resumed: false })',
-        replace: 'this.#hello({ resumed: false, id: this.#context.idOf(this.#context.live.head) })',
+        find: 'this, { resumed: false })',
+        replace: 'this, { resumed: false, id: this.#context.idOf(this.#context.live.head) })',
       },
     ],
   },
@@ -203,8 +205,8 @@ export const mutants: readonly Mutant[] = [
       },
       {
         file: session,
-        find: 'if (isAfter(this.#cursor, this.#context.live.head)) {',
-        replace: 'if (isAfter(this.#cursor, this.#context.live.head) && false) {',
+        find: 'if (isAfter(position, live.head)) return',
+        replace: 'if (isAfter(position, live.head) && false) return',
       },
     ],
   },
@@ -267,7 +269,7 @@ export const mutants: readonly Mutant[] = [
     from: 14,
     patches: [
       {
-        file: session,
+        file: cursor,
         find: '    if (!survivor) return false\n',
         replace: '    if (!survivor) return true\n',
       },
@@ -380,7 +382,7 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: session,
-        find: 'return hasEverything(this.#cursor, ends.knows(channels) ? ends.of(channels) : this.#end)',
+        find: 'return hasEverything(this.cursor.position, ends.knows(channels) ? ends.of(channels) : this.#end)',
         replace: 'return (ends.knows(channels) ? ends.of(channels) : this.#end) !== undefined',
       },
     ],
@@ -476,9 +478,9 @@ export const mutants: readonly Mutant[] = [
     from: 48,
     patches: [
       {
-        file: session,
-        find: 'this.#stand(survivor, this.#context.branchOf(survivor))',
-        replace: 'this.#stand(this.#cursor, this.#newest)',
+        file: cursor,
+        find: 'this.moveTo(survivor, branchOf(survivor))',
+        replace: 'this.moveTo(this.position, newestBranch(log))',
       },
     ],
   },
@@ -549,8 +551,14 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: session,
-        find: '    if (!isSame(survivor, this.#cursor)) {\n',
-        replace: '    if (!isSame(survivor, this.#cursor)) {\n      if (this.#greeted) return false\n',
+        find: 'this.cursor.survives(this.#context)',
+        replace: 'this.cursor.survives({ ...this.#context, isGreeted: !this.#greeting })',
+      },
+      { file: cursor, find: '  survives({ log, branchOf }', replace: '  survives({ log, branchOf, isGreeted }' },
+      {
+        file: cursor,
+        find: '    if (!isSame(survivor, this.position)) {\n',
+        replace: '    if (!isSame(survivor, this.position)) {\n      if (isGreeted) return false\n',
       },
     ],
   },
@@ -560,8 +568,8 @@ export const mutants: readonly Mutant[] = [
     caughtBy: 'unannounced-gap',
     patches: [
       {
-        file: session,
-        find: '    if (past?.lost) return this.#beheadedGreeting(past.lost, past, first)\n',
+        file: greeting,
+        find: '    if (this.#lost) return this.#framesOfLoss(context, session, this.#lost, { id, first })\n',
         replace: '',
       },
     ],

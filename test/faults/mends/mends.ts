@@ -82,8 +82,8 @@ export const mends: readonly Mend[] = [
     mistake: 'announces a gap at the head of the hub, although the log has lost more than the hub has heard of',
     patches: [
       {
-        file: `${hub}/read/reader-session.ts`,
-        find: '    await this.#untilTailReaches(wholeAfter)\n',
+        file: `${hub}/read/gap.ts`,
+        find: '  await waitForEnd(context, session, wholeAfter)\n',
         replace: '',
       },
     ],

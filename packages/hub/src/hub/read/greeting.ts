@@ -1,37 +1,137 @@
-import { encodeHello, encodeSyncRequired } from '@rejoin/protocol'
+import { encodeHello, encodeSyncRequired, isPattern } from '@rejoin/protocol'
+import type { Cancel } from '../../environment.ts'
+import type { Gap } from '../../log/contract.ts'
+import type { Frame } from '../live/frame.ts'
+import type { FoundOpening, Start } from './opening.ts'
 import type { Session } from './session.ts'
 import type { SessionContext } from './session-context.ts'
+import { tellGap } from './session-news.ts'
+import { maxWaitMs } from './tail-wait.ts'
 
-/** What a stream begins with, as far as it depends on the cursor. */
-export interface Greeting {
+// A cursor may be as long as a header. `hello` and the observers show its first 128 characters (§4.4).
+const maxEcho = 128
+// How often a session searches for the last few events again, because they were trimmed before it could read them.
+const maxSearches = 3
+
+/**
+ * The frames that a stream begins with: what the reader asked for, what the log has of it, and `hello`. The session lets go of
+ * its greeting once it is written, so that an idle reader keeps none of this in memory.
+ */
+export class Greeting {
+  /** Where the reader asked to start. */
+  readonly start: Start
+  /** How many events of `replay=N` follow; undefined for a reader that did not ask. */
+  #replay: number | undefined
+  /** Which channels lost a part of the past that the reader asked for, and why. */
+  #lost: FoundOpening['lost']
+  /** Where the stream would have started before that part was lost. */
+  #lostFrom: string | undefined
+  #searches = 0
+  #stopTimer: Cancel = nothing
+
+  constructor(start: Start) {
+    this.start = start
+  }
+
+  /** The cursor of the reader, cut short for frames and logs; null for a reader without a cursor. */
+  get shownCursor(): string | null {
+    return this.start.from === 'cursor' ? this.start.cursor.slice(0, maxEcho) : null
+  }
+
+  /** What a gap names as requested; undefined for the last few events, which start at an id of the hub's own choice. */
+  get requested(): string | undefined {
+    return this.shownCursor ?? (this.start.from === 'last' ? undefined : 'earliest')
+  }
+
+  /** Closes the stream when it was not greeted in time. The reader keeps its cursor, and another hub may know more. */
+  startTimer({ environment }: SessionContext, session: Session): void {
+    this.#stopTimer = environment.after(maxWaitMs, () => session.end('log-unavailable'))
+  }
+
+  stopTimer(): void {
+    this.#stopTimer()
+  }
+
+  /** The stream starts here. */
+  open({ replay, lost }: FoundOpening): void {
+    this.#replay = replay
+    this.#lost = lost
+  }
+
+  /** Whether to search again for the last few events. A busy channel may be trimmed each time, so the searches are counted. */
+  searchAgain(): boolean {
+    this.#searches += 1
+    return this.start.from === 'last' && this.#searches <= maxSearches
+  }
+
+  /**
+   * The stream has to start later: its past was trimmed before the session could read it.
+   * @param from - the id where the stream would have started
+   */
+  startLater({ reason, channels }: Gap, from: string): void {
+    this.#lost = { reason, channels }
+    this.#lostFrom ??= from
+  }
+
+  /**
+   * @param id - the id of the position where the stream starts
+   * @param first - the first event behind that position
+   */
+  frames(context: SessionContext, session: Session, id: string, first: Frame | undefined): Uint8Array[] {
+    if (this.#lost) return this.#framesOfLoss(context, session, this.#lost, { id, first })
+    if (this.start.from !== 'cursor') {
+      return [this.hello(context, session, { resumed: false, id, replay: this.#replay })]
+    }
+    const { cursor, added = [] } = this.start
+    const hello = this.hello(context, session, { resumed: true, id: cursor })
+    return added.length > 0 ? [hello, addedFrame(cursor, added)] : [hello]
+  }
+
+  /** The reader asked for a past of which the beginning is gone. The gap is announced first, and the rest follows (§3.4). */
+  #framesOfLoss(
+    context: SessionContext,
+    session: Session,
+    { reason, channels }: Pick<Gap, 'reason' | 'channels'>,
+    { id, first }: { readonly id: string; readonly first: Frame | undefined },
+  ): Uint8Array[] {
+    const { observers, branchOf, idOn } = context
+    const requested = this.#lostFrom ?? this.requested ?? id
+    const hasPattern = session.subscription.channels.some(isPattern)
+    const oldest = first && !hasPattern ? idOn(first.position, branchOf(first.position)) : null
+    tellGap(observers, session, channels, { reason, requested, absenceMs: null, resuming: false })
+    const sync = encodeSyncRequired({ reason, channels, requested, oldest, latest: id }, { id })
+    return [this.hello(context, session, { resumed: false, replay: this.#replay }), Buffer.from(sync)]
+  }
+
+  /** The frame `hello` (§4.4). It carries no id where a gap is announced next, because that announcement carries one. */
+  hello(context: SessionContext, session: Session, { resumed, id, replay }: Hello): Uint8Array {
+    this.#stopTimer()
+    const { heartbeatMs, retry, presence, environment } = context
+    const { connection, subscription } = session
+    // A proxy can lose the word `earliest` on the way, like a cursor. The client compares.
+    const requested = this.start.from === 'earliest' ? 'earliest' : this.shownCursor
+    const expiresAt = presence.expiresAt(session)
+    // Told in advance, so that a client can return with new rights before the old ones expire.
+    const expiry =
+      expiresAt === undefined ? {} : { expiresInMs: Math.max(0, Math.floor(expiresAt - environment.now())) }
+    const replayed = replay === undefined ? {} : { replay }
+    const hello = { resumed, requested, heartbeatMs, connection, ...replayed, ...expiry }
+    const retryMs = retry.forOne(subscription.channels)
+    return Buffer.from(encodeHello(hello, id === undefined ? { retryMs } : { retryMs, id }))
+  }
+}
+
+interface Hello {
   /** Whether everything after the reader's cursor follows. */
   readonly resumed: boolean
-  /** What the reader asked to start from. */
-  readonly requested: string | null
-  /** The id to hold from now on; undefined where a gap is announced next, which has one. */
-  readonly id: string | undefined
-  /** How many events of `replay=N` follow; undefined where that was not asked for. */
-  readonly replay: number | undefined
+  readonly id?: string
+  readonly replay?: number | undefined
 }
 
-/** The frame `hello` (§4.4). */
-export function helloFrame(
-  { heartbeatMs, retry, presence, environment }: SessionContext,
-  session: Session,
-  { resumed, requested, id, replay }: Greeting,
-): Uint8Array {
-  const { connection, subscription } = session
-  const expiresAt = presence.expiresAt(session)
-  // In advance, so that a client can be back with new rights before these end it.
-  const expiry = expiresAt === undefined ? {} : { expiresInMs: Math.max(0, Math.floor(expiresAt - environment.now())) }
-  const replayed = replay === undefined ? {} : { replay }
-  const hello = { resumed, requested, heartbeatMs, connection, ...replayed, ...expiry }
-  const retryMs = retry.forOne(subscription.channels)
-  return Buffer.from(encodeHello(hello, id === undefined ? { retryMs } : { retryMs, id }))
-}
-
-/** Channels that the reader did not have before are whole from its cursor on. What was before that, it has to load. */
-export function addedFrame(cursor: string, channels: readonly string[]): Uint8Array {
+/** The reader did not have these channels before. It gets all of their events after its cursor, and has to load the rest. */
+function addedFrame(cursor: string, channels: readonly string[]): Uint8Array {
   const added = { reason: 'added' as const, channels, requested: cursor, oldest: null, latest: cursor }
   return Buffer.from(encodeSyncRequired(added, { id: cursor }))
 }
+
+const nothing = () => undefined

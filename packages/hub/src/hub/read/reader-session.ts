@@ -1,28 +1,13 @@
-import {
-  type Branch,
-  type CloseReason,
-  encodeCheckpoint,
-  encodeClose,
-  encodeSyncRequired,
-  type GapReason,
-  isAfter,
-  isPattern,
-  isSame,
-  latest,
-  origin,
-  type Position,
-  survivorOf,
-} from '@rejoin/protocol'
-import type { Cancel } from '../../environment.ts'
+import { type Branch, type CloseReason, encodeClose, isAfter, type Position } from '@rejoin/protocol'
 import type { Gap } from '../../log/contract.ts'
 import type { Frame } from '../live/frame.ts'
-import { shapedParts } from '../live/shape.ts'
+import { addParts } from '../live/shape.ts'
 import type { SharedBytes, Sink } from '../live/sink.ts'
-import { type Subscription, wants } from '../live/subscription.ts'
+import { type Subscription, wantedOf } from '../live/subscription.ts'
 import type { ReaderFacts } from '../observation.ts'
 import { hasEverything } from './ends.ts'
-import { findFreshStart } from './fresh-start.ts'
-import { addedFrame, helloFrame } from './greeting.ts'
+import { announceGap, type GapSession } from './gap.ts'
+import { Greeting } from './greeting.ts'
 import type { FoundOpening, Start } from './opening.ts'
 import { Outlet, type OutletOwner } from './outlet.ts'
 import { ReplayReport } from './replay-report.ts'
@@ -30,67 +15,55 @@ import { inSlices } from './replay-slices.ts'
 import { type Replay, readReplay } from './replay-source.ts'
 import type { EndOptions, Session, SessionRequest } from './session.ts'
 import type { SessionContext } from './session-context.ts'
-import { tellClose, tellConnect, tellGap, tellReplay, tellStall } from './session-news.ts'
+import { SessionCursor } from './session-cursor.ts'
+import { tellClose, tellConnect, tellReplay, tellStall } from './session-news.ts'
 import type { HotReplay } from './shared-replays.ts'
 import { isTailCurrent, newestBranch } from './tail-branch.ts'
-
-// Of a longer value, the first 128 characters show in `hello` which nonsense arrived (§4.4).
-const maxEcho = 128
-// Events passed over since the last id; further back, a return would search them all again.
-const maxUnmarked = 1000
-// How often the last few events are looked for anew when they were trimmed before they could be read.
-const maxSearches = 3
-// A cursor that cannot be judged for so long is sent back untouched: another node may know more.
-const judgeTimeoutMs = 10_000
+import { waitForTail } from './tail-wait.ts'
 
 export function createSession(context: SessionContext, request: SessionRequest, sink: Sink): Session {
   return new ReaderSession(context, request, sink)
 }
 
 /**
- * A class, and not closures over local variables, for its size: tens of thousands of these wait at a time. Some 30
- * closures, and getters of an object literal, for which V8 keeps a dictionary each, made a session 4 KB larger.
+ * A class, because tens of thousands of sessions are in memory at a time. As an object literal with some 30 closures and getters,
+ * for which V8 keeps a dictionary, a session was 4 KB larger.
  */
-class ReaderSession implements Session, OutletOwner {
+class ReaderSession implements GapSession, OutletOwner {
   readonly connection: string
   readonly reader: ReaderFacts
   readonly subscription: Subscription
+  readonly cursor: SessionCursor
   mode: Session['mode'] = 'replaying'
 
   readonly #context: SessionContext
-  readonly #start: Start
   readonly #outlet: Outlet
   readonly since: number
+  /** Whether the session waits for a slice of time, or for work that has to end first. */
   #busy = false
   #started = false
-  #greeted = false
-  /** Where the last of its channels ended, as the log said when it was asked. */
+  /** Undefined once the reader has been greeted. */
+  #greeting: Greeting | undefined
+  /** Where the last of the channels ended, as the log said; undefined while one of them goes on. */
   #end: Position | undefined
-  /** As of which change of the ends that is. */
+  /** `ends.changes` from when the log was asked. */
   #endAsOf = -1
-  /** Everything of the subscription up to here has been handed to the sink. Only kept up while not live. */
-  #cursor: Position = origin
-  /** The branch that the cursor lies on. Whether it still counts is a matter of ancestry, not of order. */
-  #branch: Branch
-  /** Events passed over since an id was written. */
-  #unmarked = 0
-  /** Set while a return has to be reported. */
+  /** Set while a reader that returned with a cursor has not caught up. */
   #report: ReplayReport | undefined
-  #stopJudging: Cancel = nothing
-  /** It was handed something that is not in the log, and is not told yet. */
+  /** Whether the reader got an event that is not in the log, and has yet to be told so. */
   #isStray = false
-  /** What the greeting has to say of the past that it asked for. */
-  #past: Past | undefined
 
   constructor(context: SessionContext, { connection, subscription, start, reader }: SessionRequest, sink: Sink) {
     this.connection = connection
     this.reader = reader
     this.subscription = subscription
     this.#context = context
-    this.#start = start
     this.#outlet = new Outlet(sink, context, this)
     this.since = context.environment.now()
-    this.#branch = context.live.branch
+    this.cursor = new SessionCursor(context.live.branch)
+    this.#greeting = new Greeting(start)
+    const { shownCursor } = this.#greeting
+    if (shownCursor !== null) this.#report = new ReplayReport(shownCursor)
   }
 
   get full(): boolean {
@@ -101,56 +74,39 @@ class ReaderSession implements Session, OutletOwner {
     return this.#outlet.pending
   }
 
-  get #requested(): string | null {
-    return this.#start.from === 'cursor' ? this.#start.cursor : null
-  }
-
-  /** What arrived may be as long as a header; nobody needs to read more of it than this, in a frame or in a log. */
-  get #shown(): string | null {
-    return this.#requested?.slice(0, maxEcho) ?? null
-  }
-
-  /** What it asked to go on from. */
-  get #had(): string {
-    if (this.#greeted) return this.#id
-    return this.#shown ?? (this.#start.from === 'last' ? this.#id : 'earliest')
+  /** What `sync-required` names as requested. Before the greeting, this is what the reader asked for; later, its id. */
+  get requested(): string {
+    return this.#greeting?.requested ?? this.#id
   }
 
   get #id(): string {
-    return this.#context.idOn(this.#cursor, this.#branch)
-  }
-
-  #stand(position: Position, branch: Branch): void {
-    this.#cursor = position
-    this.#branch = branch
+    return this.cursor.idOf(this.#context)
   }
 
   start(): void {
     if (this.mode === 'ended') return
     this.#started = true
-    tellConnect(this.#context.observers, this, { requested: this.#shown, resuming: this.#requested !== null })
-    if (this.#start.from === 'now') this.#startWithoutCursor()
-    else if (this.#start.from === 'cursor') this.#startFrom(this.#start)
-    else this.#search(this.#open(this.#start))
+    const { start, shownCursor } = this.#greeting as Greeting
+    tellConnect(this.#context.observers, this, { requested: shownCursor, resuming: shownCursor !== null })
+    const atHand = start.from === 'cursor' ? this.#context.openingAtHand(start.cursor) : undefined
+    if (atHand) this.#startAt(atHand)
+    else if (start.from === 'now') this.#startWithoutCursor()
+    else this.#search(this.#open(start))
   }
 
-  #startFrom(start: Start & { from: 'cursor' }): void {
-    const opening = this.#context.openingAtHand(start.cursor)
-    if (!opening) {
-      this.#search(this.#open(start))
-      return
-    }
+  #startAt(opening: FoundOpening): void {
     this.#openAt(opening)
     this.#wake()
-    if (!this.#greeted) this.#judgeInTime()
+    // Almost every reader has been greeted by now, and needs no timer.
+    this.#greeting?.startTimer(this.#context, this)
   }
 
-  /** At the head; or at the beginning, of channels that are declared so and of channels that have all ended (§3.4). */
+  /** Starts at the head. Channels in `fromStart`, and channels that have all ended, start at their beginning (§3.4). */
   #startWithoutCursor(): void {
     const { ends, isLocal, live, startsAtBeginning } = this.#context
     const { channels } = this.subscription
-    // Now, and not once the log has answered: what is published meanwhile is the reader's.
-    this.#stand(live.head, live.branch)
+    // Before the log has answered: the reader is owed the events that are published meanwhile.
+    this.cursor.moveTo(live.head, live.branch)
     if (isLocal()) this.#startAtHead()
     else if (startsAtBeginning(channels)) this.#search(this.#open(atBeginning))
     else if (!ends.knows(channels)) this.#search(this.#startOnceKnown())
@@ -166,35 +122,30 @@ class ReaderSession implements Session, OutletOwner {
   }
 
   #startAtHead(): void {
-    this.#outlet.write(this.#hello({ resumed: false, id: this.#id }))
+    this.#outlet.writeAll(this.#greet(undefined))
     this.#wake()
   }
 
   #search(opening: Promise<void>): void {
     this.#busy = true
-    this.#judgeInTime()
+    this.#greeting?.startTimer(this.#context, this)
     this.#goOnAfter(opening)
   }
 
-  #judgeInTime(): void {
-    this.#stopJudging = this.#context.environment.after(judgeTimeoutMs, () => this.end('log-unavailable'))
-  }
-
-  /** Finds the position to start from. The greeting waits for the first read, which alone can tell that it is whole. */
+  /** Finds the position to start from. The greeting waits for the first read, because only a read finds a gap. */
   async #open(start: Start): Promise<void> {
     const opening = await this.#context.findOpening(this.subscription, start, () => this.#hasEnded())
     if (this.mode === 'ended') return
     if (opening.ok) this.#openAt(opening)
-    else await this.#announceGap(opening.reason, opening.channels, this.#had, origin)
+    else await announceGap(this.#context, this, opening)
   }
 
-  #openAt({ position, branch, replay, lost }: FoundOpening): void {
-    this.#stand(position, branch)
-    if (replay !== undefined || lost) this.#past = { replay, lost }
-    if (this.#requested !== null) this.#report = new ReplayReport()
+  #openAt(opening: FoundOpening): void {
+    this.cursor.moveTo(opening.position, opening.branch)
+    this.#greeting?.open(opening)
   }
 
-  /** Asks for a slice of time to catch up, unless one is under way. */
+  /** Asks for a slice of time to catch up. */
   #wake(): void {
     if (this.#busy || this.full || this.mode !== 'replaying') return
     this.#busy = true
@@ -215,7 +166,7 @@ class ReaderSession implements Session, OutletOwner {
 
   #fail(cause: unknown): void {
     this.#busy = false
-    // The log cannot be read now. The cursor stays the reader's own, who is asked to come back with it.
+    // The log cannot be read now. The reader keeps its cursor, and is asked to return with it.
     this.end('log-unavailable', { cause })
   }
 
@@ -224,45 +175,39 @@ class ReaderSession implements Session, OutletOwner {
       this.#busy = false
       return
     }
-    if (this.#context.presence.isStale(this)) {
-      this.#goOnAfter(this.#context.presence.renew(this))
+    const work = this.#workBeforeRead()
+    if (work) {
+      this.#goOnAfter(work)
       return
     }
-    if (!isTailCurrent(this.#context)) {
-      this.#goOnAfter(this.#waitForTail(this.#newest.first, this.#newest))
-      return
-    }
-    if (this.#isStray) {
-      this.#isStray = false
-      this.#goOnAfter(this.#announceGap('forced', this.subscription.channels, this.#id, origin))
-      return
-    }
-    if (!this.#survives()) {
-      this.#goOnAfter(this.#announceGap('epoch', this.subscription.channels, this.#had, origin))
-      return
-    }
-    if (isAfter(this.#cursor, this.#context.live.head)) {
-      this.#goOnAfter(this.#waitForTail(this.#cursor, this.#branch))
-      return
-    }
-    const { ends, isLocal, queued } = this.#context
-    if (!queued.hasRoom()) {
-      this.#goOnAfter(queued.room())
-      return
-    }
-    if (!isLocal() && this.#endAsOf !== ends.changes && !ends.knows(this.subscription.channels)) {
-      this.#goOnAfter(this.#learnEnd())
-      return
-    }
-    if (!this.#context.live.hot.covers(this.subscription.channels, this.#cursor)) {
+    if (!this.#context.live.hot.covers(this.subscription.channels, this.cursor.position)) {
       void this.#catchUpFromLog().then(undefined, (cause) => this.#fail(cause))
       return
     }
     const joined = this.#catchUpFromMemory()
     this.#busy = false
     if (joined) return
-    // From inside a delivery nobody can join; the turn has to end first.
+    // No session can join the live side during a delivery. The next turn tries again.
     if (!this.full) this.#context.environment.endOfTurn(() => this.#wake())
+  }
+
+  /** Work that has to end before the session may read on, if any. The order counts: each check relies on the checks above it. */
+  #workBeforeRead(): Promise<unknown> | undefined {
+    const { presence, live, queued, isLocal, ends } = this.#context
+    const { channels } = this.subscription
+    if (presence.isStale(this)) return presence.renew(this)
+    if (!isTailCurrent(this.#context)) return waitForTail(this.#context, this, this.#newest.first, this.#newest)
+    if (this.#isStray) {
+      this.#isStray = false
+      return announceGap(this.#context, this, { reason: 'forced', channels })
+    }
+    if (!this.cursor.survives(this.#context)) return announceGap(this.#context, this, { reason: 'epoch', channels })
+    const { position, branch } = this.cursor
+    // The log trimmed events that the tail has yet to bring, and the reader went on behind them.
+    if (isAfter(position, live.head)) return waitForTail(this.#context, this, position, branch)
+    if (!queued.hasRoom()) return queued.room()
+    if (!isLocal() && this.#endAsOf !== ends.changes && !ends.knows(channels)) return this.#learnEnd()
+    return undefined
   }
 
   get #newest(): Branch {
@@ -270,54 +215,29 @@ class ReaderSession implements Session, OutletOwner {
   }
 
   /**
-   * Whether the log still has the position of this reader. A read from one that was lost would find nothing missing: what the
-   * reader has, and what it would still have been owed, never was.
+   * Delivers one slice from the hot window. Returns true when the session is live or has ended. Synchronous, because an event
+   * that came during an `await` would be neither in the slice nor pushed.
    */
-  #survives(): boolean {
-    if (this.#branch.epoch === this.#newest.epoch) return true
-    const survivor = survivorOf(this.#context.log.history, this.#branch.epoch, this.#cursor)
-    if (!survivor) return false
-    if (!isSame(survivor, this.#cursor)) {
-      // Its channels have lost nothing, or the next read says so. Its id is of no use any more, and it gets another.
-      this.#stand(survivor, this.#context.branchOf(survivor))
-      this.#unmarked += 1
-    }
-    return true
-  }
-
-  /** A log that has trimmed past what this hub's tail has brought leaves the reader ahead of the hub for a moment. */
-  async #waitForTail(position: Position, branch: Branch): Promise<void> {
-    const { environment, live } = this.#context
-    const gaveUp = new AbortController()
-    const stopWaiting = environment.after(judgeTimeoutMs, () => {
-      this.end('log-unavailable')
-      gaveUp.abort()
-    })
-    await live.reached(position, branch, gaveUp.signal)
-    stopWaiting()
-  }
-
-  /** One slice from the hot window; true when it was the last and the session is live. Synchronous to the end. */
   #catchUpFromMemory(): boolean {
     const { live, replays } = this.#context
-    const replay = replays.of(this.subscription, this.#cursor)
+    const replay = replays.of(this.subscription, this.cursor.position)
     this.#deliver(replay, replay.cut ? replay.through : live.head, live.branch)
-    // The write itself may have ended the session.
+    // The write may have ended the session.
     if (this.mode !== 'replaying' || replay.cut || this.full) return false
     if (this.#isFinished()) {
       this.#reportReplay()
-      // With a cursor from before what it was passed over, it would be told again and again.
-      if (this.#unmarked > 0) this.#outlet.write(this.#checkpoint())
-      // The checkpoint may have filled the sink, and what waits there goes with a session that ends. This one ends once it is taken.
+      // Without a checkpoint, the reader would return with an older id and be told `finished` again and again.
+      if (this.cursor.isUnmarked) this.#outlet.write(this.cursor.checkpoint(this.#context))
+      // The checkpoint may have filled the sink. An end would drop it, so the session ends after the drain.
       if (this.full) return false
       this.end('finished')
       return true
     }
-    if (!live.join(this, this.#cursor, this.#branch)) return false
+    if (!live.join(this, this.cursor.position, this.cursor.branch)) return false
     this.mode = 'live'
     this.#reportReplay()
-    // Its last id may be far behind what it was passed over; the checkpoints of the live side count from now.
-    if (this.#unmarked > 0) this.#outlet.write(this.#checkpoint())
+    // The reader's id may be far behind. The live side counts only from now on, and would leave it there.
+    if (this.cursor.isUnmarked) this.#outlet.write(this.cursor.checkpoint(this.#context))
     this.#outlet.caughtUp()
     return true
   }
@@ -331,25 +251,26 @@ class ReaderSession implements Session, OutletOwner {
   #isFinished(): boolean {
     const { ends } = this.#context
     const { channels } = this.subscription
-    return hasEverything(this.#cursor, ends.knows(channels) ? ends.of(channels) : this.#end)
+    return hasEverything(this.cursor.position, ends.knows(channels) ? ends.of(channels) : this.#end)
   }
 
   async #catchUpFromLog(): Promise<void> {
     const { blocks, live, slices } = this.#context
-    const from = this.#cursor
+    const from = this.cursor.position
     const { branch } = live
     const newest = this.#newest
     const isOnBranch = () => live.branch.epoch === branch.epoch && this.#newest.epoch === newest.epoch
     const replay = await readReplay(blocks, this.subscription.channels, from, live.head)
     if (this.mode !== 'replaying') return
     if (!isOnBranch()) {
-      // What was read may be of one branch or the other.
+      // The events may be of either branch, so they are read again.
       this.#release()
       return
     }
     if ('wholeAfter' in replay) {
-      if (!this.#greeted && this.#requested === null) await this.#beginLater(replay)
-      else await this.#announceGap(replay.reason, replay.channels, this.#had, replay.wholeAfter)
+      const greeting = this.#greeting
+      if (greeting && greeting.start.from !== 'cursor') await this.#startLater(greeting, replay)
+      else await announceGap(this.#context, this, replay)
       this.#release()
       return
     }
@@ -359,146 +280,67 @@ class ReaderSession implements Session, OutletOwner {
     })
   }
 
-  /** As much of it as the sink takes and the turn has time for. The rest is at hand afterwards, or is read again. */
+  /** Delivers as much as the sink takes and the turn has time for. The next step reads the rest, from kept blocks if it can. */
   #deliverReplay({ frames, through }: Replay): void {
     const { branchOf, slices } = this.#context
     for (const { slice, isLast } of inSlices(frames)) {
       const position = isLast ? through : (slice.at(-1) as Frame).position
-      this.#deliver(this.#wantedOf(slice), position, branchOf(position))
+      const delivery = { frames: slice, wanted: wantedOf(this.subscription, slice), bytes: undefined }
+      this.#deliver(delivery, position, branchOf(position))
       if (this.full || !slices.hasTime()) return
     }
   }
 
-  #wantedOf(frames: readonly Frame[]): Delivery {
-    return { frames, wanted: frames.filter((frame) => wants(this.subscription, frame)), bytes: undefined }
-  }
-
   #deliver({ frames, wanted, bytes }: Delivery, through: Position, branch: Branch): void {
-    const parts = this.#greeted ? [] : this.#greeting(frames[0])
-    if (!bytes) this.#addParts(wanted, parts)
-    this.#stand(through, branch)
+    const parts = this.#greet(frames[0])
+    if (!bytes) addParts(wanted, this.subscription.shape, parts)
+    this.cursor.moveTo(through, branch)
     this.#context.totals.deliveries += wanted.length
     this.#report?.add(wanted, this.#context.environment.now())
-    this.#unmarked = wanted.length > 0 ? 0 : this.#unmarked + frames.length
-    if (this.#unmarked > maxUnmarked) parts.push(this.#checkpoint())
+    if (wanted.length > 0) this.cursor.mark()
+    else this.cursor.passOver(frames.length)
+    if (this.cursor.needsCheckpoint) parts.push(this.cursor.checkpoint(this.#context))
     this.#outlet.writeAll(parts, bytes)
   }
 
-  #addParts(wanted: readonly Frame[], parts: Uint8Array[]): void {
-    const { shape } = this.subscription
-    // Most ask for none, and a list of pieces for each of their frames would be most of what a replay allocates.
-    if (shape === undefined) for (const frame of wanted) parts.push(frame.bytes)
-    else for (const frame of wanted) parts.push(...shapedParts(frame, shape))
-  }
-
-  /**
-   * The past that was asked for begins later by now. The last few events are looked for anew, some times: a busy channel may be
-   * trimmed again by the time they are found. Then, and to a reader from the beginning, the greeting tells what is gone.
-   */
-  async #beginLater({ reason, channels, wholeAfter }: Gap): Promise<void> {
-    const searches = (this.#past?.searches ?? 0) + 1
-    if (this.#start.from === 'last' && searches <= maxSearches) {
-      await this.#open(this.#start)
-      this.#past = { ...this.#past, searches }
+  /** The past that the reader asked for was trimmed before the session could read it. */
+  async #startLater(greeting: Greeting, gap: Gap): Promise<void> {
+    if (greeting.searchAgain()) {
+      await this.#open(greeting.start)
       return
     }
-    this.#past = { ...this.#past, lost: { reason, channels }, had: this.#past?.had ?? this.#had }
-    this.#stand(wholeAfter, this.#context.branchOf(wholeAfter))
+    greeting.startLater(gap, this.requested)
+    this.cursor.moveTo(gap.wholeAfter, this.#context.branchOf(gap.wholeAfter))
   }
 
-  #greeting(first: Frame | undefined): Uint8Array[] {
-    const past = this.#past
-    this.#past = undefined
-    if (past?.lost) return this.#beheadedGreeting(past.lost, past, first)
-    if (this.#requested === null) return [this.#hello({ resumed: false, id: this.#id, replay: past?.replay })]
-    const added = this.#start.from === 'cursor' ? (this.#start.added ?? []) : []
-    const resumed = this.#hello({ resumed: true, id: this.#requested })
-    return added.length > 0 ? [resumed, addedFrame(this.#requested, added)] : [resumed]
+  /** The frames that the stream begins with; none once they are written. */
+  #greet(first: Frame | undefined): Uint8Array[] {
+    const greeting = this.#greeting
+    this.#greeting = undefined
+    return greeting ? greeting.frames(this.#context, this, this.#id, first) : []
   }
 
-  /** To a reader that asked for the beginning, which is gone: it is told, and what is left follows (§3.4). */
-  #beheadedGreeting({ reason, channels }: LostPast, { had = this.#had, replay }: Past, first?: Frame): Uint8Array[] {
-    const { observers, branchOf, idOn } = this.#context
-    const hasPattern = this.subscription.channels.some(isPattern)
-    const oldest = first && !hasPattern ? idOn(first.position, branchOf(first.position)) : null
-    const id = this.#id
-    tellGap(observers, this, channels, { reason, requested: had, absenceMs: null, resuming: false })
-    const sync = encodeSyncRequired({ reason, channels, requested: had, oldest, latest: id }, { id })
-    return [this.#hello({ resumed: false, replay }), Buffer.from(sync)]
-  }
-
-  #checkpoint(): Uint8Array {
-    this.#unmarked = 0
-    return Buffer.from(encodeCheckpoint({ id: this.#id }))
-  }
-
-  /** The only thing that moves a cursor over a gap (§4.6), and never back. */
-  async #announceGap(reason: GapReason, lost: readonly string[], from: string, wholeAfter: Position): Promise<void> {
-    await this.#untilTailReaches(wholeAfter)
-    await this.#untilTailIsCurrent()
-    if (this.mode !== 'replaying') return
-    const resuming = this.#isResuming
-    if (!this.#greeted) this.#outlet.write(this.#hello({ resumed: false }))
+  failResume(): boolean {
+    const wasResuming = this.#report !== undefined
     this.#report = undefined
-    const absenceMs = reason === 'expired' ? this.#ageOf(this.#cursor) : null
-    tellGap(this.#context.observers, this, lost, { reason, requested: from, absenceMs, resuming })
-    const { position, branch, oldest, state } = await findFreshStart(this.#context, {
-      channels: this.subscription.channels,
-      notBefore: latest(this.#cursor, wholeAfter),
-      isGone: () => this.mode !== 'replaying',
-      tailIsCurrent: () => this.#untilTailIsCurrent(),
-    })
-    if (this.mode !== 'replaying') return
-    this.#stand(position, branch)
-    this.#unmarked = 0
-    const id = this.#id
-    const sync = { reason, channels: lost, requested: from, oldest, latest: id, ...state }
-    this.#outlet.write(Buffer.from(encodeSyncRequired(sync, { id })))
+    const greeting = this.#greeting
+    this.#greeting = undefined
+    if (greeting) this.#outlet.write(greeting.hello(this.#context, this, { resumed: false }))
+    return wasResuming
   }
 
-  /**
-   * The log may have trimmed past what the tail has brought, and the feed as well. Sent on from the head of now, the reader would
-   * stand before the same loss again, and be told of it twice.
-   */
-  async #untilTailReaches(wholeAfter: Position): Promise<void> {
-    const { live, branchOf } = this.#context
-    if (isAfter(wholeAfter, live.head)) await this.#waitForTail(wholeAfter, branchOf(wholeAfter))
-  }
-
-  /**
-   * A branch may have opened that the tail has yet to bring. Sent on from the head of now, the reader would stand on what is
-   * lost, and be told of the same loss once more when the tail is there.
-   */
-  async #untilTailIsCurrent(): Promise<void> {
-    while (this.mode === 'replaying' && !isTailCurrent(this.#context))
-      await this.#waitForTail(this.#newest.first, this.#newest)
-  }
-
-  /** A counter clock tells no time. */
-  #ageOf({ ms }: Position): number | null {
-    return ms > 0 ? Math.max(0, this.#context.environment.now() - ms) : null
-  }
-
-  /** It came back with a cursor and has not caught up, nor was it told that it cannot. */
-  get #isResuming(): boolean {
-    return this.#requested !== null && (!this.#greeted || this.#report !== undefined)
+  crossGap(position: Position, branch: Branch, frame: Uint8Array): void {
+    this.cursor.moveTo(position, branch)
+    this.cursor.mark()
+    this.#outlet.write(frame)
   }
 
   #reportReplay(): void {
-    if (this.#report === undefined || this.#shown === null) return
+    if (this.#report === undefined) return
     const { observers, environment } = this.#context
-    const { replayed, absenceMs } = this.#report
-    const elapsedMs = environment.now() - this.since
-    tellReplay(observers, this, { requested: this.#shown, replayed, elapsedMs, absenceMs })
+    const { requested, replayed, absenceMs } = this.#report
+    tellReplay(observers, this, { requested, replayed, elapsedMs: environment.now() - this.since, absenceMs })
     this.#report = undefined
-  }
-
-  #hello({ resumed, id, replay }: { resumed: boolean; id?: string; replay?: number | undefined }): Uint8Array {
-    this.#greeted = true
-    this.#stopJudging()
-    // The word `earliest` stands where a cursor does, and can be lost on the way like one.
-    const requested = this.#start.from === 'earliest' ? 'earliest' : this.#shown
-    return helloFrame(this.#context, this, { resumed, requested, id, replay })
   }
 
   push(bytes: SharedBytes): boolean {
@@ -516,12 +358,10 @@ class ReaderSession implements Session, OutletOwner {
     const { live, observers, environment, onEnd } = this.#context
     if (this.mode === 'live') live.leave(this)
     this.mode = 'ended'
-    this.#stopJudging()
+    this.#greeting?.stopTimer()
     const durationMs = environment.now() - this.since
-    const unfinished = this.#isResuming
-      ? { requested: this.#shown as string, found: this.#greeted || null, replayed: this.#report?.replayed ?? 0 }
-      : undefined
-    // One that was rejected was never here.
+    const unfinished = this.#report?.unfinished(this.#greeting ? null : true)
+    // A session that never started was rejected: nobody was told of its `connect`.
     if (this.#started) tellClose(observers, this, { reason, durationMs, cause, unfinished })
     onEnd(this, reason)
   }
@@ -532,13 +372,13 @@ class ReaderSession implements Session, OutletOwner {
   ): void {
     if (this.mode === 'ended') return
     if (this.full) {
-      // It does not read: the farewell would wait behind the rest, and both would hold the socket.
+      // The reader does not read. The frame `close` would wait behind the other bytes and keep the socket open.
       this.#finish(reason, cause)
       this.#outlet.destroy()
       return
     }
     this.#outlet.write(Buffer.from(encodeClose({ reason }, { retryMs })))
-    // The farewell itself may have ended it.
+    // The write may have ended the session.
     if (this.#hasEnded() || !this.#outlet.end()) return
     this.#finish(reason, cause)
   }
@@ -562,28 +402,14 @@ class ReaderSession implements Session, OutletOwner {
   }
 
   leaveLive(position: Position, branch: Branch): void {
-    this.#stand(position, branch)
+    this.cursor.moveTo(position, branch)
     this.#endAsOf = -1
     this.mode = 'replaying'
     this.#wake()
   }
 }
 
-/** A slice of a replay: what was looked at, what of it the reader gets, and the bytes of that where others share them. */
+/** A slice of a replay: all frames, the frames that the reader wants, and the bytes of these when other readers share them. */
 type Delivery = Pick<HotReplay, 'frames' | 'wanted' | 'bytes'>
 
 const atBeginning: Start = { from: 'earliest' }
-
-/** What a search for the past has found, until the reader is greeted with it. */
-interface Past {
-  readonly replay?: number | undefined
-  readonly lost?: LostPast | undefined
-  /** Where it was to begin before it had to begin later. */
-  readonly had?: string
-  /** How often it was looked for anew. */
-  readonly searches?: number
-}
-
-type LostPast = Pick<Gap, 'reason' | 'channels'>
-
-const nothing = () => undefined

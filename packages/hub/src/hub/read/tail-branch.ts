@@ -7,14 +7,13 @@ interface Sides {
   readonly live: Pick<Live, 'head' | 'branch'>
 }
 
-/** The branch that the log is on now. */
 export function newestBranch({ history }: Pick<Log, 'history'>): Branch {
   return history.at(-1) as Branch
 }
 
 /**
- * Whether everything that the tail has brought is still part of the log. While a branch has opened that the tail has yet to bring, a
- * read from the log and the live side may be of different branches, and no reader can be led from one to the other.
+ * Whether the log still has everything that the tail has brought. Until the tail brings a branch that has opened, reads of the
+ * log and the live side may be on different branches, and no reader can go from one to the other.
  */
 export function isTailCurrent({ log, live }: Sides): boolean {
   if (live.branch.epoch === newestBranch(log).epoch) return true

@@ -1,0 +1,76 @@
+import {
+  type Branch,
+  encodeSyncRequired,
+  type GapReason,
+  isAfter,
+  latest,
+  origin,
+  type Position,
+} from '@rejoin/protocol'
+import { findFreshStart } from './fresh-start.ts'
+import type { Session } from './session.ts'
+import type { SessionContext } from './session-context.ts'
+import type { SessionCursor } from './session-cursor.ts'
+import { tellGap } from './session-news.ts'
+import { waitForNewestBranch, waitForTail } from './tail-wait.ts'
+
+/**
+ * Tells a reader of a gap by `sync-required`, the only frame that moves a cursor over a gap (§4.6). The cursor never moves back.
+ */
+export async function announceGap(
+  context: SessionContext,
+  session: GapSession,
+  { reason, channels, wholeAfter = origin }: FoundGap,
+): Promise<void> {
+  const { requested } = session
+  const isGone = () => session.mode !== 'replaying'
+  await waitForEnd(context, session, wholeAfter)
+  await waitForNewestBranch(context, session)
+  if (isGone()) return
+  const resuming = session.failResume()
+  const absenceMs = reason === 'expired' ? ageOf(session.cursor.position, context.environment.now()) : null
+  tellGap(context.observers, session, channels, { reason, requested, absenceMs, resuming })
+  const { position, branch, oldest, state } = await findFreshStart(context, {
+    channels: session.subscription.channels,
+    notBefore: latest(session.cursor.position, wholeAfter),
+    isGone,
+    tailIsCurrent: () => waitForNewestBranch(context, session),
+  })
+  if (isGone()) return
+  const id = context.idOn(position, branch)
+  const sync = { reason, channels, requested, oldest, latest: id, ...state }
+  session.crossGap(position, branch, Buffer.from(encodeSyncRequired(sync, { id })))
+}
+
+/** A gap that a session has found behind the cursor of its reader. */
+export interface FoundGap {
+  readonly reason: GapReason
+  /** The channels that lost something. */
+  readonly channels: readonly string[]
+  /** The log has everything behind this position; left out where the whole past counts as lost. */
+  readonly wholeAfter?: Position
+}
+
+export interface GapSession extends Session {
+  readonly cursor: SessionCursor
+  /** The id, or the word `earliest`, that the reader wanted to go on from. */
+  readonly requested: string
+  /** The reader cannot resume: greets a reader that has no `hello` yet. Returns whether the reader was about to resume. */
+  failResume(): boolean
+  /** Moves the cursor behind the gap, and writes the frame that announces the gap. */
+  crossGap(position: Position, branch: Branch, frame: Uint8Array): void
+}
+
+/**
+ * Waits until the tail has brought everything up to the end of the gap. The log may have trimmed events that the tail has yet to
+ * bring. A reader that was sent on from the head of now would meet the same gap again, and be told of it twice.
+ */
+async function waitForEnd(context: SessionContext, session: GapSession, wholeAfter: Position): Promise<void> {
+  const { live, branchOf } = context
+  if (isAfter(wholeAfter, live.head)) await waitForTail(context, session, wholeAfter, branchOf(wholeAfter))
+}
+
+/** Null on a counter clock, which tells no time. */
+function ageOf({ ms }: Position, now: number): number | null {
+  return ms > 0 ? Math.max(0, now - ms) : null
+}

@@ -4,7 +4,7 @@ import { networkOf } from './network.ts'
 
 export interface LimitOptions {
   /**
-   * Streams open at once. One more is rejected with `overloaded`.
+   * Streams open at once. Further streams are rejected with `overloaded`.
    * @defaultValue Infinity
    */
   maxConnections?: number
@@ -19,35 +19,34 @@ export interface LimitOptions {
    */
   maxPerSubject?: number
   /**
-   * How often in a row one client may return well before the time that it was told (`retry:`). One more is for free every two
-   * seconds. A client that returns more often is sent away, each time for twice as long, up to a minute. A client is known by
+   * How often in a row one client may return well before the time that it was told (`retry:`). One rapid return is forgiven every
+   * two seconds. A client that returns more often is sent away, each time for twice as long, up to a minute. A client is known by
    * its client id, else by its cursor and its address. `Infinity` lets every client in.
    * @defaultValue 10
    */
   maxRapidReturns?: number
   /**
-   * Streams one address may open in ten seconds, whoever opens them. It also stops clients that send neither a cursor nor a
-   * client id, and it counts all readers behind one address as one: set it where no office or proxy can be behind one.
+   * Streams that one address may open in ten seconds. This limit also stops clients that send neither a cursor nor a client id.
+   * It counts all readers behind one address together, so set it only where no office or proxy shares an address.
    * @defaultValue Infinity
    */
   maxOpensPer10s?: number
   /**
-   * Bytes of streams that may be in memory at once because their readers have not taken them: what each read to catch up, not
-   * what all are pushed live. Beyond that, streams that catch up wait. When that lasts for a second, the streams whose readers
-   * took the least are closed (`overloaded`), and their readers come back with their cursors.
+   * Bytes of all streams that may be in memory because their readers have not taken them. Only the bytes of replays count: live
+   * bytes are shared. Beyond this limit, replays wait. When that lasts for a second, the streams whose readers took the least are
+   * closed (`overloaded`), and their readers return with their cursors.
    * @defaultValue 33554432
    */
   maxStreamBytes?: number
   /**
-   * Bytes of poll answers that may be in memory at once, because they are being collected or their readers have not taken
-   * them. When there is little room, answers are shorter and readers poll more often. When there is none, answers that were
+   * Bytes of poll answers that may be in memory at once: answers that are being collected, and answers that their readers have
+   * not taken. When there is little room, answers are shorter and readers poll more often. When there is none, answers that were
    * not taken for a second or more are given up, and a poll may be rejected with `overloaded`.
    * @defaultValue 33554432
    */
   maxAnswerBytes?: number
   /**
-   * Bytes of publish bodies that may be in memory at once. Beyond that, the body that began first and is not complete yet is
-   * rejected with `overloaded`.
+   * Bytes of publish bodies that may be in memory at once. Beyond that, the oldest incomplete body is rejected with `overloaded`.
    * @defaultValue 33554432
    */
   maxIncomingBytes?: number
@@ -55,7 +54,7 @@ export interface LimitOptions {
 
 /** Counts connected readers, and decides which new readers are rejected. */
 export interface Admission {
-  /** A reader tries to connect. Counted whether or not it is let in, so that a loop of attempts stays rejected. */
+  /** Counts an attempt to connect, also a rejected one, so that a client that tries in a loop stays rejected. */
   countAttempt(reader: ReaderFacts, now: number): void
   /** Why this reader is rejected; undefined when it may connect. */
   reasonToReject(reader: ReaderFacts, now: number): 'connections' | 'per-ip' | 'per-subject' | 'too-rapid' | undefined
@@ -73,19 +72,19 @@ export function createAdmission({
 }: LimitOptions): Admission {
   const here = new Map<string, number>()
   let total = 0
-  // Of ten seconds each, so that memory is bounded by the opens of twenty seconds.
+  // Two generations of ten seconds each: memory holds the opens of twenty seconds at most.
   const opens = new Generations<number>()
   let bucketSince = 0
 
   function turnBucket(now: number): void {
-    // A clock that was set back starts anew: counted against it, nobody would be let in until it has caught up.
+    // After the clock was set back, counting starts anew. Otherwise old opens would count until the clock has caught up.
     if (now >= bucketSince && now - bucketSince < rapidMs) return
     if (now >= bucketSince && now - bucketSince < 2 * rapidMs) opens.turn()
     else opens.clear()
     bucketSince = now
   }
 
-  /** Opens of the last ten seconds, the older bucket counted by the part of it that is still in them. */
+  /** Opens of the last ten seconds. The older bucket counts by the part of it that lies in these ten seconds. */
   function recentOpens(network: string, now: number): number {
     turnBucket(now)
     const part = 1 - (now - bucketSince) / rapidMs

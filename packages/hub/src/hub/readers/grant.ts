@@ -1,26 +1,26 @@
 import { covers, RejoinError } from '@rejoin/protocol'
 import type { Subscription } from '../live/subscription.ts'
 
-/** What one requester may do, as the program's `authorize` says. */
+/** What a requester may do, as the program's `authorize` says. */
 export interface Grant {
   /**
-   * Who it is: limits, replaced connections, idempotency keys and revocation go by it. Null for rights that everybody has:
-   * nobody is counted, replaced or revoked under them, and a request that they do not cover is answered with 401 (show a
-   * token) instead of 403.
+   * Who the requester is. Limits, replaced connections, idempotency keys and revocations go by the subject. Null for rights that
+   * everybody has: limits, replacement and revocation do not apply to them, and a request beyond them is answered with 401 (show
+   * a token) instead of 403.
    */
   readonly subject: string | null
-  /** Channels it may read: names, or prefixes ending in `/*`; `*` is all. */
+  /** Channels that the requester may read: names, or prefixes that end in `/*`. `*` is all channels. */
   readonly subscribe?: readonly string[]
-  /** Channels it may publish to, written the same way. */
+  /** Channels that the requester may publish to, written like `subscribe`. */
   readonly publish?: readonly string[]
-  /** Milliseconds since 1970 at which its streams are closed with `token-expired`. Left out: never. */
+  /** When the streams of the requester are closed with `token-expired`, in milliseconds since 1970. Left out: never. */
   readonly expiresAt?: number
 }
 
-// 1973 in milliseconds, and the year 5138 in seconds: between them no date is the one and means the other.
+// As milliseconds this is in 1973, as seconds in the year 5138. So a smaller number is a time in seconds, by mistake.
 const earliestExpiry = 1e11
 
-/** Rejects what would end a stream at once although its rights are good, and says how to write it. */
+/** Rejects an `expiresAt` that is no time in milliseconds. It would end each stream at once although the rights are good. */
 export function checkedGrant(grant: Grant): Grant {
   const { expiresAt } = grant as { expiresAt?: unknown }
   if (expiresAt === undefined || (typeof expiresAt === 'number' && expiresAt >= earliestExpiry)) return grant
@@ -32,7 +32,7 @@ export function checkedGrant(grant: Grant): Grant {
   )
 }
 
-/** All-or-nothing: a stream that silently left out one channel would look like a quiet one. */
+/** All channels or none: a stream that left out a channel would look as if that channel were quiet. */
 export function maySubscribe(grant: Grant, { channels }: Pick<Subscription, 'channels'>): boolean {
   return channels.every((channel) => matchesAny(grant.subscribe ?? [], channel))
 }

@@ -3,28 +3,26 @@ import type { Environment } from '../../environment.ts'
 import { type SharedBytes, shareBytes } from '../live/sink.ts'
 import type { RetryPolicy } from './retry.ts'
 
-/** A reader that gets bytes at least once per interval. */
 export interface Listener {
-  /** A full reader is not written to: the beat would only wait behind what it has not read yet. */
+  /** A full reader gets no heartbeat: it would only wait behind other bytes. */
   readonly full: boolean
   readonly subscription: { readonly channels: readonly string[] }
   push(bytes: SharedBytes): boolean
 }
 
 export interface Heartbeat {
-  /** `asEvent`: a native `EventSource` shows its page no comments, so that its page can ask for beats it sees (§4.7). */
+  /** With `asEvent`, heartbeats are events: a native `EventSource` hides comments from its page (§4.7). */
   add(listener: Listener, asEvent?: boolean): void
   remove(listener: Listener): void
-  /** Tells every reader, within the given time, a longer time to stay away: its stream is going to end. */
+  /** Tells every reader, spread over this time, to stay away for longer, because its stream is about to close. */
   announceEnd(withinMs: number): void
   stop(): void
 }
 
-// Ten thousand writes at once would hold up everything else for tens of milliseconds; spread over these, few are due
-// at a time.
+// Ten thousand writes at once would block everything else for tens of milliseconds. Spread over slots, few are due at a time.
 const slotCount = 25
 
-/** One timer for all readers, which are spread over the slots of the interval. A new retry time goes out with the beat. */
+/** One timer serves all readers, spread over the slots of the interval. A new retry time is sent with the heartbeat. */
 export function createHeartbeat(intervalMs: number, environment: Environment, retry: RetryPolicy): Heartbeat {
   const beats = { comment: encodeHeartbeat(), event: encodeEvent({ type: 'heartbeat', data: '{}' }) }
   const comment = shareBytes([Buffer.from(beats.comment)])

@@ -1,6 +1,6 @@
 /**
- * What limits by address go by: an IPv4 address, or the /64 of an IPv6 one. One household has a whole /64, and a limit on each
- * of its addresses would be none.
+ * The network by which limits count an address: an IPv4 address itself, or the /64 of an IPv6 address. One household has a whole
+ * /64, so a limit per IPv6 address would limit nobody.
  */
 export function networkOf(ip: string): string {
   if (!ip.includes(':')) return ip

@@ -2,36 +2,38 @@ import { RejoinError } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 import type { Log } from '../../log/contract.ts'
 
-/** What one hub has every hub of its log do. */
+/** What one hub orders every hub of its log to do. */
 export type Order =
   | { readonly revoke: Revocation }
   | { readonly disconnect: { readonly connection: string } | { readonly subject: string } }
 
-/** Rights that were taken back. */
 export interface Revocation {
   readonly subject: string
-  /** Of the one token that is meant; left out, everything that the subject was given until then. */
+  /** The id of the one token that is revoked; left out, everything that the subject was given until `at`. */
   readonly jti?: string
-  /** When it may be forgotten, in milliseconds since 1970; left out, never. */
+  /** When the revocation may be forgotten, in milliseconds since 1970; left out, never. */
   readonly until?: number
-  /** When it was said, in milliseconds since 1970. */
+  /** When the rights were revoked, in milliseconds since 1970. */
   readonly at: number
 }
 
-/** How far an order has come. */
+/** How many hubs have an order. */
 export interface Reach {
-  /** Hubs that share the log and were there in the last seconds, this one included. */
+  /** Hubs that used the log in the last seconds, this one included. */
   readonly nodes: number
-  /** Those of them that have carried it out. */
+  /** Hubs that have carried out the order. */
   readonly confirmed: number
 }
 
 /**
- * Passes on what holds for all hubs of a log. Rights that were revoked on one node would otherwise be good on the next one.
+ * Passes orders to all hubs of a log. Without it, rights that were revoked on one hub would still be good on the next.
  * Revocations stay in the log until they may be forgotten, so a hub that starts later knows them before its first request.
  */
 export interface Orders {
-  /** Carried out here before. Resolves when all hubs have it, or after a while. Rejects with `overloaded` when there are too many. */
+  /**
+   * Gives an order that was carried out here to all other hubs. Resolves when all hubs have it, or after a while. Rejects with
+   * `overloaded` when there are too many orders.
+   */
   give(order: Order): Promise<Reach>
   stop(): void
 }
@@ -39,22 +41,22 @@ export interface Orders {
 export interface OrdersContext {
   readonly log: Pick<Log, 'orders'>
   readonly environment: Environment
-  /** What came from another hub. */
+  /** Carries out an order of another hub. */
   carryOut(order: Order): void
 }
 
-// How often a hub asks for orders, and so about how long they take.
+// How often a hub asks for orders. An order takes about as long to come to all hubs.
 const askEveryMs = 1000
-// A hub that has not asked for so long is gone, or has lost the log and sends its readers away.
+// A hub that has not asked for longer is gone, or has lost the log and sends its readers away.
 const countedForMs = 5000
 const confirmWithinMs = 3000
 const confirmEveryMs = 200
-// After a failover of the log an order may stand where this hub does not look for new ones. All are read again this often.
+// After a failover of the log, an order may have an id that this hub has passed. So all orders are read again this often.
 const readAllEveryMs = 60_000
-// A connection that is to be ended is here now or not at all.
+// A hub that reads the order later cannot have the connection.
 const disconnectForMs = 60_000
 
-/** Resolves when it knows the orders that are in force. */
+/** Resolves when the orders that are in force have been carried out here. */
 export async function createOrders({ log, environment, carryOut }: OrdersContext): Promise<Orders> {
   if (!log.orders) return { give: async () => ({ nodes: 1, confirmed: 1 }), stop: () => undefined }
   const ask = log.orders.bind(log)
@@ -62,7 +64,7 @@ export async function createOrders({ log, environment, carryOut }: OrdersContext
   let known = new Set<string>()
   let readAllIn = readAllEveryMs
   let reach: Reach = { nodes: 1, confirmed: 1 }
-  /** Could not be posted yet: the log is away. */
+  /** Orders that could not be posted, because the log is away. */
   let unsent: Order[] = []
   let stopped = false
   let cancel = environment.after(askEveryMs, fetchOrders)
@@ -80,7 +82,7 @@ export async function createOrders({ log, environment, carryOut }: OrdersContext
         if (known.has(id)) continue
         known.add(id)
         const read = readOrder(order)
-        // What was to be ended before this hub began is not here.
+        // A connection from before this hub started cannot be here.
         if (read && !(isFirst && 'disconnect' in read)) carryOut(read)
       }
       if (orders.length === 0) break
@@ -111,7 +113,7 @@ export async function createOrders({ log, environment, carryOut }: OrdersContext
       await read()
     }
     void work()
-      // The log is away; readiness and the hub's own observers tell of that.
+      // The log is away. The hub tells its observers by itself.
       .catch(() => undefined)
       .then(() => {
         if (!stopped) cancel = environment.after(askEveryMs, fetchOrders)
@@ -136,7 +138,7 @@ export async function createOrders({ log, environment, carryOut }: OrdersContext
         return await confirm(posted)
       } catch (error) {
         if (error instanceof RejoinError && error.code === 'overloaded') throw error
-        // It is given as soon as the log is back. Until then only this hub is known to have it.
+        // The order is posted when the log is back. Until then, only this hub is known to have it.
         unsent.push(order)
         return { nodes: Math.max(2, reach.nodes), confirmed: 1 }
       }
@@ -148,7 +150,7 @@ export async function createOrders({ log, environment, carryOut }: OrdersContext
   }
 }
 
-/** Undefined for an order of a later version, which this one cannot carry out. */
+/** Undefined for an order that this version of the hub does not know. */
 function readOrder(text: string): Order | undefined {
   let order: { revoke?: Partial<Revocation>; disconnect?: { connection?: unknown; subject?: unknown } }
   try {

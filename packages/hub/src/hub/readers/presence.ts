@@ -2,28 +2,31 @@ import type { Cancel, Environment } from '../../environment.ts'
 import type { Session } from '../read/session.ts'
 import { type Grant, maySubscribe } from './grant.ts'
 
-/** The rights of connected readers. Closes streams whose rights expire or are revoked, or whose client has come back. */
+/** The rights of connected readers. Closes a stream when its rights expire or are revoked, or when its client has returned. */
 export interface Presence {
   add(session: Session, rights: Rights, client?: Client): void
-  /** Whether the rights of a session that catches up have to be asked for again. */
+  /** Whether `authorize` has to be asked again before the session reads on. */
   isStale(session: Session): boolean
-  /** Asks for the rights again. Closes the session, and returns false, when the rights no longer cover it. */
+  /** Asks `authorize` again. Closes the session, and returns false, when the rights no longer cover its subscription. */
   renew(session: Session): Promise<boolean>
   remove(session: Session): void
   revoke(subject: string): void
-  /** Asks for the rights of all sessions again, spread over so long. */
+  /** Asks for the rights of all sessions again, spread over this time. */
   renewAll(withinMs: number): void
-  /** How often rights have been revoked or all asked for again so far: to be noted before they are asked for, and given to `add` with them. */
+  /**
+   * Counts the calls of `revoke` and `renewAll`. Note it before you ask for rights, and give it to `add` with them: a revocation
+   * in between then counts for these rights too.
+   */
   readonly revocations: number
-  /** When the rights of a session expire, undefined when they do not. */
+  /** When the rights of a session expire; undefined when they do not. */
   expiresAt(session: Session): number | undefined
 }
 
 export interface Rights {
   readonly grant: Grant
-  /** Asks for the rights again; left out, they hold until they expire or are revoked. */
+  /** Asks for the rights again; left out, the rights are good until they expire or are revoked. */
   readonly renew?: () => Promise<Grant | null>
-  /** `hub.port.revocations` from before they were asked for. A revocation since then holds for them, too. */
+  /** `hub.port.revocations` from before the rights were asked for. A later revocation counts for these rights too. */
   readonly asOf?: number
 }
 
@@ -32,11 +35,11 @@ export interface Client {
   readonly attempt: number
 }
 
-// A revocation is remembered for readers whose rights were asked for before it and who connect after it: a moment's worth.
+// Revocations are remembered for readers whose rights were asked for before the revocation and who connect after it.
 const maxRevoked = 1000
-// A timer is set for at most a day and then set again: a delay of 2^31 ms or more would fire at once.
+// A timer is set for a day at most, and then set again. A timer of 2^31 ms or more would fire at once.
 const lookAgainMs = 24 * 3_600_000
-// Rights that shrank are noticed within this time by a reader that catches up.
+// The rights of a session that catches up are asked for again after this time.
 const renewAfterMs = 5000
 const renewTimeoutMs = 10_000
 
@@ -46,19 +49,19 @@ export function createPresence(environment: Environment): Presence {
   /** The latest revocation of a subject. */
   const revoked = new Map<string, number>()
   let revocations = 0
-  /** The latest time that all rights were asked for again, counted as `revocations`. */
+  /** `revocations` at the last `renewAll`. */
   let renewals = 0
 
   function expireAt(session: Session, at: number): void {
     const left = at - environment.now()
     const entry = present.get(session)
     if (!entry) return
-    // Also for an expiry that is no number.
+    // Written like this, NaN counts as expired.
     if (!(left > 0)) session.end('token-expired')
     else entry.cancel = environment.after(Math.min(left, lookAgainMs), () => expireAt(session, at))
   }
 
-  /** Only its own older connection, and only by a higher attempt: a late duplicate must not end its successor. */
+  /** Closes older connections of the same client. Attempts are compared, so that a late duplicate cannot close its successor. */
   function replaceOlder(session: Session, subject: string, client: Client): void {
     for (const other of bySubject.get(subject) ?? []) {
       const older = present.get(other)?.client
@@ -70,7 +73,7 @@ export function createPresence(environment: Environment): Presence {
     const entry = present.get(session)
     if (!entry?.renew) return true
     entry.judgedAt = environment.now()
-    // Rights that cannot be asked for count as gone.
+    // When `authorize` fails, the rights count as gone.
     const grant = await within(renewTimeoutMs, entry.renew(), environment)
     if (!grant || grant.subject !== entry.grant.subject || !maySubscribe(grant, session.subscription)) {
       session.end('token-expired')
@@ -92,12 +95,12 @@ export function createPresence(environment: Environment): Presence {
         if ((revoked.get(subject) ?? 0) > asOf) session.end('token-expired')
       }
       if (grant.expiresAt !== undefined) expireAt(session, grant.expiresAt)
-      // The rules or keys that gave these rights have changed since.
+      // The rules or keys have changed since these rights were given.
       if (asOf < renewals) void judgeAgain(session)
     },
     isStale(session) {
       const entry = present.get(session)
-      // Either way, because the clock may have been set back.
+      // `abs`, because the clock may have been set back.
       return entry?.renew !== undefined && Math.abs(environment.now() - entry.judgedAt) >= renewAfterMs
     },
     renewAll(withinMs) {
@@ -143,7 +146,7 @@ interface Entry {
   judgedAt: number
 }
 
-/** What `promise` gives, null when it fails or takes longer. */
+/** The value of `promise`; null when it rejects or takes longer. */
 function within<Value>(ms: number, promise: Promise<Value>, environment: Environment): Promise<Value | null> {
   return new Promise((resolve) => {
     const cancel = environment.after(ms, () => resolve(null))

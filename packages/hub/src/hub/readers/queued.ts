@@ -2,20 +2,20 @@ import type { Environment } from '../../environment.ts'
 
 /**
  * Bytes that the hub has copied for single streams, and that their readers have not taken yet. Each stream has a budget of its
- * own; without a bound on all of them together, some thousands of readers that stop reading would fill the memory. What readers
- * are pushed live is not counted: they share it.
+ * own. Without a limit on all streams together, some thousands of readers that stop reading would fill the memory. Bytes that are
+ * pushed live do not count, because readers share them.
  */
 export interface Queued {
   readonly bytes: number
-  /** So many bytes were written for this stream alone. */
+  /** These bytes were written for this stream alone. */
   add(stream: QueuedStream, bytes: number): void
   /** Bytes of this stream may have been taken. */
   settle(stream: QueuedStream): void
-  /** The stream is gone, and what waited for its reader with it. */
+  /** The stream is gone, with the bytes that waited for its reader. */
   remove(stream: QueuedStream): void
   /** Whether a stream may read on from the log now. */
   hasRoom(): boolean
-  /** Resolves when it is worth asking for room again. */
+  /** Resolves when there may be room. */
   room(): Promise<void>
   stop(): void
 }
@@ -23,9 +23,9 @@ export interface Queued {
 export interface QueuedStream {
   /** Bytes that wait for its reader now. */
   readonly pending: number
-  /** How many of them count. Kept up by `Queued`; a field, because most streams never have any. */
+  /** How many of these bytes count. `Queued` sets it. It is a field and no map, because most streams never have any. */
   queued: number
-  /** Ends the stream: others need the room. */
+  /** Ends the stream, because others need the room. */
   makeRoom(): void
 }
 
@@ -35,9 +35,9 @@ export interface QueuedOptions {
 }
 
 const checkEveryMs = 250
-// How often a stream is looked at, while there is no room, before it may be ended: a second in which its reader could read.
+// Checks without room before a stream may be ended: its reader has a second to read.
 const patience = 4
-// Ended streams leave an eighth of the room free, so that not every check finds it full again.
+// So many streams are ended that an eighth of the room is free. Otherwise the next check would find it full again.
 const freedShare = 8
 
 export function createQueued({ maxBytes, environment }: QueuedOptions): Queued {
@@ -79,7 +79,7 @@ export function createQueued({ maxBytes, environment }: QueuedOptions): Queued {
     if (waiting.size > 0) cancel ??= environment.after(checkEveryMs, checkQueued)
   }
 
-  /** Those whose readers took the least while there was no room, and of these the largest first. */
+  /** Ends the streams whose readers took the least while there was no room; among equals, the largest first. */
   function endSlowest(): void {
     const slowest = [...waiting]
       .filter(([, { looks }]) => looks >= patience)
@@ -108,7 +108,7 @@ export function createQueued({ maxBytes, environment }: QueuedOptions): Queued {
     },
     add(stream, more) {
       const { pending } = stream
-      // A healthy reader's bytes are the system's before the write returns.
+      // The system has taken the bytes of a healthy reader before the write returns.
       if (pending > 0) count(stream, Math.min(stream.queued + more, pending))
     },
     settle,
@@ -116,7 +116,7 @@ export function createQueued({ maxBytes, environment }: QueuedOptions): Queued {
     hasRoom() {
       if (bytes < maxBytes) return true
       if (counted) return false
-      // Nobody tells of bytes that were taken from a stream that is not full. Once in a turn they are counted anew.
+      // A stream that is not full does not tell when its bytes are taken. So all are counted again, once per turn.
       counted = true
       environment.endOfTurn(() => {
         counted = false
@@ -130,8 +130,8 @@ export function createQueued({ maxBytes, environment }: QueuedOptions): Queued {
 }
 
 interface Standing {
-  /** Bytes that its reader took while there was no room. */
+  /** Bytes that the reader took while there was no room. */
   taken: number
-  /** For how many looks it has been waiting while there was no room. */
+  /** How many checks in a row found bytes of this stream and no room. */
   looks: number
 }

@@ -5,13 +5,13 @@ import { networkOf } from './network.ts'
 import type { RetryPolicy } from './retry.ts'
 
 /**
- * Finds clients that return again and again well before the time that they were told (`retry:`), and says how long to send
- * them away for. A client is known by its client id, else by its cursor and its address: many readers behind one address
- * are many clients. A return counts as rapid only when a client of that name has left just before, so readers that return
- * together after a cut, each in its time, are welcome however many they are.
+ * Finds clients that return again and again well before the time that they were told (`retry:`), and decides how long to send
+ * them away. A client is known by its client id, else by its cursor and its address: many readers behind one address are many
+ * clients. A return is rapid only if a client of that name has left just before. So any number of readers can return together
+ * after a cut, each in its time.
  */
 export interface RapidReturns {
-  /** For how many milliseconds this reader is sent away; undefined lets it in. Each request is judged once. */
+  /** For how many milliseconds the reader is sent away; undefined lets it in. Each request is judged once. */
   judge(request: SubscribeRequest): number | undefined
   /** A reader was let in. */
   entered(session: Session, request: SubscribeRequest): void
@@ -19,18 +19,18 @@ export interface RapidReturns {
 }
 
 export interface RapidReturnsOptions {
-  /** How many rapid returns of one client are let in; one more is for free every two seconds. */
+  /** How many rapid returns of one client are let in. One is forgiven every two seconds. */
   readonly max: number
   readonly environment: Pick<Environment, 'now' | 'random'>
   readonly retry: Pick<RetryPolicy, 'leastOf'>
 }
 
-// A client that is this quick every time is sent away within seconds; a person who reloads a page ten times in a row is not.
+// A client that always returns at once is sent away within seconds. A person who reloads a page ten times in a row is not.
 const forgivenEveryMs = 2000
 const longestWaitMs = 60_000
-// The wait doubles so often. A client that slows down is forgiven soon.
+// How often the wait doubles, at most. So a client that slows down is soon forgiven.
 const mostDoublings = 6
-// Some 3 MB at worst. The oldest go first, and a client that was forgotten is welcome.
+// Some 3 MB at worst. The oldest clients are forgotten first, and are then let in.
 const maxClients = 10_000
 const maxLeaves = 100
 
@@ -41,7 +41,7 @@ export function createRapidReturns({ max, environment, retry }: RapidReturnsOpti
 
   function clientOf(name: string): Client {
     const client = clients.get(name) ?? { dueAt: [], rapid: 0, asOf: environment.now() }
-    // Moved to the end, as the newest.
+    // Moved to the end, because the first clients are forgotten first.
     clients.delete(name)
     clients.set(name, client)
     for (const oldest of clients.keys()) {
@@ -52,12 +52,12 @@ export function createRapidReturns({ max, environment, retry }: RapidReturnsOpti
   }
 
   function expect(client: Client, afterMs: number): void {
-    // "Well before" is before half of the time: clocks and jitter differ, and nobody is sent away for that.
+    // Only a return in the first half of the time is rapid: clocks and jitter differ.
     client.dueAt.push(environment.now() + afterMs / 2)
     if (client.dueAt.length > maxLeaves) client.dueAt.shift()
   }
 
-  /** Counts one more rapid return, and gives how many there are, those that were forgiven since taken off. */
+  /** Counts a rapid return. Returns how many there are, less the forgiven ones. */
   function count(client: Client): number {
     const now = environment.now()
     const forgiven = Math.max(0, now - client.asOf) / forgivenEveryMs
@@ -89,21 +89,21 @@ export function createRapidReturns({ max, environment, retry }: RapidReturnsOpti
       const name = names.get(session)
       if (name === undefined) return
       names.delete(session)
-      // A client with new rights is right to be back at once.
+      // A client may return at once with new rights.
       if (reason !== 'token-expired') expect(clientOf(name), retry.leastOf(session.subscription.channels))
     },
   }
 }
 
 interface Client {
-  /** From when on the readers of this name that have left may return. */
+  /** For each reader of this name that has left: from when on it may return. */
   readonly dueAt: number[]
-  /** Rapid returns, as of then. */
+  /** Rapid returns, as counted at the time `asOf`. */
   rapid: number
   asOf: number
 }
 
-/** Readers that nobody could tell from others have no name. */
+/** Undefined for a reader that cannot be told from others. */
 function nameOf({ client, reader, start }: SubscribeRequest): string | undefined {
   if (client) return `client ${reader?.subject ?? ''} ${client.id}`
   if (start.from !== 'cursor' || !reader?.ip) return undefined

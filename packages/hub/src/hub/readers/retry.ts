@@ -1,38 +1,38 @@
 import { narrowestOf } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 
-/** How long readers are told to wait before they come back. */
+/** How long readers are told to wait before they return. */
 export interface RetryPolicy {
   /** The time for channels that have no time of their own, without the random part. */
   readonly baseMs: number
-  /** Changes when readers have to be told a new time: the hub fills up, or runs short of memory or processor time. */
+  /** Changes when readers have to be told a new time: the hub has more readers, or lacks memory or processor time. */
   readonly version: string
   /**
-   * The longest base of these channels and a random part on top. The range of that part grows with the number of readers, so
-   * that readers cut together return at `returnsPerSecond` at most.
+   * The longest time of these channels, and a random part on top. The range of the random part grows with the number of readers,
+   * so that readers that are cut together return at `returnsPerSecond` at most.
    */
   forOne(channels: readonly string[]): number
-  /** The least that a reader of these channels is told: without the random part. */
+  /** The shortest time that a reader of these channels is told: without the random part. */
   leastOf(channels: readonly string[]): number
-  /** For an end that the hub chose: longer, and spread wide. */
+  /** For a stream that the hub closes on purpose: longer, and spread wide. */
   forClose(channels: readonly string[]): number
-  /** Told how late the hub's own timer was, the plainest sign of an overloaded event loop. */
+  /** Takes note of how late a timer of the hub was, the plainest sign of an overloaded event loop. */
   observe(loopDelayMs: number): void
 }
 
 export interface RetryOptions {
   /**
-   * What readers are told to wait before they come back, in milliseconds, or `adaptive`: 2 s, from 10,000 connections 5 s,
-   * from 50,000 10 s. Shorter resumes sooner and makes a restart of the hub a larger rush. Either way each reader is told a
-   * time of its own: up to a fifth more, and with many readers up to half a millisecond more for each of them, so that about
-   * 2,000 a second come back at worst. It is raised while the event loop is late or the heap nearly full, and the time without
-   * the random part is kept between 0.5 and 60 s.
+   * How long readers are told to wait before they return, in milliseconds. `adaptive` is 2 s, from 10,000 connections 5 s, from
+   * 50,000 10 s. With a shorter time, readers resume sooner, and a restart of the hub makes a larger rush. Each reader is told a
+   * random time on top: up to a fifth more, and with many readers up to half a millisecond more for each of them. So about 2,000
+   * readers a second return at worst. The time is raised while the event loop is late or the heap is nearly full. Without the
+   * random part it is always between 0.5 and 60 s.
    * @defaultValue 2000
    */
   retryMs?: number | 'adaptive'
   /**
-   * Other times for some channels or patterns: `{ 'prices/*': 500 }`. The narrowest name counts. A reader of several
-   * channels is told the longest of theirs.
+   * Other times for some channels or patterns: `{ 'prices/*': 500 }`. The narrowest name counts. A reader of several channels is
+   * told the longest of their times.
    * @defaultValue none
    */
   retries?: Readonly<Record<string, number | 'adaptive'>>
@@ -44,9 +44,9 @@ const maxMs = 60_000
 const lateLoopMs = 100
 const fullHeap = 0.85
 const jitter = 0.2
-// One hub serves so many returns without slowing its other readers; `npm run bench -- replay` shows the cost of one return.
+// A hub serves this many returns without slowing its other readers. `npm run bench -- replay` shows the cost of one return.
 const returnsPerSecond = 2000
-// Readers are told again when the range has grown by this much. Less would write to all of them for little.
+// Readers are told again when the range has grown by this factor. A smaller factor would write to all readers for little.
 const noticeableGrowth = 1.25
 
 export function createRetryPolicy(
@@ -58,7 +58,7 @@ export function createRetryPolicy(
   let pressure = 1
   let toldRangeMs = 0
 
-  /** Over how long readers that are cut together ought to return. */
+  /** The time over which readers that are cut together should return. */
   function rangeMs(): number {
     return (connections() / returnsPerSecond) * 1000
   }
@@ -84,7 +84,7 @@ export function createRetryPolicy(
     forOne(channels) {
       const longest = longestOf(channels)
       const least = jitter * longest
-      // What is drawn is never cut to the limit: the readers beyond it would all return in one instant.
+      // The range is cut to the limit before the draw. If the result were cut, all readers beyond the limit would return at once.
       const range = Math.min(Math.max(least, rangeMs()), Math.max(least, maxMs - longest))
       return Math.round(longest + range * environment.random())
     },
@@ -93,7 +93,7 @@ export function createRetryPolicy(
       const strained = loopDelayMs > lateLoopMs || environment.heapUsed() > fullHeap
       pressure = strained ? Math.min(8, pressure * 2) : Math.max(1, pressure / 2)
       const range = rangeMs() > jitter * baseMs(retryMs) ? rangeMs() : 0
-      // The range of few readers is forgotten at half, not at once: a number that wavers would be told again and again.
+      // A smaller range is told only from half on. Otherwise a wavering number of readers would be told again and again.
       if (range > toldRangeMs * noticeableGrowth || range < toldRangeMs / 2) toldRangeMs = range
     },
   }

@@ -2,7 +2,7 @@ import type { Environment } from '../../environment.ts'
 
 /** A reader whose sink is full. */
 export interface Stalled {
-  /** Bytes that still wait to be read. */
+  /** Bytes that the reader has yet to read. */
   readonly pending: number
   /** Called when nothing was read for too long. */
   giveUp(): void
@@ -15,7 +15,7 @@ export interface StallWatch {
   stop(): void
 }
 
-// Time is counted in checks and not by the clock: a clock that is set back would keep a dead reader for as long.
+// Time is counted in checks, not by the clock. If the clock were set back, a dead reader would be kept for longer.
 const checksPerTimeout = 4
 
 export function createStallWatch(timeoutMs: number, environment: Environment): StallWatch {
@@ -40,7 +40,7 @@ export function createStallWatch(timeoutMs: number, environment: Environment): S
   return {
     watch(reader) {
       const seen = stalled.get(reader)
-      // More was written meanwhile: from here on, anything less is progress.
+      // More was written meanwhile. From now on, a smaller number is progress.
       if (seen) seen.pending = Math.max(seen.pending, reader.pending)
       else stalled.set(reader, { pending: reader.pending, looks: 0 })
     },

@@ -19,7 +19,7 @@ import type { RapidReturns } from './rapid-returns.ts'
 import type { RetryPolicy } from './retry.ts'
 import type { Sessions } from './sessions.ts'
 
-/** How readers come in: judged by the limits of the hub, counted, and given a session. */
+/** Lets readers in: judges them by the limits of the hub, counts them, and gives each a session. */
 export interface Subscribing
   extends Pick<HubPort, 'admit' | 'subscribe'>,
     Pick<PollContext, 'rejectionOf' | 'rejectAnswer' | 'attach'> {
@@ -38,7 +38,7 @@ export interface SubscribingContext {
   readonly publishing: Pick<Publishing, 'isLocal'>
   readonly opening: OpeningContext & { readonly ends: Ends }
   readonly session: Omit<SessionContext, 'onEnd'>
-  /** Whether the hub drains or is closed, and takes nobody in. */
+  /** Whether the hub drains or is closed, and rejects all readers. */
   isLeaving(): boolean
 }
 
@@ -54,18 +54,18 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
       admission.leave(session.reader)
     },
   }
-  // Answers of polls have a bound of their own, and their readers are counted by their polls.
+  // Poll answers have a limit of their own (`unread.ts`), and their readers are counted in `poll-readers.ts`.
   const unbounded = createQueued({ maxBytes: Number.POSITIVE_INFINITY, environment })
   const polls: SessionContext = { ...streams, queued: unbounded, onEnd: sessions.remove }
 
-  /** 40 bits, because with 24 two of ten thousand readers would share a name as often as not. */
+  /** 40 bits, because with 24 bits, two of ten thousand readers would probably have the same name. */
   function nameConnection(): string {
     return `c_${Math.floor(environment.random() * 2 ** 40)
       .toString(16)
       .padStart(10, '0')}`
   }
 
-  /** Tells of a reader that is rejected, and gives the rejection. */
+  /** Tells the observers of a rejection. */
   function reject<Reason extends string>(
     { reader = anonymous, subscription: { channels } }: SubscribeRequest,
     { reason, status, retryMs = retry.forClose(channels) }: { reason: Reason; status: number; retryMs?: number },
@@ -74,7 +74,6 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
     return { reason, retryMs }
   }
 
-  /** What a limit has against a reader, undefined when it is welcome. */
   function overLimit(request: SubscribeRequest, status: number): ReaderRejection | undefined {
     const reason = admission.reasonToReject(request.reader ?? anonymous, environment.now())
     return reason && reject(request, { reason, status })
@@ -85,7 +84,7 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
     return retryMs === undefined ? undefined : reject(request, { reason: 'too-rapid', status, retryMs })
   }
 
-  /** A reader with a cursor is let in while the log is away: it waits for a while, and is sent on with its cursor. */
+  /** A reader with a cursor is let in while the log is away. It waits for a while, and keeps its cursor if the log stays away. */
   function rejectionByClose(request: SubscribeRequest): (ReaderRejection & { reason: CloseReason }) | undefined {
     const { start } = request
     if (context.isLeaving()) return reject(request, { reason: 'drain', status: 200 })
@@ -95,7 +94,7 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
     return rejection && { ...rejection, reason: 'overloaded' }
   }
 
-  /** A reader that comes back after a status need not wait here for the log. */
+  /** A reader that returns after a status need not wait here for the log. */
   function rejectionByStatus(request: SubscribeRequest): ReaderRejection | undefined {
     if (contact.isLost && !publishing.isLocal) return reject(request, { reason: 'log-unavailable', status: 503 })
     return overLimit(request, 503) ?? tooRapid(request, 503)
@@ -122,7 +121,7 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
     subscribe(request, sink) {
       const { subscription, start, reader = anonymous } = request
       const session = createSession(streams, { connection: nameConnection(), subscription, start, reader }, sink)
-      // Judged and counted in one step, so that readers who come together cannot all take the last room.
+      // Judged and counted in one step, so that readers that come together cannot all take the last room.
       admission.countAttempt(reader, environment.now())
       const rejection = rejectionByClose(request)
       admission.enter(reader)

@@ -1,33 +1,32 @@
 import { RejoinError } from '@rejoin/protocol'
 
 /**
- * The bodies of publishes that are in memory, until their events are in the log. When they are too many, the body that began
- * first and is not whole yet is rejected: an honest one is whole within moments, so the oldest are those that were sent to
- * fill the memory.
+ * The bodies of publishes that are in memory, until their events are in the log. When they take too much memory, the oldest
+ * incomplete body is rejected. An honest body is complete within moments, so the oldest ones may be an attack.
  */
 export interface Incoming {
-  /** Of all bodies together. */
+  /** Bytes of all bodies together. */
   readonly bytes: number
   /**
    * Told by adapters: a body begins to come.
    *
-   * @param reject - called once, when the body has to make room for others; what came of it is to be let go
+   * @param reject - called once, when the body has to make room for others. The adapter then lets go of its bytes.
    */
   begin(reject: (error: RejoinError) => void): IncomingBody
 }
 
 export interface IncomingBody {
-  /** So much more of it is here. */
+  /** This many more bytes have arrived. */
   add(bytes: number): void
-  /** All of it is here; from now on it is not rejected. */
+  /** The body is complete. From now on it is not rejected. */
   whole(): void
-  /** It has been published, or let go. */
+  /** The body has been published, or let go. */
   done(): void
 }
 
 export function createIncoming(maxBytes: number): Incoming {
   let total = 0
-  /** Those that are not whole, in the order in which they began. */
+  /** Incomplete bodies, in the order in which they began. */
   const coming = new Set<Body>()
 
   class Body implements IncomingBody {

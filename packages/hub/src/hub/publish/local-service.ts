@@ -5,17 +5,17 @@ import { encodeFrame, type Frame } from '../live/frame.ts'
 import type { Live } from '../live/live.ts'
 
 /**
- * Publishing while the log is away, for those who would rather have news now than all of it. What is published then goes to
- * the readers of this hub only and is kept nowhere. Its ids are of an epoch that no log knows, so a reader that comes back with one
- * is told of a gap. Readers that got such an event are told before they get anything else of the log: see `Live.say`. When
- * the log is back, every channel that was served like this is invalidated, so that the others are told as well.
+ * Publishes without the log while it is away, for programs that prefer some events now to all events later. Such an event goes to
+ * the readers of this hub only, and is kept nowhere. Its id has an epoch that no log knows, so a reader that returns with it is
+ * told of a gap. A reader that is still here is told before it gets another event of the log: see `Live.say`. When the log is
+ * back, every channel that was served like this is invalidated, so that all other readers are told too.
  */
 export interface LocalService {
-  /** Whether events are published past the log now. */
+  /** Whether events are published without the log now. */
   readonly isOpen: boolean
-  /** The log has rejected a publish: from now on, until it is back and everybody is told, events go to this hub's readers alone. */
+  /** The log is away. Events go to the readers of this hub alone, until the log is back and all readers are told. */
   open(): void
-  /** Hands events to the readers that are here, and gives their ids. */
+  /** Writes events to the live readers of this hub. */
   publish(entries: readonly NewEvent[]): readonly LocalEvent[]
   stop(): void
 }
@@ -28,7 +28,7 @@ export interface LocalEvent {
 export interface LocalServiceOptions {
   readonly log: Pick<Log, 'formats' | 'probe' | 'invalidate'>
   readonly live: Live
-  /** Resolves when the readers here have what was appended there. */
+  /** Resolves when the readers here have everything up to this position. */
   reached(position: Position): Promise<void>
   readonly environment: Environment
   /** The log is back, and these channels have been invalidated. */
@@ -40,7 +40,7 @@ const tryEveryMs = 1000
 export function createLocalService({ log, live, environment, reached, onHealed }: LocalServiceOptions): LocalService {
   let epoch: Epoch | undefined
   let clock = newClock()
-  /** Served past the log, and not told about it yet. */
+  /** Channels that were served without the log and have yet to be invalidated. */
   let served = new Set<string>()
   let cancel: Cancel = () => undefined
   let stopped = false
@@ -59,11 +59,11 @@ export function createLocalService({ log, live, environment, reached, onHealed }
     cancel = environment.after(tryEveryMs, () => void tryToClose().then(undefined, scheduleTry))
   }
 
-  /** Rejects while the log is away; what was told by then need not be told again. */
+  /** Rejects while the log is away. Channels that were invalidated before that stay invalidated. */
   async function tryToClose(): Promise<void> {
     await log.probe()
     const told: string[] = []
-    // What is published meanwhile goes past the log as well, and is told about in the next round.
+    // Events that are published meanwhile do not go to the log either. The next round invalidates their channels.
     while (served.size > 0) {
       const channels = served
       served = new Set()

@@ -1,26 +1,28 @@
 import { checkChannel, checkType, covers, isReservedType, normaliseData, RejoinError } from '@rejoin/protocol'
 import type { NewEvent } from '../../log/contract.ts'
 
-/** What a publisher says: a JSON value, or text that is sent as it is. */
+/** A JSON value, or text that is sent as it is. */
 export type Message = MessageOptions & {
   /**
-   * The name under which readers listen for it.
-   * @defaultValue 'message', what a plain `EventSource` hands to `onmessage`
+   * The name under which readers listen for the event.
+   * @defaultValue 'message', which a plain `EventSource` gives to `onmessage`
    */
   readonly type?: string
 } & ({ readonly data: unknown; readonly text?: never } | { readonly text: string; readonly data?: never })
 
-/** What a publisher may say besides. */
 export interface MessageOptions {
   /**
-   * In a channel that retains its newest values: which value this is. The event is kept until another of the same key
-   * comes, and given to readers that have lost their position.
+   * Names a value, in a channel that retains its newest values. The event is kept until another event with the same key comes,
+   * and given to readers that have lost their position.
    * @defaultValue '', the channel's one value
    */
   readonly key?: string
-  /** Nothing is retained under the key from now on; readers that are here get this event, and see that it is gone. */
+  /** Forgets the value that is retained under the key. Readers that are here get this event, and see that the value is gone. */
   readonly forget?: boolean
-  /** For those who are here now: it is not kept, and nobody who was away is told of it. For telemetry, cursors, typing. */
+  /**
+   * Only for readers that are here now: the event is not kept, and a reader that was away does not miss it. For telemetry,
+   * typing.
+   */
   readonly live?: boolean
 }
 
@@ -32,7 +34,7 @@ export interface MessageOptions {
 export function toNewEvent(channel: string, message: Message, retain: readonly string[] = []): NewEvent {
   if (channel !== lastChannel) lastChannel = checkChannel(channel)
   const json = { channel: lastChannel, type: checkedType(message.type), data: normaliseData(textOf(message)) }
-  // Over HTTP, data comes with the text that it was sent as.
+  // Over HTTP, a message with data also has the text of that data.
   const event: NewEvent = message.data === undefined ? { ...json, content: 'text' } : json
   if (message.live) return liveEvent(event, message)
   if (retain.length === 0 && message.key === undefined && !message.forget) return event
@@ -66,7 +68,7 @@ function retainedEvent(event: NewEvent, { key = '', forget = false }: Message, r
 
 const maxKeyBytes = 256
 
-// Of the events of a batch, most are of one channel and one type.
+// Most events of a batch have one channel and one type, so these need not be checked again.
 let lastChannel: string | undefined
 let lastType: string | undefined
 

@@ -7,31 +7,31 @@ import type { Observers } from '../observation.ts'
 import { createLocalService, type LocalEvent } from './local-service.ts'
 import { type Message, toNewEvent } from './message.ts'
 
-/** The way from a publisher to the log, or past it while it is away and that is wanted. */
+/** Takes events to the log. With `whenDown: 'local'`, publishes without the log while it is away. */
 export interface Publishing {
   publish(channel: string, message: Message, options?: PublishOptions): Promise<PublishedEvent>
   publishBatch(messages: readonly ChannelMessage[], options?: PublishOptions): Promise<PublishedEvent[]>
-  /** Whether events go past the log now. */
+  /** Whether events are published without the log now. */
   readonly isLocal: boolean
-  /** The log is away: from now on events go past it, until it is back. */
+  /** The log is away: from now on events are published without it, until it is back. */
   goLocal(): void
-  /** Nothing is published any more. */
+  /** Rejects all further publishes. */
   close(): void
 }
 
 export type ChannelMessage = Message & { readonly channel: string }
 
 export interface PublishOptions {
-  /** Publishes at most once under this key: the same key again gives the same ids. At most 255 characters. */
+  /** Publishes at most once under this key. A repeated publish gets the same ids. At most 255 characters. */
   readonly idempotencyKey?: string
-  /** Whose key it is. Two subjects may use the same one. */
+  /** Whose key it is. Two subjects may use the same key. */
   readonly subject?: string
 }
 
 export interface PublishedEvent extends NewEvent {
   readonly id: string
   readonly at: number
-  /** The log was away, and the event went to this hub's readers alone. */
+  /** The log was away, and the event went to the readers of this hub alone. */
   readonly local?: boolean
 }
 
@@ -43,12 +43,12 @@ export interface PublishingContext {
   /** Channels and patterns that retain their newest values. */
   readonly retain: readonly string[]
   readonly whenDown: 'refuse' | 'local' | undefined
-  /** Holds messages against the schemas of their channels. */
+  /** Checks messages by the schemas of their channels. */
   readonly check: SchemaCheck | undefined
   idOf(position: Position): string
-  /** Resolves when the readers here have what was appended there, or the log tells nothing now. */
+  /** Resolves when the readers here have everything up to this position, or the log falls silent. */
   heard(position: Position): Promise<void>
-  /** The same, and waits for a log that tells nothing. */
+  /** Like `heard`, but waits for a silent log. */
   reached(position: Position): Promise<void>
 }
 
@@ -79,7 +79,7 @@ export function createPublishing({
   let closed = false
 
   /**
-   * The whole way of a publish in one async function: at tens of thousands a second, promises are most of what it costs.
+   * The whole way of a publish is one async function: at tens of thousands a second, promises are most of its cost.
    */
   async function publishAll<Answer>(
     toEntries: () => readonly NewEvent[],
@@ -92,7 +92,7 @@ export function createPublishing({
       check(entries)
       const appended = local.isOpen ? undefined : await append(entries, publishing)
       const last = appended?.stamps.at(-1)
-      // Before the wait, in which the log may go on on another branch: by then this could be a position of that one.
+      // Rendered before the wait: meanwhile the log may change to another branch, which could have the same position.
       const ids = appended?.stamps.map(({ position }) => idOf(position)) ?? []
       if (last) await heard(last.position)
       const events = appended ? published(entries, appended, ids, publishing) : publishLocally(entries, publishing)
@@ -117,7 +117,7 @@ export function createPublishing({
     }
   }
 
-  /** Nothing, when the log is away and the events are to go past it. */
+  /** Resolves with undefined when the log is away and the events go to local readers. */
   function append(entries: readonly NewEvent[], publishing: PublishOptions): Promise<Appended | undefined> {
     appends += 1
     const token = `${hubName}-${appends}`
@@ -146,7 +146,7 @@ export function createPublishing({
     })
   }
 
-  /** Nothing, when the log is away; else the same error. */
+  /** Rethrows every error, except that the log is away. */
   function whenDown(error: unknown): undefined {
     const isAway = error instanceof RejoinError && error.code === 'log-unavailable'
     if (!isAway || closed) throw error
@@ -156,7 +156,7 @@ export function createPublishing({
     entries: readonly NewEvent[],
     { subject = null }: { subject?: string | null },
   ): PublishedEvent[] {
-    // The log may have come back since it rejected these; then everybody has to be told once more.
+    // The log may have come back since it rejected these events. Then the service opens again, and all readers are told again.
     local.open()
     const stamps = local.publish(entries)
     return entries.map(({ channel, type, data, content }, index) => {
@@ -217,7 +217,7 @@ function onceOnly(
   return { scope: subject ?? '', key: idempotencyKey, hash: hashOf(entries) }
 }
 
-/** Not of `content`: a publish that is repeated while hubs are updated would not be known again. */
+/** Leaves out `content`: hubs before it was added do not hash it, and would not recognise a repeated publish. */
 function hashOf(entries: readonly NewEvent[]): string {
   const said = JSON.stringify(
     entries.map(({ channel, type, data, key, forget, live }) => [channel, type, data, key, forget, live]),

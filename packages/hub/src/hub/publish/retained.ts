@@ -2,11 +2,11 @@ import { covers, type Position, type RetainedEvent } from '@rejoin/protocol'
 import type { Log, LogEvent } from '../../log/contract.ts'
 
 /**
- * The newest event of each key that these channels retain, as `sync-required` carries them; undefined when none of them
- * retains anything, or when they are too many to be sent, or cannot be read: the reader is told of the gap all the same.
+ * The newest event of each key that these channels retain, as `sync-required` carries them. Undefined when the channels retain
+ * nothing, or when the events are too many or cannot be read. The gap is announced all the same.
  *
- * A log may have to look at every channel below a pattern, so readers that come together share the read. They share one that
- * begins after all of them have noted their positions: a value that was read before would hide the event that replaced it.
+ * A log may have to look at every channel below a pattern, so readers that ask at the same time share a read. The shared read
+ * begins after all of them have noted their positions. An earlier read could miss an event that came before a reader's position.
  */
 export type RetainedEvents = (selectors: readonly string[]) => Promise<readonly RetainedEvent[] | undefined>
 
@@ -21,7 +21,7 @@ export function createRetainedEvents(
     const key = selectors.join('\n')
     const now = underWay.get(key)
     if (now) {
-      // Not the one under way, which may have passed what has changed since, but the one after it.
+      // The read under way may miss a recent event, so this reader shares the next one.
       now.next ??= now.done.then(() => readRetained(selectors))
       return now.next
     }
@@ -54,7 +54,7 @@ interface Look {
   next?: Promise<Retained>
 }
 
-/** The part of these channels and patterns that may retain anything: of `*`, only what is below `prices/*`. */
+/** The channels and patterns of which something may be retained: of `*`, only `prices/*` when that is what the hub retains. */
 function narrowed(selectors: readonly string[], retain: readonly string[]): string[] {
   const both = selectors.flatMap((selector) =>
     retain.flatMap((kept) => (covers(kept, selector) ? [selector] : covers(selector, kept) ? [kept] : [])),

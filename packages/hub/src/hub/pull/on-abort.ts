@@ -1,6 +1,6 @@
 /**
- * Calls `listener` when the signal is aborted, until the returned function is called. However many streams of a program end
- * by one signal, it has one listener of ours: Node warns of a leak at the eleventh.
+ * Calls `listener` when the signal is aborted, until the returned function is called. All streams that end by one signal share
+ * one listener on it: Node warns of a leak at the eleventh.
  */
 export function onAbort(signal: AbortSignal | undefined, listener: () => void): () => void {
   if (!signal) return () => undefined
@@ -11,7 +11,7 @@ export function onAbort(signal: AbortSignal | undefined, listener: () => void): 
   }
   const group = listeners
   if (group.size === 0) signal.addEventListener('abort', tellAll)
-  // Wrapped, because the same function may be given twice and is to be forgotten once.
+  // Wrapped, because a caller may give the same function twice, and each is removed by itself.
   const entry = () => listener()
   group.add(entry)
   return () => {

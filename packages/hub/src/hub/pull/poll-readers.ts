@@ -3,23 +3,23 @@ import type { SubscribeRequest } from '../hub.ts'
 import type { Observers, ReaderFacts, ReaderObservation } from '../observation.ts'
 import type { Admission } from '../readers/admission.ts'
 
-/** A reader that polls. It counts as one connection, however many requests it makes. */
+/** A reader that polls. All its polls count as one connection. */
 export interface PollReader extends ReaderObservation {
   readonly since: number
 }
 
 /**
- * The readers whose polls have been answered and who are expected back. Without it, each of a reader's hundred polls an
- * hour would be counted as a reconnect and announced as a return.
+ * The readers whose last poll was answered and who are expected back. Without this, each of a reader's hundred polls an hour
+ * would count as a reconnect and be announced as a return.
  *
- * A reader is known by the position that its last answer left it at, from the same address and with the same subscription,
- * and only once. So going on is free, and to come back to an old position again and again is what it is: a reconnect.
+ * A reader is known by the cursor of its last answer, its address and its subscription. Each answer is good for one poll. So the
+ * next poll is free, and a second poll with the same old cursor counts as a reconnect.
  */
 export interface PollReaders {
   enter(connection: string, request: SubscribeRequest): PollReader
-  /** Gives back the reader that this request goes on for; undefined when it is a new one. */
+  /** The reader whose next poll this is; undefined for a new reader. */
   goOn(request: SubscribeRequest): PollReader | undefined
-  /** Its poll was answered, up to `cursor`. */
+  /** A poll of the reader was answered up to `cursor`, and the next poll is expected. */
   expect(reader: PollReader, request: SubscribeRequest, cursor: string): void
   leave(reader: PollReader, reason: string, cause?: unknown): void
   close(): void
@@ -31,8 +31,8 @@ export interface PollReadersContext {
   readonly observers: Pick<Observers, 'tell'>
 }
 
-// A reader that stays away for longer has gone, and its room is free. Ten seconds are the time over which opens are counted: a
-// reader that polls less often than that is never rejected for coming too often.
+// A reader that stays away for longer has gone, and no longer counts as connected. `maxOpensPer10s` counts over the same time, so
+// it never rejects a reader that polls less often.
 const expectedWithinMs = 10_000
 
 export function createPollReaders({ environment, admission, observers }: PollReadersContext): PollReaders {

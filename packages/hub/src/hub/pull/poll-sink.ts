@@ -1,28 +1,28 @@
 import type { Sink } from '../live/sink.ts'
 import { createFrameReader, type StreamFrame } from '../read/frame-reader.ts'
 
-/** Keeps what a session writes, until it is enough for an answer. */
+/** Collects the frames that a session writes, until they are enough for an answer. */
 export interface PollSink extends Sink {
-  /** In the order of the stream, the last being the one that passed the limit. */
+  /** In the order of the stream. The last frame may pass the limit. */
   readonly frames: readonly StreamFrame[]
   readonly retryMs: number
-  /** There is something for the user among the frames, or the news of a gap. */
+  /** Whether the frames have an event, a gap or a close, which the reader waits for. */
   readonly hasNews: boolean
   readonly full: boolean
-  /** There was no room for any news. */
+  /** Whether there was no room even for the first news. */
   readonly refused: boolean
-  /** Of the frames, about. */
+  /** The approximate size of the frames. */
   readonly bytes: number
   readonly ended: boolean
-  /** Resolves when the condition holds. It is asked now, after every write, and when `checkCondition` is called. */
+  /** Resolves when the condition holds. The condition is checked now, after every write, and by `checkCondition`. */
   when(condition: () => boolean): Promise<void>
   checkCondition(): void
 }
 
 export interface PollSinkOptions {
-  /** How many bytes the answer may hold now, 0 for none. It ends with the frame that passes this. */
+  /** How many bytes the answer may hold now, 0 for none. The answer ends with the frame that passes this number. */
   room(): number
-  /** The answer holds so many bytes more. */
+  /** The answer has grown by this many bytes. */
   onGrown(bytes: number): void
 }
 
@@ -40,9 +40,9 @@ export function createPollSink({ room, onGrown }: PollSinkOptions): PollSink {
   })
 
   function take(frame: StreamFrame): void {
-    // Asked again for each frame: others have taken of the same room since the last one.
+    // Asked for each frame, because other answers take of the same room.
     full ||= hasNews && bytes > room()
-    // What comes after is not lost: the reader asks for it with the id of the last frame that it got.
+    // Later frames are not lost: the reader asks for them with the id of the last frame that it got.
     if (full || refused) return
     const isNews = !withoutNews.has(frame.type)
     if (isNews && !hasNews && room() === 0) {
@@ -93,7 +93,7 @@ export function createPollSink({ room, onGrown }: PollSinkOptions): PollSink {
       checkCondition()
       return !full && !refused
     },
-    // Nothing waits for a socket here.
+    // The answer has no socket yet on which bytes could wait.
     pending: 0,
     caughtUp: checkCondition,
     end,
@@ -108,7 +108,7 @@ export function createPollSink({ room, onGrown }: PollSinkOptions): PollSink {
   }
 }
 
-// An id, a type and what JSON puts around them.
+// The id, the type, and the JSON around them.
 const frameOverhead = 100
-// Answered to at once, a reader of little on a busy hub would ask again without pause.
+// These frames alone make no answer. Otherwise a reader of a quiet channel on a busy hub would poll without pause.
 const withoutNews = new Set(['hello', 'checkpoint'])

@@ -11,28 +11,28 @@ import type { Unread } from './unread.ts'
 
 export interface PollOptions {
   /**
-   * How long to wait for something to say, in milliseconds, at most 60,000. Longer makes fewer requests; what happens
-   * ends the wait either way. With 0 the answer comes as soon as the reader has what there is, as it does for one that
-   * brings no cursor: lost on the way, a later answer would leave it without a position to come back to.
+   * How long to wait for the next event, in milliseconds, at most 60,000. An event ends the wait, so a longer wait only means
+   * fewer requests. With 0 the answer comes at once. So does the answer to a reader without a cursor: if the answer to a long
+   * wait got lost, that reader would have no position to return to.
    * @defaultValue 25000
    */
   waitMs?: number
-  /** Aborted when the reader has gone. */
+  /** Abort it when the reader has gone. */
   signal?: AbortSignal
   /**
-   * What carries the answer: a socket, or a session of HTTP/2. The answers over one connection share a bound.
+   * The socket, or the session of HTTP/2, that carries the answer. The answers over one connection share a limit.
    * @defaultValue none: this answer is bounded by itself
    */
   connection?: object
 }
 
-/** A piece of a stream, as long as there was something to say and not too long. */
+/** A piece of a stream. */
 export interface PollAnswer {
-  /** The frames of the stream in order, those of the protocol included. */
+  /** The frames of the stream in order, the frames of the protocol included. */
   readonly events: readonly StreamFrame[]
-  /** Where the next poll goes on; null when there is no position to come back to. */
+  /** The cursor for the next poll; null when the reader has no position yet. */
   readonly cursor: string | null
-  /** What to wait before the next poll when this one was closed, or failed. */
+  /** How long to wait before the next poll when this one was closed or failed. */
   readonly retryMs: number
 }
 
@@ -43,36 +43,36 @@ export interface Polls {
 
 export interface PollContext extends PollReadersContext {
   readonly environment: Environment
-  /** Resolves when what the log holds now has come to the readers here. */
+  /** Resolves when the readers here have everything that the log holds now. */
   reachHead(): Promise<void>
-  /** Brings a live reader up to the head and writes it that position. */
+  /** Brings a live reader up to the head and writes the id of that position. */
   mark(reader: Follower): void
   readonly observers: Observers
   readonly unread: Pick<Unread, 'room' | 'add'>
-  /** Counts somebody who is new, and says why there is no room for them. */
+  /** Counts the attempt of a new reader. Returns why the reader is rejected, if so. */
   rejectionOf(request: SubscribeRequest): ReaderRejection | undefined
-  /** The rejection of a poll for whose answer there is no memory, told to those who observe. */
+  /** Rejects a poll because there is no memory for its answer, and tells the observers. */
   rejectAnswer(request: SubscribeRequest): ReaderRejection
   nameConnection(): string
-  /** Connects a session whose reader is counted, and told of, elsewhere. */
+  /** Connects a session for a reader that is counted elsewhere. */
   attach(request: SubscribeRequest, sink: PollSink, connection: string, observers: Observers): Session
 }
 
 const longestWaitMs = 60_000
-// As long as a stream waits for the log before it sends its reader away (§3.2).
+// A stream waits as long for the log before it closes (§3.2).
 const headTimeoutMs = 10_000
-// A reader that found nothing and did not even wait for it has to wait by the limits of those who reconnect.
+// A poll that waited for less and found nothing counts as a reconnect, so that a reader cannot poll in a tight loop.
 const idlePollMs = 1000
 
 /**
- * A poll is a stream that ends as soon as it has something to say: a session like any other, with the same verdicts,
- * replay and rights, whose sink is an answer.
+ * A poll is a stream that ends with the first news: a session like any other, with the same verdicts, replay and rights. Its sink
+ * is an answer.
  */
 export function createPolls(context: PollContext): Polls {
   const { environment, observers } = context
   const readers = createPollReaders(context)
 
-  /** Resolves when there is something to answer, or nothing up to the head of the log. */
+  /** Resolves when the answer has news, or when the wait is over and the log has nothing more. */
   async function collect(session: Session, sink: PollSink, waitMs: number, signal?: AbortSignal): Promise<void> {
     const isOver = () => sink.ended || sink.full || sink.refused || signal?.aborted === true
     let late = waitMs === 0
@@ -85,15 +85,15 @@ export function createPolls(context: PollContext): Polls {
       await sink.when(() => isOver() || (session.mode === 'live' && (late || sink.hasNews)))
       if (!isOver() && !sink.hasNews)
         await Promise.race([reachHead(session), sink.when(() => isOver() || sink.hasNews)])
-      // A session that lost its position meanwhile has something to announce first.
+      // A session that is not live any more has lost its position, and has a gap to announce first.
     } while (!isOver() && session.mode !== 'live')
     cancelWait()
     stopListening()
-    // The position it has reached without an event, or the next poll would search the same stretch again.
+    // Gives the reader the id of the head. Otherwise its next poll would search the same events again.
     if (!isOver() && !sink.hasNews) context.mark(session)
   }
 
-  /** Another hub's event may be in the log and not here yet. "Nothing" would then be wrong, if only by a moment. */
+  /** Before an empty answer: the log may have an event of another hub that the tail has yet to bring. */
   async function reachHead(session: Session): Promise<void> {
     const cancel = environment.after(headTimeoutMs, () => session.end('log-unavailable'))
     try {
@@ -117,7 +117,7 @@ export function createPolls(context: PollContext): Polls {
         ...observers,
         tell(kind, observation) {
           if (kind === 'close') closing = observation as HubObservations['close']
-          // That it came, and what it missed, was told when it came.
+          // `connect` and `replay` were told at the reader's first poll.
           else if (!known || (kind !== 'connect' && kind !== 'replay')) observers.tell(kind, observation)
         },
       }
@@ -132,7 +132,8 @@ export function createPolls(context: PollContext): Polls {
 
       const isOver = session.mode === 'ended' || signal?.aborted === true
       session.disconnected()
-      // Its adapter counts the answer from here on, within this turn. Let go of now, the room would be given away twice.
+      // The adapter counts the answer from this turn on. If its room were free before the end of the turn, it would be given
+      // twice.
       environment.endOfTurn(() => context.unread.add(-sink.bytes, connection))
       if (sink.refused) {
         readers.leave(reader, 'overloaded')

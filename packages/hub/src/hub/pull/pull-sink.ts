@@ -1,18 +1,18 @@
 import { RejoinError } from '@rejoin/protocol'
 import type { SharedBytes, Sink } from '../live/sink.ts'
 
-/** A sink that is read from at the reader's pace: what a session wrote waits here, within a budget, until it is asked for. */
+/** A sink that its reader pulls from. The bytes of the session wait here, within a budget, until the reader asks. */
 export interface PullSink<Item> extends Sink {
-  /** Hands over one item, now or when there is one. Asked by several, it serves them in order. */
+  /** Gives the taker one item, now or when there is one. Takers are served in order. */
   ask(taker: Taker<Item>): void
-  /** The reader has gone. Drops the frames that wait, and ends the loop that waits for a frame. */
+  /** The reader has gone. Drops the items that wait, and ends the takers that wait. */
   stop(): void
 }
 
-/** Called by one of its methods, once. Not a promise: a `Response` would pay for three more of them with every write. */
+/** One of its methods is called, once. It is not a promise, because a `Response` would need three more promises per write. */
 export interface Taker<Item> {
   take(item: Item): void
-  /** There is nothing more. */
+  /** The stream has ended. */
   end(): void
   /** The session has given up on the reader. */
   fail(error: RejoinError): void
@@ -21,17 +21,17 @@ export interface Taker<Item> {
 export interface PullSinkOptions<Item> {
   /** Bytes that may wait before the reader counts as slow. */
   readonly budgetBytes: number
-  /** What one write holds for the reader; nothing, for a heartbeat. */
+  /** The items in one write of the session; none for a heartbeat. */
   itemsOf(bytes: SharedBytes): readonly Item[]
-  /** A full sink has been emptied, or an ended one. */
+  /** The sink was full or has ended, and the reader has taken everything. */
   onDrain(): void
-  /** The session has ended the stream at once. Told also when nobody asks, and so nobody would hear of it. */
+  /** The session has ended the stream at once. Called even when no taker waits, because then no taker gets the error. */
   onDestroy(error: RejoinError): void
 }
 
 export function createPullSink<Item>(options: PullSinkOptions<Item>): PullSink<Item> {
   const { budgetBytes, itemsOf, onDrain, onDestroy } = options
-  // One of the two is always empty.
+  // `waiting` or `asking` is always empty.
   let waiting: { readonly item: Item; readonly bytes: number }[] = []
   let asking: Taker<Item>[] = []
   let pending = 0

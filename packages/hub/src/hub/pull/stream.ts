@@ -8,11 +8,10 @@ import { onAbort } from './on-abort.ts'
 import { createPullSink } from './pull-sink.ts'
 
 export interface PullOptions {
-  /** Ends the stream when it is aborted: the loop over it is left, without an error. */
+  /** Abort it to end the stream. The loop over the stream ends without an error. */
   signal?: AbortSignal | undefined
   /**
-   * Bytes that may wait for the loop before it is considered slow, and is served from the log when it goes on. Also what
-   * each slow loop costs in memory.
+   * Bytes that may wait for the loop. A loop that is slower catches up from the log. Each slow loop takes this much memory.
    * @defaultValue 65536
    */
   sinkBudgetBytes?: number
@@ -20,9 +19,9 @@ export interface PullOptions {
 
 export interface StreamOptions extends PullOptions, Pick<SubscribeRequest, 'reader' | 'rights'> {
   /**
-   * The cursor to start from, such as the last `id` of an earlier stream: everything after it is delivered first. `earliest`
-   * starts with the oldest events that the hub holds.
-   * @defaultValue none: the stream starts with what happens next
+   * The cursor to start from, such as the last `id` of an earlier stream: all events after it come first. `earliest` starts with
+   * the oldest events that the hub holds.
+   * @defaultValue none: the stream starts with the next event
    */
   from?: 'earliest' | (string & {}) | null
   /**
@@ -31,15 +30,15 @@ export interface StreamOptions extends PullOptions, Pick<SubscribeRequest, 'read
    */
   types?: readonly string[]
   /**
-   * What each event looks like, for readers that expect another form.
+   * What each frame has besides the event: its channel, or an envelope around its data.
    * @defaultValue the event as it was published
    */
   shape?: Shape
 }
 
 /**
- * A stream for the program itself: each loop over it is a reader like any other, connected when the loop starts and gone
- * when it is left. A frame that the program has not asked for yet is not lost, however long it takes.
+ * A stream for the program itself. Each loop over it is a reader like any other: it connects when the loop starts, and
+ * disconnects when the loop ends. A slow loop loses no frame.
  */
 export function createStream(
   subscribe: HubPort['subscribe'],
@@ -55,7 +54,7 @@ export function createStream(
         onDrain,
         onDestroy: leave,
       })
-      // Written to, and perhaps ended, before it is known here.
+      // `subscribe` may write to the sink, and even end it, before it returns the session.
       let session: ConnectedReader | undefined
       if (signal?.aborted) sink.end()
       else session = subscribe(request, sink)
@@ -79,12 +78,12 @@ export function createStream(
               fail: reject,
             })
           }),
-        // Not a generator's: that would wait for the event that is being waited for.
+        // A generator's `return` would wait until the pending `next` has an event.
         async return() {
           leave()
           return { done: true, value: undefined }
         },
-        // For helpers that pass on a failure of the program, which would otherwise leave a reader behind.
+        // Some helpers call `throw` when the program fails. Without it, the reader would stay connected.
         async throw(error) {
           leave()
           throw error

@@ -2,29 +2,29 @@ import type { Environment } from '../../environment.ts'
 import type { Stalled, StallWatch } from '../readers/stall.ts'
 
 /**
- * The answers of polls that the hub holds in memory: from the first event that an answer contains until its reader has taken
- * it. Streams need none of this, because a session stops writing when its sink is full. A poll collects a whole answer, and
- * without a bound a few thousand polls that nobody reads would fill the memory.
+ * The answers of polls that the hub holds in memory: from their first event until their readers have taken them. Streams do not
+ * need this, because a session stops writing when its sink is full. A poll collects a whole answer. Without a limit, a few
+ * thousand polls that nobody reads would fill the memory.
  */
 export interface Unread {
   /** Bytes of all answers that are being collected or are on their way. */
   readonly bytes: number
   /**
-   * How long an answer over this connection may become now, in bytes; 0 when there is no room even for one event. Answers
-   * that have waited for their readers for a second or more are given up first.
+   * How long an answer over this connection may become now, in bytes; 0 when there is no room for any event. To make room,
+   * answers that their readers have not taken for a second or more are given up.
    */
   room(connection?: object): number
-  /** An answer that is being collected has grown by so many bytes; a negative number lets go of them. */
+  /** An answer that is being collected has grown by this many bytes. A negative number lets go of bytes. */
   add(bytes: number, connection?: object): void
   /**
-   * Told by adapters: an answer is on its way. It is given up when its reader takes nothing of it for `stallTimeoutMs`, or
-   * when others need the room. Returns a function to call when the answer has been taken, or its reader has gone.
+   * Told by adapters: an answer is on its way. It is given up when its reader takes nothing of it for `stallTimeoutMs`, or when
+   * other answers need the room. Returns a function to call when the answer has been taken, or its reader has gone.
    */
   watch(answer: UnreadAnswer): () => void
 }
 
 export interface UnreadAnswer extends Stalled {
-  /** The socket, or the session of HTTP/2, that carries it. */
+  /** The socket, or the session of HTTP/2, that carries the answer. */
   readonly connection: object
 }
 
@@ -37,20 +37,20 @@ export interface UnreadOptions {
   onGivenUp(pending: number): void
 }
 
-// More is fetched with the next poll. A reader on a bad connection gets through with one of this size.
+// The next poll gets the rest. An answer of this size also comes through over a bad connection.
 const maxAnswerBytes = 1024 * 1024
 // A browser holds a few polls over one connection of HTTP/2. Four long answers keep any connection busy.
 const maxConnectionBytes = 4 * maxAnswerBytes
-// An answer takes an eighth of what is free, and half of what is free on its connection: many get something, nobody all.
+// An answer takes at most an eighth of the free bytes, and half of the free bytes of its connection. So no answer takes all.
 const shares = 8
 const connectionShares = 2
-// A reader has this long to take an answer, however many others want the room.
+// A reader has this long to take an answer before the answer may be given up for others.
 const patienceMs = 1000
 
 export function createUnread({ maxBytes, environment, stalls, onGivenUp }: UnreadOptions): Unread {
   let bytes = 0
   const byConnection = new WeakMap<object, number>()
-  /** In the order in which they were sent. */
+  /** Answers on their way, in the order in which they were sent. */
   const sent = new Map<UnreadAnswer, Sent>()
 
   function add(more: number, connection?: object): void {
@@ -109,7 +109,7 @@ export function createUnread({ maxBytes, environment, stalls, onGivenUp }: Unrea
 }
 
 interface Sent {
-  /** Whether its reader still has time to take it. */
+  /** Whether the reader still has time to take the answer. */
   isPatient: boolean
   giveUp(pending: number): void
 }

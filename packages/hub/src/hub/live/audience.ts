@@ -19,7 +19,7 @@ export interface Moment {
 }
 
 /**
- * The live readers, grouped by identical subscription: each group's turn is joined and framed once, and its members get
+ * The live readers, grouped by identical subscription. The frames of a turn are joined once for each group, and its members get
  * the same buffer.
  */
 export interface Audiences<Reader extends LiveReader> {
@@ -30,21 +30,21 @@ export interface Audiences<Reader extends LiveReader> {
   readersOf(channel: string): Reader[]
   isHeard(channel: string): boolean
   /**
-   * Gives every reader the frames it asked for, in one write each. Two writes would let a cut between them deliver a
-   * later event of one channel without an earlier one of another, and the reader would remember the later.
+   * Gives every reader the frames that it asked for, in one write per reader. If a cut fell between two writes, a reader could
+   * have a later event of one channel without an earlier event of another, and would return with the later id.
    */
   deliver(frames: readonly Frame[], moment: Moment, onFull: (reader: Reader) => void): void
-  /** Writes a checkpoint to the audiences that have not been sent an id for long. */
+  /** Writes a checkpoint to the audiences that got no id for long. */
   checkpoint(moment: Moment, encode: () => SharedBytes, onFull: (reader: Reader) => void): void
 }
 
-// A cursor that lags by more is in danger: of leaving the window by age, or of a long search on return.
+// A cursor that lags by more could leave the window by age, or cause a long search on return.
 const maxLagMs = 60_000
 const maxLagEvents = 1000
 
 export function createAudiences<Reader extends LiveReader>(totals: Totals): Audiences<Reader> {
   const audiences = new Map<string, Audience<Reader>>()
-  /** By each selector that one of them listens to. */
+  /** The audiences that listen to each selector. */
   const bySelector = new Map<string, Set<Audience<Reader>>>()
   let patterns = 0
 
@@ -70,7 +70,7 @@ export function createAudiences<Reader extends LiveReader>(totals: Totals): Audi
     }
   }
 
-  /** Those that listen to a channel. None is met twice, because the selectors of one subscription do not overlap. */
+  /** The audiences of a channel. None comes twice, because the selectors of one subscription do not overlap. */
   function* listenersTo(channel: string): Generator<Audience<Reader>> {
     yield* bySelector.get(channel) ?? []
     if (patterns === 0) return
@@ -114,7 +114,7 @@ export function createAudiences<Reader extends LiveReader>(totals: Totals): Audi
       const starts = { plain: startRun(undefined), channel: startRun('channel'), envelope: startRun('envelope') }
       for (const frame of frames) {
         const listeners = patterns > 0 ? listenersTo(frame.channel) : bySelector.get(frame.channel)
-        // Of many channels, most events are nobody's here.
+        // In a hub with many channels, most events have no reader.
         if (!listeners) continue
         for (const audience of listeners) {
           if (!wants(audience.subscription, frame)) continue
@@ -146,20 +146,19 @@ export function createAudiences<Reader extends LiveReader>(totals: Totals): Audi
 interface Audience<Reader> {
   readonly subscription: Subscription
   readonly readers: Set<Reader>
-  /** What it gets of the turn being delivered. */
+  /** The frames that it gets of the turn that is being delivered. */
   run: Run | undefined
-  /** When its readers were last sent an id. One that joined later has a newer one from its own replay. */
+  /** When its readers were last sent an id. A reader that joined later has a newer id from its own replay. */
   idWritten: Moment
 }
 
-/** Frames of one turn, in a row. Audiences that get the same row are at the same run, and share its bytes. */
+/** A sequence of frames of one turn. Audiences with the same sequence have the same run, and share its bytes. */
 interface Run {
   readonly shape: Shape | undefined
   readonly frame: Frame | undefined
-  /** How many frames. */
   readonly length: number
   readonly before: Run | undefined
-  /** By the frame delivered last. No earlier one is asked for again, because frames are handed out one after the other. */
+  /** The run that adds the newest frame to this one. One is enough, because frames are handed out one after the other. */
   extended: Run | undefined
   bytes: SharedBytes | undefined
 }
@@ -185,7 +184,7 @@ function extend(run: Run, frame: Frame): Run {
 function partsOf(run: Run): Uint8Array[] {
   const parts: Uint8Array[] = []
   for (let at = run; at.frame; at = at.before as Run) {
-    // In one run all have one shape, and most have none, which needs no list of pieces.
+    // All frames of a run have one shape. Most runs have none, and need no list of pieces for each frame.
     if (run.shape === undefined) parts.push(at.frame.bytes)
     else parts.push(...[...shapedParts(at.frame, run.shape)].reverse())
   }

@@ -3,20 +3,20 @@ import type { LogEvent } from '../../log/contract.ts'
 import { keptBytes } from './kept-bytes.ts'
 import { keepUnheard } from './unheard-frames.ts'
 
-/** An event as it goes out, encoded once for everybody, at the latest when it is asked for its bytes. */
+/** An event as readers get it. It is encoded once for all of them, at the latest when its bytes are first asked for. */
 export interface Frame {
   readonly position: Position
   readonly channel: string
   readonly type: string
   readonly bytes: Uint8Array
-  /** Of what it keeps in memory, in bytes, without what every frame has besides. */
+  /** The bytes that it keeps in memory, without the overhead that every frame has. */
   readonly size: number
-  /** As in the log: where the channel's previous event stands, and when this one was appended. */
+  /** As in the log: the position of the channel's previous event, and when this event was appended. */
   readonly previous: Position
   readonly at: number
 }
 
-/** Frames of new events. `isHeard` tells whether anybody waits for those of a channel now. */
+/** Frames of new events. `isHeard` tells whether a channel has live readers now. */
 export function framesOf(
   events: readonly LogEvent[],
   isHeard: (channel: string) => boolean,
@@ -38,8 +38,8 @@ export function encodeFrame(event: LogEvent, id: string): Frame {
 }
 
 /**
- * The frames of a whole block, in one buffer. One for each would come from Node's pool, thirty to a piece, and the engine
- * would have thirty times as many pieces to keep count of.
+ * The frames of a whole block, as views of one buffer. With a buffer for each frame, the engine would have many times as many
+ * pieces of memory to keep count of.
  */
 export function encodeFrames(events: readonly LogEvent[], idOf: (position: Position) => string): Frame[] {
   const texts = events.map(({ position, type, data, content }) =>
@@ -58,8 +58,8 @@ export function encodeFrames(events: readonly LogEvent[], idOf: (position: Posit
   })
 }
 
-// What a frame costs in memory besides its bytes: the object, its position, its position in lists, the buffer's own header.
-// Measured at about this much with small events on Node 20.
+// Memory of a frame besides its bytes: the object, its position, its entries in lists, the header of the buffer. Measured with
+// small events on Node 20.
 const overhead = 400
 
 export function costOf(frame: Frame): number {

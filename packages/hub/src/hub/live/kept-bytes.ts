@@ -1,12 +1,12 @@
 /**
  * A text as bytes that are kept for long, like the frames of the hot window.
  *
- * Node's own pool gives small buffers parts of 8 KB that they share with everything else of the moment: the head of a
- * request, a key of the log. One buffer keeps all of the 8 KB, so that in a busy hub a frame of 100 bytes cost 8 KB.
- * Here frames share memory with frames alone, and those go together.
+ * In Node's own pool, small buffers share pieces of 8 KB with all other buffers of that moment: the head of a request, a key of
+ * the log. One buffer keeps its whole piece in memory, so in a busy hub a frame of 100 bytes cost 8 KB. Here a frame shares its
+ * piece with other frames only, and they are let go at about the same time.
  */
 export function keptBytes(text: string): Buffer {
-  // What it can be at most, because to know its length is to walk through it.
+  // An upper bound: the exact length would cost a walk through the text.
   const most = 3 * text.length
   if (most > pieceBytes / 2) return ownBytes(text)
   if (most > piece.length - taken) {

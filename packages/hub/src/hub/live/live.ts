@@ -8,59 +8,59 @@ import type { Frame } from './frame.ts'
 import type { SharedBytes } from './sink.ts'
 import { wants } from './subscription.ts'
 
-/** A reader on the live side, and how it is sent back to reading from the log. */
+/** A reader that can be on the live side, and can be sent back to reading from the log. */
 export interface Follower extends LiveReader {
-  /** The reader has everything up to `position` on `branch` and is live no more. */
+  /** The reader is no longer live. It has everything up to `position` on `branch`. */
   leaveLive(position: Position, branch: Branch): void
-  /** The reader is handed something that is not in the log. It has to be told before it gets anything else of the log. */
+  /** The reader gets an event that is not in the log. It has to be told so before it gets another event of the log. */
   stray(): void
 }
 
 /**
- * The live side of a hub: takes the log's tail, encodes each event once at most, and at the end of the turn writes it to every
- * reader that is up to date.
+ * The live side of a hub: takes the tail of the log, encodes each event once at most, and writes it to every live reader at the
+ * end of the turn.
  */
 export interface Live {
-  /** The newest position the tail has handed over. */
+  /** The newest position that the tail has brought. */
   readonly head: Position
-  /** The branch that the head lies on. Positions of two branches can overlap in time: the head alone is no proof of anything. */
+  /** The branch that the head lies on. Positions of two branches can overlap in time, so the head alone proves nothing. */
   readonly branch: Branch
   readonly hot: HotWindow
   apply(batch: TailBatch): void
   /**
-   * Brings every live reader up to `head` and adds this one, which must be there already. In one synchronous step: an
-   * await in between would let an event slip in that the reader has neither read nor is pushed.
+   * Brings every live reader up to `head` and adds this reader, whose cursor must be at `head`. Synchronous: during an `await`,
+   * an event could come that the reader has neither read nor is pushed.
    *
-   * Returns false, and does nothing, when called from inside a delivery; try again at the end of the turn.
+   * Returns false, and does nothing, when called during a delivery. Try again at the end of the turn.
    */
   join(follower: Follower, cursor: Position, branch: Branch): boolean
   leave(follower: Follower): void
   /** Whether the live side has come to `position` on `branch`. */
   hasReached(position: Position, branch: Branch): boolean
   /**
-   * Resolves once the live side has come to `position` on `branch`, or to a later branch. Resolves as well when the hub is
-   * closed or the signal is aborted.
+   * Resolves when the live side has come to `position` on `branch`, or to a later branch. Also resolves when the hub is closed or
+   * the signal is aborted.
    */
   reached(position: Position, branch: Branch, signal?: AbortSignal): Promise<void>
   /**
-   * Like `reached`, for a publisher that wants the readers here to have the event before its request is answered. Resolves as
-   * well when the log falls silent: the log has the event, and may not say so for as long as it is away.
+   * Like `reached`, for a publisher that wants the readers here to have the event before its request is answered. Also resolves
+   * when the log falls silent: the log has the event, but the tail may not bring it until the log is back.
    */
   heard(position: Position, branch: Branch): Promise<void>
   /** The log has fallen silent. */
   fallSilent(): void
   /** Resolves all waits: the head will not move any more. */
   close(): void
-  /** Moves the cursors of readers that got nothing for long, so that they do not fall out of the window or rescan it. */
+  /** Sends an id to readers that got none for long. An older id could leave the window, or make the hub search much of it. */
   checkpoint(): void
   /**
-   * Writes frames that are not the log's to those who are live: no head moves, and nothing is kept. Readers that got one are
-   * sent back to reading as soon as the log says anything.
+   * Writes frames that are not in the log to live readers. The head does not move, and the frames are not kept. Readers that got
+   * such a frame are sent back to reading at the next batch of the tail.
    */
   say(frames: readonly Frame[]): void
   /**
-   * Brings one live reader up to `head` and writes it that position, so that it can leave from there. Not to be called from
-   * inside a delivery.
+   * Brings one live reader up to `head` and writes the id of that position, so that the reader can leave with it. Not to be
+   * called during a delivery.
    */
   mark(follower: Follower): void
 }
@@ -70,17 +70,16 @@ export interface LiveOptions {
   readonly startBranch: Branch
   readonly hotBytes: number
   readonly environment: Environment
-  /** Encodes all events. Only events whose channel is heard are sure to be sent. */
+  /** Encodes events. Events of channels that `isHeard` are sent at once; others perhaps never. */
   encode(events: readonly LogEvent[], branch: Branch, isHeard: (channel: string) => boolean): Frame[]
   encodeCheckpoint(position: Position, branch: Branch): SharedBytes
-  /** The branch of a batch that does not name it. */
+  /** The branch of a batch that names none. */
   branchOf(position: Position): Branch
-  /** Whether one branch opened later than the other, as far as the log tells. */
+  /** Whether `branch` opened later than `other`, as far as the log tells. */
   isLater(branch: Branch, other: Branch): boolean
   onInvalidation(channel: string): void
-  /** A channel takes nothing more. */
   onEnd(channel: string, position: Position): void
-  /** The tail jumped, maybe to another branch: what was read before may never have been. */
+  /** The tail jumped, maybe to another branch. Events that were read before may be lost. */
   onLostPosition(): void
   readonly totals: Totals
 }
@@ -95,13 +94,13 @@ export function createLive(options: LiveOptions): Live {
   let turn: Frame[] = []
   let delivering = false
   let closed = false
-  /** For positions of this branch, the nearest first. */
+  /** Wait for positions of this branch, the nearest first. */
   let waiting: Waiter[] = []
-  /** For positions of branches that the tail has yet to bring. */
+  /** Wait for branches that the tail has yet to bring. */
   let waitingForBranch: Waiter[] = []
-  /** Live readers that were handed something that is not in the log. */
+  /** Live readers that got an event that is not in the log. */
   const strays = new Set<Follower>()
-  /** Events since the hub opened, to tell how far behind a quiet reader's id is. */
+  /** Events since the hub opened. Tells how far behind the id of a quiet reader is. */
   let count = 0
 
   function flush(): void {
@@ -119,7 +118,9 @@ export function createLive(options: LiveOptions): Live {
     reader.leaveLive(head, branch)
   }
 
-  /** Moves the head to a position that live readers cannot follow to, and sends these back to the log from where they are. */
+  /**
+   * Moves the head to a position that `readers` cannot follow to, and sends these readers back to reading from their position.
+   */
   function jump(position: Position, on: Branch, readers: () => Follower[]): void {
     flush()
     const before = head
@@ -133,8 +134,8 @@ export function createLive(options: LiveOptions): Live {
   }
 
   /**
-   * The log is heard again. What it says must not follow what it knows nothing of: these readers get nothing of the batch, and
-   * are sent back to reading behind it, so that a batch which declares their channels void is told to them only once.
+   * The log is heard again. Its events must not follow events that are not in the log, so the strays get nothing of this batch.
+   * They are sent back to reading after it: a batch that invalidates their channels is then announced to them once, not twice.
    */
   function withoutStrays(work: () => void): void {
     flush()
@@ -162,7 +163,7 @@ export function createLive(options: LiveOptions): Live {
     if (waiting.length > 0) wakeWaiting()
   }
 
-  /** The tail could not continue where it stood. The log knows what its readers missed. */
+  /** The tail could not continue where it stood. Readers go back to the log, which knows what they missed. */
   function lostPosition(position: Position, on: Branch): void {
     hot.restart(position)
     onLostPosition()
@@ -173,14 +174,14 @@ export function createLive(options: LiveOptions): Live {
     for (const waiter of all) wait(waiter)
   }
 
-  /** Its readers go back to the log, which tells them. */
+  /** The readers of the channel go back to the log. Their next read finds the gap. */
   function invalidate({ channel, position }: LogEvent): void {
     hot.invalidate(channel, position)
     onInvalidation(channel)
     jump(position, branch, () => audiences.readersOf(channel))
   }
 
-  /** Readers of the channel may be finished: each session decides when it has everything. Readers of patterns never are. */
+  /** Readers of the channel may be finished. Each session decides when it has everything. Readers of patterns never finish. */
   function end({ channel, position }: LogEvent): void {
     onEnd(channel, position)
     const mayBeDone = ({ subscription }: Follower) => !subscription.channels.some(isPattern)
@@ -189,7 +190,7 @@ export function createLive(options: LiveOptions): Live {
 
   function add(frame: Frame, kind: LogEvent['kind']): void {
     if (turn.length === 0) environment.endOfTurn(flush)
-    // A `live` event is for readers that are here now. From the hot window it would also reach readers that come later.
+    // A `live` event is for readers that are here now. The hot window would also give it to readers that come later.
     if (kind === 'event') hot.add(frame)
     turn.push(frame)
     head = frame.position
@@ -205,7 +206,7 @@ export function createLive(options: LiveOptions): Live {
 
   function wait(waiter: Waiter): void {
     if (waiter.branch.epoch !== branch.epoch) {
-      // A position of an earlier branch is behind us, or lost. The session that waits for it judges its position again.
+      // A position of an earlier branch is behind the head, or lost. The session that waits judges its position again.
       if (isLater(waiter.branch, branch)) waitingForBranch.push(waiter)
       else waiter.resolve()
       return
@@ -214,7 +215,7 @@ export function createLive(options: LiveOptions): Live {
       waiter.resolve()
       return
     }
-    // Almost always behind all others: publishes wait in the order of their positions.
+    // Almost always the last: publishes wait in the order of their positions.
     let index = waiting.length
     while (index > 0 && isAfter(waiting[index - 1]!.position, waiter.position)) index -= 1
     if (index === waiting.length) waiting.push(waiter)
@@ -239,7 +240,7 @@ export function createLive(options: LiveOptions): Live {
     },
     join(follower, cursor, on) {
       if (delivering || !isSame(cursor, head) || on.epoch !== branch.epoch) return false
-      // What waits in this turn is in the hot window already, and this reader has it from there.
+      // The frames of this turn are in the hot window, and this reader has them from there.
       flush()
       audiences.add(follower, { now: environment.now(), count })
       return true
@@ -299,7 +300,7 @@ export function createLive(options: LiveOptions): Live {
     },
     mark(follower) {
       flush()
-      // Only of a reader that is still here is it true that it has everything up to the head.
+      // Only a reader that is still live has everything up to the head.
       if (!audiences.has(follower)) return
       if (!follower.push(encodeCheckpoint(head, branch))) leaveFull(follower)
     },
@@ -309,7 +310,7 @@ export function createLive(options: LiveOptions): Live {
 interface Waiter {
   readonly position: Position
   readonly branch: Branch
-  /** The entry that it waits for is in the log. */
+  /** Whether the log has the entry at this position. */
   readonly isStored: boolean
   resolve(): void
 }

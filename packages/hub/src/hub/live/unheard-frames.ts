@@ -4,11 +4,10 @@ import type { Frame } from './frame.ts'
 import { keptBytes } from './kept-bytes.ts'
 
 /**
- * Frames of events that nobody listens for at the moment. Each is encoded when somebody comes back for it, which for most
- * of them nobody does.
+ * Frames of events that have no live reader now. A frame is encoded when a reader returns for it, which seldom happens.
  *
- * Until then their texts lie together in one buffer. Kept as strings they would be moved by the engine's collector, and a
- * text that was cut out of a large one would keep all of it.
+ * Until then, the texts lie together in one buffer. As strings, the garbage collector would move them, and a text that was cut
+ * out of a large text would keep all of it in memory.
  */
 export function keepUnheard(events: readonly LogEvent[], idOf: (position: Position) => string): Frame[] {
   if (events.length === 0) return []
@@ -30,7 +29,7 @@ interface Block {
   readonly idOf: (position: Position) => string
 }
 
-// On its way out, each line feed becomes `\ndata: `.
+// Encoded, each line feed becomes `\ndata: `.
 const bytesOfLineFeed = 7
 
 class UnheardFrame implements Frame {
@@ -38,12 +37,12 @@ class UnheardFrame implements Frame {
   readonly channel: string
   readonly type: string
   readonly previous: Position
-  /** Its text stays where it is when it has been encoded: others lie beside it. */
+  /** Counts the text and the encoded bytes: the text stays in the shared buffer after it has been encoded. */
   readonly size: number
   readonly #block: Block
   readonly #start: number
   readonly #end: number
-  /** How much later than its position says; mostly nothing, which takes no object of its own as a time does. */
+  /** `at`, less the time of the position. Mostly 0, which V8 keeps without an object of its own; a time would need one. */
   readonly #late: number
   readonly #content: LogEvent['content']
   #bytes: Uint8Array | undefined

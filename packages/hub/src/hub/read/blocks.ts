@@ -4,51 +4,50 @@ import { indexAfter, type Stretch } from '../../log/in-order.ts'
 import type { SliceQueue } from '../../slice-queue.ts'
 import { costOf, type Frame } from '../live/frame.ts'
 
-/** Everything of one channel or pattern after `after`, up to `through`, encoded. */
+/** Every event of one channel or pattern after `after` and up to `through`, encoded. */
 export interface Block {
   readonly after: Position
   readonly through: Position
   readonly frames: readonly Frame[]
-  /** What it costs to keep. */
+  /** The memory that it takes. */
   readonly bytes: number
 }
 
 /**
- * Reads of the log, shared. Readers that come back together hold different cursors, so no two of them want the same page;
- * but a block that starts at a round position serves all whose cursor lies in it. So a rush costs reads in proportion to the
- * channels, not to the readers.
+ * Shares reads of the log. Readers that return together have different cursors, so each would read a page of its own. A block
+ * starts at a round position, and serves every reader whose cursor lies in it. So the reads of a rush grow with the number of
+ * channels, not with the number of readers.
  */
 export interface Blocks {
-  /** A block that leads on from `cursor`, read now unless it is at hand. */
+  /** A block that has the events right after `cursor`; kept, or read now. */
   read(name: string, cursor: Position, through: Position): Promise<Block | Gap>
-  /** Blocks with anything of this channel are invalid. */
+  /** Drops the blocks that may have events of this channel. */
   invalidate(channel: string): void
-  /** All blocks are invalid. */
   clear(): void
 }
 
 export interface BlocksOptions {
   readonly log: Log
   readonly maxBytes: number
-  /** Gives each read its time. A log in this process answers within the turn, so that many reads at once would be one turn. */
+  /** Gives each read a slice of time. A log in this process answers at once, so many reads together would make one long turn. */
   readonly slices: SliceQueue
   encode(events: readonly LogEvent[]): Frame[]
 }
 
 const blockEvents = 1024
-// Encoding one takes a millisecond; a reader of many channels holds one of each.
+// A block of this size is encoded in a millisecond. A reader of many channels holds a block of each.
 const blockBytes = 256 * 1024
-// Blocks start at multiples of this, so that cursors a few seconds apart fall into the same one. Larger shares more in a
-// rush; smaller reads less that nobody needs: at 5,000 events/s this is 20 blocks.
+// Blocks start at multiples of this time, so that cursors a few seconds apart lie in the same block. A larger value shares more
+// in a rush. A smaller value reads fewer events that nobody needs: at 5,000 events/s this is 20 blocks.
 const alignMs = 4096
-// Those of patterns, which may be all that the hub is sent.
+// The same for a pattern, which may match every event of the hub.
 const patternAlignMs = 64
-// How many reads the log has to answer at once; more would only queue there, in front of the tail.
+// Reads of the log at the same time. More would only wait inside the log, in front of the tail.
 const maxReads = 4
-// Those of one round position and a few before it, in one busy channel; and the megabyte that all may cost.
+// Borders of one channel: enough for one round position of a busy channel and a few before it. All together take a megabyte.
 const maxBorders = 64
 const maxBordersInAll = 16_384
-// An empty block is worth keeping, and has to go some day as well.
+// Empty blocks are kept too. This cost makes them go in the end.
 const blockOverhead = 200
 
 export function createBlocks({ log, maxBytes, slices, encode }: BlocksOptions): Blocks {
@@ -56,7 +55,7 @@ export function createBlocks({ log, maxBytes, slices, encode }: BlocksOptions): 
   const inFlight = new Map<string, Promise<Block | Gap>>()
   const borders = createBorders()
   const queue = createTickets(maxReads, slices)
-  // Oldest first, to know what goes.
+  // Oldest first: the first block is dropped first.
   let order: { name: string; block: Block }[] = []
   let bytes = 0
   let invalidations = 0
@@ -75,13 +74,13 @@ export function createBlocks({ log, maxBytes, slices, encode }: BlocksOptions): 
       const found = find(name, cursor)
       if (found) return found
       const answer = await readOnce(name, start, through)
-      // The head that this is to be read through may be of a branch that is no more, and past all that the log has now.
+      // `through` may be the head of a lost branch, behind everything that the log has now.
       if (clearings !== asOf) return nothing
       if (!('channels' in answer)) {
         if (isAfter(answer.through, cursor)) return answer
         start = answer.through
       } else if (isAfter(answer.wholeAfter, cursor)) {
-        // The round position is gone. What the log says of the cursor itself is what the reader is told.
+        // The round position is gone. The reader is told what the log says of the cursor itself.
         return share(`${cursor.ms}.${cursor.seq} ${name} itself`, () => loadAt(name, cursor, through))
       } else {
         start = answer.wholeAfter
@@ -94,7 +93,7 @@ export function createBlocks({ log, maxBytes, slices, encode }: BlocksOptions): 
     return share(`${after.ms}.${after.seq} ${name}`, () => load(name, after, through, asOf))
   }
 
-  /** One read under way for all who need the same. */
+  /** Readers that need the same read share it. */
   function share(key: string, read: () => Promise<Block | Gap>): Promise<Block | Gap> {
     let reading = inFlight.get(key)
     if (!reading) {
@@ -104,13 +103,13 @@ export function createBlocks({ log, maxBytes, slices, encode }: BlocksOptions): 
     return reading
   }
 
-  /** @param asOf - the invalidations when this was asked for, before it waited for its turn */
+  /** @param asOf - `invalidations` from before the read waited for its turn */
   async function load(name: string, after: Position, through: Position, asOf: number): Promise<Block | Gap> {
-    // What was read while this waited for its turn may lead on from here.
+    // Another read may have brought this block while this one waited for its turn.
     const found = find(name, after)
     if (found) return found
     const block = await loadAt(name, after, through)
-    // Asked for before an invalidation and kept after it, a block would serve invalidated events, or reach to a head that is lost.
+    // A block from before an invalidation may have invalidated events, or reach to the head of a lost branch.
     if (!('channels' in block) && asOf === invalidations) keep(name, block)
     return block
   }
@@ -159,7 +158,7 @@ export function createBlocks({ log, maxBytes, slices, encode }: BlocksOptions): 
       clearings += 1
       borders.clear()
       held.clear()
-      // What is being read may be of a branch that is no more. Nobody who comes from now on takes it for theirs.
+      // The reads under way may be of a lost branch. Readers that come from now on must not share them.
       inFlight.clear()
       order = []
       bytes = 0
@@ -173,8 +172,8 @@ export function stretchOf({ frames }: Block, cursor: Position, through: Position
 }
 
 /**
- * The first frame that follows one which is neither here nor behind the start. A log reports its own trims; this sees what
- * was taken from under it, by an operator or an eviction.
+ * The first frame whose previous event is missing: it is neither in the block nor before it. A log reports the events that it
+ * trims itself. This finds events that were removed without the log, by an operator or by an eviction.
  */
 function brokenLink(frames: readonly Frame[], after: Position): Frame | undefined {
   const newest = new Map<string, Position>()
@@ -186,9 +185,9 @@ function brokenLink(frames: readonly Frame[], after: Position): Frame | undefine
 }
 
 /**
- * Where blocks have ended, also those that were let go since: a few numbers each. A reader that comes to the end of a
- * block goes on from there, and does not read from the round position again, which over a long replay would be all of it for
- * every part.
+ * Where blocks have ended, dropped blocks included: a few numbers each. A reader that comes to the end of a block reads on from
+ * there. Without borders it would read from the round position again, and a long replay would read everything again for each
+ * part.
  */
 function createBorders(): Borders {
   const known = new Map<string, Position[]>()
@@ -203,7 +202,7 @@ function createBorders(): Borders {
     },
     add(channel, position) {
       const positions = known.get(channel) ?? []
-      // What came in last is what is read now.
+      // Moved to the end: the channel that was read last is forgotten last.
       known.delete(channel)
       known.set(channel, positions.length < maxBorders ? [...positions, position] : [...positions.slice(1), position])
       if (positions.length < maxBorders) count += 1
@@ -221,7 +220,7 @@ function createBorders(): Borders {
 }
 
 interface Borders {
-  /** The last position before `cursor`, or at it, where a read may well start. */
+  /** The last border, or round position, at or before `cursor`. */
   before(channel: string, cursor: Position): Position
   add(channel: string, position: Position): void
   clear(): void
@@ -229,7 +228,7 @@ interface Borders {
 
 function align(name: string, { ms, seq }: Position): Position {
   const roundMs = isPattern(name) ? patternAlignMs : alignMs
-  // A counter clock leaves ms at 0, and its positions are counted in blocks instead.
+  // A counter clock leaves ms at 0. Its positions are rounded by number.
   return ms === 0 ? { ms, seq: seq - (seq % blockEvents) } : { ms: ms - (ms % roundMs), seq: 0 }
 }
 
@@ -237,7 +236,7 @@ function addCost(sum: number, frame: Frame): number {
   return sum + costOf(frame)
 }
 
-/** Runs at most `limit` tasks at a time, in the order in which they came and when the turn has time for them. */
+/** Runs at most `limit` tasks at a time, in order, each when the turn has time for it. */
 function createTickets(
   limit: number,
   slices: SliceQueue,

@@ -5,22 +5,21 @@ import type { Hub } from '../hub.ts'
 export interface ChannelWindow {
   readonly events: number
   readonly bytes: number
-  /** The id of the oldest event still held, null when there is none; and of the newest. */
+  /** The ids of the oldest and of the newest event that the channel holds; null when it holds none. */
   readonly oldest: string | null
   readonly newest: string | null
-  /** When the oldest and the newest event were published, in milliseconds since 1970; null where ids tell no time. */
+  /** When the oldest and the newest event were published, in milliseconds since 1970; null when ids tell no time. */
   readonly oldestAt: number | null
   readonly newestAt: number | null
-  /** Whether it has ended. */
   readonly ended: boolean
-  /** What the window may hold; for a pattern, the window of its channels that have no narrower one of their own. */
+  /** The limits of the window; for a pattern, the limits of its channels that have no narrower ones of their own. */
   readonly limits: Readonly<Required<WindowOptions>>
 }
 
-// The longest list that one call gives.
+// Entries in the list of one call, at most.
 export const maxListed = 1000
 
-/** What the windows of channels hold, by their ids. */
+/** The windows of the log, with ids instead of positions. */
 export function channelWindows({ log, windows, idOf }: ChannelWindowsContext): Pick<Hub, 'window' | 'channels'> {
   return {
     async window(channel) {
@@ -41,16 +40,15 @@ interface ChannelWindowsContext {
   idOf(position: Position): string
 }
 
-/** A window of the log, with ids instead of positions. */
 function shownWindow(window: Window, idOf: (position: Position) => string, log: Limited): ChannelWindow {
   const { channel, events, bytes, oldest, newest, ended } = window
   const ids = { oldest: oldest ? idOf(oldest) : null, newest: newest ? idOf(newest) : null }
-  // A counter clock tells no time.
+  // A counter clock leaves ms at 0.
   const times = { oldestAt: oldest?.ms || null, newestAt: newest?.ms || null }
   return { events, bytes, ...ids, ...times, ended: ended !== undefined, limits: limitsOf(log, channel) }
 }
 
-/** The window that holds for a channel or pattern. */
+/** The limits that apply to a channel or pattern. */
 export function limitsOf(log: Limited, selector: string): Readonly<Required<WindowOptions>> {
   return log.windowOf?.(selector) ?? log.window
 }
@@ -59,14 +57,14 @@ type Limited = Pick<Log, 'window' | 'windowOf'>
 
 export interface ChannelListOptions {
   /**
-   * Only channels that start with it.
+   * Only channels whose name starts with this text.
    * @defaultValue ''
    */
   prefix?: string
-  /** Only channels behind this one: the last of the page before. */
+  /** Only channels after this name. Give the last name of the page before. */
   after?: string
   /**
-   * At most so many, up to 1,000.
+   * The most channels to list, up to 1,000.
    * @defaultValue 100
    */
   limit?: number

@@ -1,42 +1,41 @@
 import { isAfter, isPattern, latest, type Position } from '@rejoin/protocol'
 import type { Log, Window } from '../../log/contract.ts'
 
-/** Which channels have ended. The log is asked once for each channel that a reader needs; the tail keeps the answer true. */
+/** Which channels have ended. The hub asks the log once for each channel that a reader needs. The tail keeps the answer true. */
 export interface Ends {
-  /** The newest end of these channels when all have one. Patterns never end: a channel may be added to them. */
+  /** The newest end of these channels; undefined unless all have ended. Patterns never end: they may get another channel. */
   of(selectors: readonly string[]): Position | undefined
-  /** Whether the log need not be asked about any of them. */
+  /** Whether `of` can answer without `learn`. */
   knows(selectors: readonly string[]): boolean
   /**
-   * Asks the log about those that nobody asked about before, and gives the newest end when all have one. Where the log cannot
-   * tell now, they count as not ended.
+   * Asks the log about unknown channels. Resolves like `of`. Channels that the log cannot tell of now count as not ended.
    */
   learn(selectors: readonly string[]): Promise<Position | undefined>
-  /** Whether all of these channels were deleted, as far as is known here. */
+  /** Whether all of these channels are known to be deleted. */
   areDeleted(selectors: readonly string[]): boolean
   add(channel: string, end: Position): void
-  /** A channel was invalidated. One that had ended before is deleted by that, and the log is asked about it again. */
+  /** A channel was invalidated. An ended channel is deleted by that, so the log is asked about it again. */
   invalidated(channel: string): void
   /** The tail lost its position, and may have passed over an end. */
   clear(): void
-  /** How often that happened, or a channel ended. Until the next time an answer holds, also one that was let go here. */
+  /** Counts everything that can change an answer. While it stands still, a caller can rely on an answer that was let go here. */
   readonly changes: number
 }
 
-// A megabyte. One that was let go is asked about again.
+// A megabyte. The log is asked again about a channel that was let go.
 const maxKnown = 10_000
 
 export function createEnds(log: Pick<Log, 'windows'>): Ends {
-  /** Undefined for a channel that goes on. */
+  /** The value of a channel that has not ended is undefined. */
   const known = new Map<string, End | undefined>()
-  /** Ends that the tail brought while the log was asked, maybe before they were there. */
+  /** Ends that the tail brought while the log was asked. The answer of the log may be older. */
   const brought = new Map<string, End>()
-  /** Channels that were invalidated while the log was asked, and with which change. An answer may be of before that. */
+  /** Channels that were invalidated while the log was asked, with the number of the change. The answer may be older. */
   const doubted = new Map<string, number>()
   let asking = 0
   let clears = 0
   let changes = 0
-  // One selector that never ends makes the others not matter.
+  // With a pattern, which never ends, nothing about the channels matters.
   const unknownOf = (selectors: readonly string[]) =>
     selectors.some(isPattern) ? [] : selectors.filter((selector) => !known.has(selector))
 
@@ -55,7 +54,7 @@ export function createEnds(log: Pick<Log, 'windows'>): Ends {
     knows: (selectors) => selectors.every((selector) => known.has(selector)) || selectors.some(isPattern),
     async learn(selectors) {
       asking += 1
-      // An answer from before the tail lost its position may be about what never was.
+      // An answer from before the tail lost its position may be about a lost branch.
       for (let asOf = -1; asOf !== clears; ) {
         asOf = clears
         const began = changes
@@ -64,7 +63,7 @@ export function createEnds(log: Pick<Log, 'windows'>): Ends {
         if (asOf !== clears) continue
         for (const window of windows) {
           const { channel } = window
-          // Only what was asked before it: while others ask on, each later answer would be thrown away as well.
+          // Only questions from before the invalidation are doubted. Otherwise, while others keep asking, no answer would count.
           if ((doubted.get(channel) ?? 0) > began) continue
           known.set(channel, known.get(channel) ?? brought.get(channel) ?? endOf(window))
         }
@@ -121,7 +120,7 @@ function endOf({ ended, deleted }: Window): End | undefined {
 /**
  * Whether a reader that has everything up to `cursor` has everything of its channels (§4.10).
  *
- * @param end - where the last of its channels ended; undefined when one of them goes on
+ * @param end - where the last of its channels ended; undefined while one of them goes on
  */
 export function hasEverything(cursor: Position, end: Position | undefined): boolean {
   return end !== undefined && !isAfter(end, cursor)

@@ -10,11 +10,11 @@ export interface ChannelEntry {
   readonly type: string
   /** When it was published, in milliseconds since 1970. */
   readonly at: number
-  /** What it counts in the window: its type and its data in UTF-8. */
+  /** The bytes that it takes of the window: its type and its data in UTF-8. */
   readonly bytes: number
 }
 
-// What one slice of a turn reads.
+// The most that one slice of a turn reads.
 const pageBytes = 256 * 1024
 
 /** The newest events of a channel or a pattern, oldest first. */
@@ -37,7 +37,7 @@ export async function newestEntries(
       const { channel, type, at, position } = event
       entries.push({ id: idOf(position), channel, type, at, bytes: eventBytes(event) })
     }
-    // Trimmed or invalidated since the search: what is left begins later.
+    // Events were trimmed or invalidated after the search. The rest begins later.
     after = page.gap?.wholeAfter ?? page.completeThrough
   }
   return entries

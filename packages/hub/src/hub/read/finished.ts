@@ -3,7 +3,7 @@ import type { Subscription } from '../live/subscription.ts'
 import { type Ends, hasEverything } from './ends.ts'
 import { findOpening, framesAfter, type OpeningContext, type Start } from './opening.ts'
 
-/** Whether `isFinishedFor` has anything to find out. It has not for almost every reader, and each is spared its promises. */
+/** Whether `isFinishedFor` has anything to find out. Almost every reader is spared its promises by this. */
 export function mayBeFinished({ ends }: { readonly ends: Ends }, { channels }: Subscription, start: Start): boolean {
   if (start.from !== 'cursor' || start.added?.length) return false
   return !ends.knows(channels) || ends.of(channels) !== undefined
@@ -20,7 +20,7 @@ export async function isFinishedFor(
   if (!mayBeFinished(context, subscription, start)) return false
   if (!ends.knows(channels)) await ends.learn(channels)
   const end = ends.of(channels)
-  // The log may have an end that the tail has yet to bring, and events before it.
+  // The tail may have yet to bring the end, and events before it.
   if (!hasEverything(live.head, end)) return false
   try {
     const opening = await findOpening(context, subscription, start)
@@ -33,7 +33,7 @@ export async function isFinishedFor(
     // The log may have lost the end meanwhile.
     return ends.of(channels) === end
   } catch {
-    // The log cannot be read now. A stream says so, and its reader comes back.
+    // The log cannot be read now. The stream of this reader will say so.
     return false
   }
 }

@@ -1,21 +1,21 @@
 import { createParser } from '@rejoin/protocol'
 import type { SharedBytes } from '../live/sink.ts'
 
-/** One frame of a stream, as a reader inside the program is given it. */
+/** One frame of a stream, as a reader inside the program gets it. */
 export interface StreamFrame {
-  /** The last id of the stream once this frame is counted, null while there was none: `lastEventId` of an `EventSource`. */
+  /** The last id of the stream, this frame included; null before the first id. Like `lastEventId` of an `EventSource`. */
   readonly id: string | null
   readonly type: string
   readonly data: string
-  /** `text` where the event was published as text; left out, `data` is the text of a JSON value (§4.16). */
+  /** `text` for an event that was published as text; without it, `data` is JSON (§4.16). */
   readonly content?: 'text'
-  /** For a reader that asked to be shown it (§4.15): where the event was published. */
+  /** Where the event was published; for a reader that asked for the shape `channel` (§4.15). */
   readonly channel?: string
 }
 
 /**
- * Reads the frames of a session back from its bytes. They are the same bytes as everybody's: an encoding of their own would
- * be a second way to say the same thing.
+ * Reads the frames of a session back from its bytes. Readers inside the program get the same bytes as all others, so that there
+ * is one encoding.
  */
 export function createFrameReader(onRetry?: (ms: number) => void): (bytes: SharedBytes) => StreamFrame[] {
   let frames: StreamFrame[] = []
@@ -40,5 +40,5 @@ export function createFrameReader(onRetry?: (ms: number) => void): (bytes: Share
   }
 }
 
-// Every write ends with a whole frame, so that no character is cut; a BOM in it is text.
+// Every write ends with a whole frame, so no character is cut. A BOM inside a frame is text.
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })

@@ -47,7 +47,7 @@ export interface FoundGap {
   readonly reason: GapReason
   /** The channels that lost something. */
   readonly channels: readonly string[]
-  /** The log has everything behind this position; left out where the whole past counts as lost. */
+  /** The log has everything behind this position; left out when no read has told the position. */
   readonly wholeAfter?: Position
 }
 

@@ -38,7 +38,7 @@ export class Greeting {
     return this.start.from === 'cursor' ? this.start.cursor.slice(0, maxEcho) : null
   }
 
-  /** What a gap names as requested; undefined for the last few events, which start at an id of the hub's own choice. */
+  /** What `sync-required` names as requested; undefined for a reader of the last few events, which named no position. */
   get requested(): string | undefined {
     return this.shownCursor ?? (this.start.from === 'last' ? undefined : 'earliest')
   }
@@ -108,7 +108,7 @@ export class Greeting {
     this.#stopTimer()
     const { heartbeatMs, retry, presence, environment } = context
     const { connection, subscription } = session
-    // A proxy can lose the word `earliest` on the way, like a cursor. The client compares.
+    // A proxy can lose the word `earliest` on the way, like a cursor. The client sees here what arrived.
     const requested = this.start.from === 'earliest' ? 'earliest' : this.shownCursor
     const expiresAt = presence.expiresAt(session)
     // Told in advance, so that a client can return with new rights before the old ones expire.

@@ -3,24 +3,24 @@ import { indexAfter, mergeInOrder } from '../../log/in-order.ts'
 import { costOf, type Frame } from '../live/frame.ts'
 
 /**
- * The newest events of all channels, already encoded, under one cap of bytes. A reader whose cursor is covered is served
- * from here without asking the log, and can join the live readers in the same turn.
+ * The newest events of all channels, already encoded, under one limit of bytes. A reader with a covered cursor is served from
+ * here without a read of the log, and can join the live side in the same turn.
  */
 export interface HotWindow {
-  /** Frames come in position order. */
+  /** Takes frames in the order of their positions. */
   add(frame: Frame): void
-  /** Whether everything of these channels and patterns after `cursor`, up to what was added last, is here. */
+  /** Whether every event of these channels and patterns after `cursor` is here, up to the frame that was added last. */
   covers(selectors: readonly string[], cursor: Position): boolean
   /**
-   * The frames of `selectors` after `after`, in order, cut after the one that reaches `maxBytes`; or sooner, when the search
-   * for a pattern's frames would take long.
+   * The frames of `selectors` after `after`, in order. The slice ends with the frame that reaches `maxBytes`, or sooner when the
+   * search for frames of a pattern would take long.
    */
   slice(selectors: readonly string[], after: Position, maxBytes: number): Slice
-  /** Nothing of this channel up to `position` is to be served any more. */
+  /** From now on, no event of this channel up to `position` is served. */
   invalidate(channel: string, position: Position): void
-  /** Forgets everything; from now on only what comes after `position` is covered. */
+  /** Forgets everything. From now on, only events after `position` are covered. */
   restart(position: Position): void
-  /** How often any of this was changed. Until the next time, a slice stays what it is. */
+  /** Counts the changes. While it stands still, a slice stays true. */
   readonly changes: number
 }
 
@@ -32,19 +32,19 @@ export interface Slice {
   readonly through: Position
 }
 
-// Frames that a search looks at, times the selectors it looks for: a millisecond.
+// Frames that a search looks at, times its selectors. This takes a millisecond.
 const searchAtMost = 65_536
 
 export function createHotWindow(start: Position, maxBytes: number): HotWindow {
   const channels = new Map<string, HotChannel>()
-  // Oldest first over all channels: what stands in front here stands in front in its channel as well.
+  // Frames of all channels, oldest first. The first frame here is also the first of its channel.
   let order: Frame[] = []
   let oldest = 0
   let bytes = 0
   let changes = 0
-  // Stands for every channel without an entry.
+  // For every channel without an entry.
   let coveredAfter = start
-  // Stands for every pattern: the newest position that any channel has lost here.
+  // For every pattern: the newest position that any channel has lost here.
   let allCoveredAfter = start
 
   function evict(): void {
@@ -78,7 +78,7 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
     return mergeInOrder(stretches)
   }
 
-  /** Through everything that is here: a pattern's channels are more than there are frames, for all we know. */
+  /** Searches all frames, because a pattern may have more channels than there are frames. */
   function search(selectors: readonly string[], after: Position, maxSliceBytes: number): Slice {
     const frames: Frame[] = []
     let taken = 0
@@ -133,7 +133,7 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
     },
     invalidate(name, position) {
       changes += 1
-      // Its frames stay where they are until their turn to be evicted comes: no cursor that is covered can reach them.
+      // The frames stay until they are evicted in their turn. No covered cursor can reach them.
       const channel = channels.get(name)
       if (channel) channel.coveredAfter = position
       else coveredAfter = latest(coveredAfter, position)
@@ -151,12 +151,12 @@ export function createHotWindow(start: Position, maxBytes: number): HotWindow {
   }
 }
 
-/** instead of an evicted frame until the list is cut: the frame itself would be kept for as long. */
+/** Replaces an evicted frame until the list is cut, so that the frame itself is not kept as long. */
 const gone = undefined as unknown as Frame
 
 interface HotChannel {
   frames: Frame[]
-  /** Index of the oldest frame still held; those before it are cut off in bulk. */
+  /** Index of the oldest frame that is held. The entries before it are cut off in bulk. */
   start: number
   coveredAfter: Position
 }

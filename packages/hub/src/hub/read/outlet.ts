@@ -5,7 +5,9 @@ import type { Totals } from '../totals.ts'
 
 /** The session that an outlet belongs to. */
 export interface OutletOwner {
-  /** The sink is destroyed next: it threw, or its reader read nothing for too long, or others needed the memory. */
+  /**
+   * The outlet is about to destroy the sink: the sink threw, its reader read nothing for too long, or others needed the memory.
+   */
   onSinkLost(reason: 'failed' | 'stalled' | 'overloaded', cause?: unknown): void
 }
 
@@ -19,14 +21,13 @@ export interface OutletContext {
 const largeBytes = 64 * 1024
 
 /**
- * The way out of a session: its sink, watched while the sink is full and counted while bytes wait in it. A class, for its size,
- * like the session itself.
+ * The way of a session to its sink. Watches the sink while it is full, and counts the bytes that wait in it. A class, because a
+ * class takes less memory, like the session itself.
  */
 export class Outlet implements Stalled, QueuedStream {
-  /** Whether a write would only wait. */
+  /** Whether the sink has yet to drain. */
   full = false
   queued = 0
-  /** Whether nothing can be written any more. */
   #isClosed = false
   readonly #sink: Sink
   readonly #context: OutletContext
@@ -42,7 +43,7 @@ export class Outlet implements Stalled, QueuedStream {
     return this.#sink.pending
   }
 
-  /** Writes bytes that all readers share, and `before` in front of them. Returns false when the sink is full. */
+  /** Writes bytes that several readers share, with `before` in front of them. Returns false when the sink is full. */
   push(bytes: SharedBytes, before?: SharedBytes): boolean {
     if (this.#isClosed) return true
     this.#context.totals.bytes += bytes.plain.length + (before?.plain.length ?? 0)
@@ -63,12 +64,12 @@ export class Outlet implements Stalled, QueuedStream {
     return this.#sink.write(second)
   }
 
-  /** Writes a part that was copied for this reader alone. */
+  /** Writes bytes that are for this reader alone. */
   write(part: Uint8Array): void {
     this.#writeOwn(shareBytes([part]))
   }
 
-  /** Writes small parts together, and each large part alone; then `last`, which other readers are replayed too. */
+  /** Writes small parts together and each large part alone. Then writes `last`, which this reader shares with others. */
   writeAll(parts: readonly Uint8Array[], last?: SharedBytes): void {
     let small: Uint8Array[] = []
     for (const part of parts) {
@@ -100,7 +101,7 @@ export class Outlet implements Stalled, QueuedStream {
     this.#context.queued.settle(this)
   }
 
-  /** Ends the stream behind what was written; false when the sink failed meanwhile. */
+  /** Ends the stream after the bytes that were written. Returns false when the sink failed. */
   end(): boolean {
     try {
       this.#sink.end()
@@ -113,7 +114,7 @@ export class Outlet implements Stalled, QueuedStream {
     return true
   }
 
-  /** The reader has gone, and what waited for it with it. */
+  /** The reader has gone. Nothing waits for it any more. */
   disconnected(): void {
     this.#isClosed = true
     this.#context.stalls.unwatch(this)
@@ -126,7 +127,7 @@ export class Outlet implements Stalled, QueuedStream {
     this.#sink.destroy()
   }
 
-  /** A sink that throws costs its own reader, and nobody else whose turn it is. */
+  /** A sink that throws loses its own reader. The other readers of the same turn are not affected. */
   #fail(cause: unknown): void {
     this.#owner.onSinkLost('failed', cause)
     this.destroy()

@@ -2,11 +2,11 @@ import { isPattern } from '@rejoin/protocol'
 import type { Log, Window } from '../../log/contract.ts'
 
 /**
- * The log's windows, with one read of a pattern under way at a time. The log reads every channel below a pattern, and
- * there may be a million: readers that come together share the read, or each of them would cost as much again.
+ * `log.windows`, with at most one read of each pattern under way. The log reads every channel below a pattern, and there may be a
+ * million of them. So readers that ask at the same time share one read.
  *
- * An answer may be as old as the read is long. What was trimmed meanwhile is found by the read that follows, as it is when
- * it is trimmed right after the answer.
+ * A shared answer may be as old as the read took. If events were trimmed meanwhile, the replay finds the gap, as it does for
+ * events that are trimmed right after an answer.
  */
 export function sharedWindows(log: Pick<Log, 'windows'>): (selectors: readonly string[]) => Promise<readonly Window[]> {
   const underWay = new Map<string, Promise<Window>>()

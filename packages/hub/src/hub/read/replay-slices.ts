@@ -1,15 +1,15 @@
 import type { Frame } from '../live/frame.ts'
 
-/** One reader's share of a turn while it catches up. */
+/** The most that one reader gets in one slice while it catches up. */
 export const sliceBytes = 64 * 1024
 const sliceFrames = 1024
 
-/** Takes a replay apart into the shares of turns. The last one may be empty, as it is when there are no frames. */
+/** Cuts a replay into slices. The last slice may be empty. */
 export function* inSlices(frames: Iterable<Frame>): Generator<ReplaySlice> {
   let slice: Frame[] = []
   let bytes = 0
   for (const frame of frames) {
-    // A filter may let through none of a hundred thousand frames, so they count as well.
+    // Frames are limited as well as bytes: a reader's filter may reject all of a hundred thousand small frames.
     if (bytes >= sliceBytes || slice.length >= sliceFrames) {
       yield { slice, isLast: false }
       slice = []

@@ -4,15 +4,15 @@ import { mergeInOrder } from '../../log/in-order.ts'
 import type { Frame } from '../live/frame.ts'
 import { type Block, type Blocks, stretchOf } from './blocks.ts'
 
-/** What follows a cursor, over several channels, in order. */
+/** The frames behind a cursor, of several channels, in order. */
 export interface Replay {
-  /** Walked lazily: what the reader does not take is not merged either. */
+  /** Merged lazily: frames that the reader does not take cost nothing. */
   readonly frames: Iterable<Frame>
   /** Everything up to here is in `frames`. */
   readonly through: Position
 }
 
-/** Reads what follows `cursor` in all `channels`, as far as every one of them was read. */
+/** Reads the events of `channels` after `cursor`, up to the position that the reads of all channels have reached. */
 export async function readReplay(
   blocks: Blocks,
   channels: readonly string[],

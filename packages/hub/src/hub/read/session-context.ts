@@ -28,15 +28,15 @@ export interface SessionContext extends LogIds {
   readonly ends: Ends
   /** Like `log.windows`. Readers that ask at the same time share one call. */
   windows(selectors: readonly string[]): Promise<readonly Window[]>
-  /** The newest event of each key of these channels, for a reader that lost its position; undefined where there is none. */
+  /** The newest event of each key, for a reader that lost its position; undefined when these channels retain nothing. */
   retained(selectors: readonly string[]): Promise<readonly RetainedEvent[] | undefined>
   readonly snapshots: Snapshots
-  /** Where the stream of a cursor starts, when that can be told without asking the log. */
+  /** Where the stream of a cursor starts, when the hub can tell without asking the log. */
   openingAtHand(cursor: string): FoundOpening | undefined
   findOpening(subscription: Subscription, start: Start, isGone: () => boolean): Promise<Opening>
-  /** Whether readers of these channels and patterns that bring no cursor start at the beginning. */
+  /** Whether a reader of these channels and patterns starts at the beginning when it has no cursor. */
   startsAtBeginning(names: readonly string[]): boolean
-  /** Whether the log is away, and readers are served without it. */
+  /** Whether the log is away and the hub serves readers without it. */
   isLocal(): boolean
   readonly stalls: StallWatch
   readonly queued: Queued

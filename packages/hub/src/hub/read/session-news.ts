@@ -1,7 +1,7 @@
 import type { HubObservations, Observers, ReaderObservation } from '../observation.ts'
 import type { Session } from './session.ts'
 
-// What observers are told of a session. Field by field where every reader tells it: a spread takes many times as long.
+// Tells observers about a session. The frequent observations are built field by field: a spread takes many times as long.
 
 export function tellConnect(
   observers: Observers,
@@ -13,7 +13,7 @@ export function tellConnect(
   observers.tell('connect', { connection, channels, ip, userAgent, subject, requested, resuming })
 }
 
-/** It came back, and has caught up. */
+/** The reader had returned with a cursor, and has caught up. */
 export function tellReplay(
   observers: Observers,
   { connection, reader, subscription }: Session,
@@ -25,7 +25,7 @@ export function tellReplay(
   observers.tell('replay', replay)
 }
 
-/** @param channels - those that lost something */
+/** @param channels - the channels that lost something */
 export function tellGap(
   observers: Observers,
   { connection, reader }: Session,
@@ -50,5 +50,5 @@ export function tellClose(
   observers.tell('close', close)
 }
 
-/** An observation without what every session tells. */
+/** The fields of an observation that do not come from the session itself. */
 type News<Kind extends keyof HubObservations> = Omit<HubObservations[Kind], keyof ReaderObservation>

@@ -8,13 +8,15 @@ import type { Start } from './opening.ts'
 export interface Session extends Follower {
   readonly connection: string
   readonly reader: ReaderFacts
-  /** `replaying` reads from the hot window or the log, `live` is pushed to, `ended` gets nothing more. */
+  /**
+   * A `replaying` session reads from the hot window or the log. A `live` session is pushed to. An `ended` one gets nothing more.
+   */
   readonly mode: 'replaying' | 'live' | 'ended'
-  /** Whether a write would only wait. */
+  /** Whether the sink is full: more bytes would only wait. */
   readonly full: boolean
   /** Bytes that wait for the reader. */
   readonly pending: number
-  /** When it connected, in milliseconds since 1970. */
+  /** When the reader connected, in milliseconds since 1970. */
   readonly since: number
   start(): void
   /** Told by the adapter: the sink was full and has emptied. */
@@ -26,9 +28,9 @@ export interface Session extends Follower {
 }
 
 export interface EndOptions {
-  /** When the reader should be back; left out, what the hub tells everybody now. */
+  /** How long the reader is told to stay away; left out, the time that the hub tells everybody now. */
   readonly retryMs?: number
-  /** The error that made the hub do it, for its observers. */
+  /** The error that made the hub end the stream, for its observers. */
   readonly cause?: unknown
 }
 

@@ -2,33 +2,33 @@ import { type Branch, isAfter, type Position } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 
 /**
- * Gives the state of the given channels to readers that have lost part of its history. Must read state that was written
- * before it was published, from the primary; the hub sends every event after the position it noted beforehand.
+ * Gives the state of the given channels, for readers that lost a part of their history. Read it from the primary, and write state
+ * before you publish it. The hub notes a position before the call, and sends every event after that position.
  */
 export type SnapshotHook = (channels: readonly string[]) => unknown
 
 export interface SnapshotOptions {
-  /** Gives the current state to readers that lost something. Without this hook they are told of the gap, and load the state. */
+  /** Gives the current state to readers after a gap. Without this hook, readers are told of the gap and load the state. */
   snapshot?: SnapshotHook
   /**
-   * Gives the address from which readers of these channels can load the state themselves. `sync-required` carries it as
-   * `snapshotUrl` where it carries no snapshot. Undefined: no address.
+   * Gives the address from which readers of these channels can load the state themselves. A `sync-required` without a snapshot
+   * carries it as `snapshotUrl`. Undefined: no address.
    * @defaultValue none
    */
   snapshotUrl?: (channels: readonly string[]) => string | undefined
   /**
-   * Names the state that a subscription needs. Readers with the same name that come together share one call of the hook.
+   * Names the state that a subscription needs. Readers that need the same state at the same time share one call of the hook.
    * @defaultValue the channels, joined
    */
   snapshotKey?: (channels: readonly string[]) => string
   /**
-   * How long the snapshot hook may take, in milliseconds. After that the gap is announced without it.
+   * How long the snapshot hook may take, in milliseconds. After that, the gap is announced without a snapshot.
    * @defaultValue 5000
    */
   snapshotTimeoutMs?: number
 }
 
-/** A position, and the state at that position or later, or where to load it; neither when the hook failed or took too long. */
+/** A position, and the state at that position or later. The state is an address, or empty, when the hook gave no snapshot. */
 export interface Snapshot {
   readonly position: Position
   readonly branch: Branch
@@ -36,7 +36,9 @@ export interface Snapshot {
 }
 
 export interface Snapshots {
-  /** A snapshot whose position is not before `notBefore`: an older one would send its reader back, and alarm it twice. */
+  /**
+   * A snapshot at `notBefore` or later. An older one would move the cursor back, and the reader would meet the same gap again.
+   */
   take(channels: readonly string[], notBefore: Position): Promise<Snapshot>
 }
 
@@ -58,8 +60,8 @@ export function createSnapshots(
   }
 
   function begin(hook: SnapshotHook, key: string, channels: readonly string[]): Promise<Snapshot> {
-    // The position comes first: events that fall between it and the reading of the state are sent again; the other way
-    // round they would be in neither. A reader that joins this snapshot later gets this position, for the same reason.
+    // The position comes first. Events between the position and the read of the state are sent again. The other way round, they
+    // would be neither in the state nor sent. A reader that shares this snapshot later gets this position for the same reason.
     const { head: position, branch } = live
     const taking = new Promise<Snapshot>((resolve) => {
       const finish = (state: Snapshot['state']) => {
@@ -88,7 +90,7 @@ export function createSnapshots(
 
 async function ask(hook: SnapshotHook, channels: readonly string[]): Promise<{ snapshot: unknown }> {
   const snapshot = await hook(channels)
-  // Throws here, where it only costs the snapshot, instead of in the middle of the announcement.
+  // A value that is no JSON throws here, and only the snapshot is lost. Later, it would break the announcement of the gap.
   JSON.stringify(snapshot)
   return { snapshot }
 }

@@ -13,14 +13,14 @@ export interface ContactOptions {
   readonly maxSilenceMs: number
   readonly environment: Environment
   /**
-   * Called once when contact is lost. From then on this hub does not hear what happens at the log.
+   * Called once each time contact is lost.
    *
-   * @param cause - what the log itself says is wrong; undefined when it is only silent
+   * @param cause - the fault that the log reports; undefined when the log is silent
    */
   onLost(cause: RejoinError | undefined): void
 }
 
-// A tenth of the silence that is allowed.
+// A tenth of the default of `maxTailSilenceMs`.
 const checkEveryMs = 1000
 
 export function watchContact({ log, maxSilenceMs, environment, onLost }: ContactOptions): Contact {

@@ -46,13 +46,13 @@ import { createStallWatch } from './readers/stall.ts'
 import { createSubscribing } from './readers/subscribing.ts'
 import { watchWindow } from './sizing.ts'
 
-// Cursors of quiet readers are looked at this often; they may lag by a minute.
+// How often the ids of quiet readers are checked. An id may lag by a minute.
 const checkpointEveryMs = 10_000
-// Over how long readers are sent away when the log is silent.
+// The time over which streams are closed when the log is silent.
 const leaveWithinMs = 5000
 
 /**
- * Opens a hub on a log. Give a type of what may be published where, or `schemas`, and `publish` is typed by it.
+ * Opens a hub on a log. `publish` is typed by `schemas`, or by the type of the channels that you give.
  */
 export function createHub<Given extends ChannelSchemas>(
   options: HubOptions & { schemas: Given },
@@ -69,7 +69,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const slices = sliceQueueOf(environment)
   const windows = sharedWindows(log)
   const ends = createEnds(log)
-  // Half for what is new, half for what returning readers make us read again.
+  // Half of the memory is for new events, half for events that are read again for returning readers.
   const blocks = createBlocks({
     log,
     slices,
@@ -88,7 +88,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       const epochs = log.history.map(({ epoch }) => epoch)
       return epochs.indexOf(branch.epoch) > epochs.indexOf(other.epoch)
     },
-    // Rendered on the branch the batch came on, also those that are encoded when somebody asks for them.
+    // Ids are rendered on the branch of the batch, also in frames that are encoded later.
     encode: (events, branch, isHeard) => framesOf(events, isHeard, (position) => idOn(position, branch)),
     encodeCheckpoint: (position, branch) => shareBytes([Buffer.from(encodeCheckpoint({ id: idOn(position, branch) }))]),
     onInvalidation(channel) {
@@ -130,7 +130,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       else void sessions.closeWithin(leaveWithinMs, 'log-unavailable')
     },
   })
-  /** What was put into the log has come to the readers here, as far as the log tells anything now. */
+  /** Resolves when the readers here have everything up to this position, or the log is silent. */
   const heard = (position: Position) => (contact.isLost ? Promise.resolve() : live.heard(position, branchOf(position)))
   const publishing = createPublishing({
     log,
@@ -242,7 +242,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     incoming: createIncoming(settings.maxIncomingBytes),
   }
 
-  /** Resolves when what the log holds now has come to the readers here. */
+  /** Resolves when the readers here have everything that the log holds now. */
   async function reachHead(): Promise<void> {
     const head = await log.head()
     await live.reached(head, branchOf(head))
@@ -293,7 +293,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     },
     stream: (selectors, streaming) => port.stream(streamRequest(selectors, streaming), streaming),
     async poll(request, polling) {
-      // An answer could only tell it to reload, and so could the next one, at once.
+      // Without the log, each answer would be `sync-required`, and the reader would poll again at once.
       if (!publishing.isLocal) return polls.poll(request, polling)
       return { reason: 'log-unavailable', retryMs: retry.forClose(request.subscription.channels) }
     },
@@ -334,7 +334,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     async drain({ withinMs = 5000, reason = 'drain', announceMs = 0 } = {}) {
       isDraining = true
       if (announceMs > 0) {
-        // In half of the time: the other half is for slow connections.
+        // The second half of the time is for slow connections.
         heartbeat.announceEnd(announceMs / 2)
         await new Promise<void>((resolve) => environment.after(announceMs, resolve))
       }

@@ -8,76 +8,77 @@ import type { Revocation } from './readers/orders.ts'
 import type { RetryOptions } from './readers/retry.ts'
 
 export interface HubOptions extends RetryOptions, ReplayLimits, SnapshotOptions {
-  /** Where events are kept: `memoryLog()`. The hub opens it and closes it. */
+  /** Where events are kept, such as `memoryLog()`. The hub opens the log and closes it. */
   log: LogSource
   /**
-   * The longest silence on a stream, in milliseconds. Shorter notices dead connections sooner and costs more writes; keep it
-   * under half of the shortest idle timeout on the way, which is 60 s for nginx.
+   * The longest silence on a stream, in milliseconds. With a shorter time, dead connections are noticed sooner, at the cost of
+   * more writes. Keep it under half of the shortest idle timeout on the way, which is 60 s for nginx.
    * @defaultValue 25000
    */
   heartbeatMs?: number
   /**
-   * The channel of requests that name none: `GET /events`, and `POST /publish` of a body without `channel`, which is then the
-   * data of the event.
+   * The channel of requests that name none: `GET /events`, and `POST /publish` with a body without `channel`. The body is then
+   * the data of the event.
    * @defaultValue none: such requests are rejected
    */
   defaultChannel?: string
   /**
-   * Memory for encoded events of all channels together, from which returning readers are served without asking the log.
-   * Less means more reads of the log, never a loss.
+   * Memory for encoded events of all channels together, in bytes. Returning readers are served from it without a read of the log.
+   * With less memory, the hub reads the log more often. No event is lost.
    * @defaultValue 16777216
    */
   hotBytes?: number
   /**
-   * How long a full reader may read nothing before it is given up, in milliseconds. Its position is its own: it comes back
-   * with its cursor and misses nothing.
+   * How long a full reader may read nothing before its stream is destroyed, in milliseconds. The reader returns with its cursor
+   * and misses nothing.
    * @defaultValue 60000
    */
   stallTimeoutMs?: number
   /** How many readers may be connected, and how much memory they may take. */
   limits?: LimitOptions
   /**
-   * For how long the hub may hear nothing from a log that it reaches over a network, in milliseconds. After that its readers
-   * are sent away with `log-unavailable`, spread over five seconds: another node may hear it. `Infinity` keeps them.
+   * How long a log on the network may be silent, in milliseconds. After that, all streams are closed with `log-unavailable`,
+   * spread over five seconds, because another hub may still hear the log. `Infinity` keeps the streams.
    * @defaultValue 10000
    */
   maxTailSilenceMs?: number
   /**
-   * What becomes of publishes while the log is away. `refuse` rejects them with `log-unavailable`. `local` hands them to the
-   * readers of this hub and keeps them nowhere. Its readers then stay for as long as the log is away, and new ones are let in;
-   * a reader that returns is told `sync-required`. When the log is back, all readers of the channels concerned are told
-   * `sync-required`, `forced`, because what they have is not what others have.
+   * What becomes of publishes while the log is away. `refuse` rejects them with `log-unavailable`. `local` sends the events to
+   * the readers of this hub and keeps them nowhere. Then readers stay connected while the log is away, and new readers are let
+   * in. A reader that returns is told `sync-required`. When the log is back, all readers of these channels are told
+   * `sync-required`, `forced`, because readers of different hubs have different events.
    * @defaultValue 'refuse'
    */
   whenDown?: 'refuse' | 'local'
   /**
-   * Channels and patterns (`prices/*`) that retain their newest event, or their newest event per `key`, whatever their
-   * window lets go of. A reader that has lost its position gets them with `sync-required`. At most 1,000 keys and 1 MiB in a
-   * channel; a publish beyond that is rejected.
+   * Channels and patterns (`prices/*`) that retain their newest event, or their newest event per `key`, even when their window
+   * has let go of it. A reader that has lost its position gets these events with `sync-required`. A channel retains at most 1,000
+   * keys and 1 MiB; a publish beyond that is rejected.
    * @defaultValue none
    */
   retain?: readonly string[]
   /**
-   * Schemas for the events of channels, by name (`news`, `orders/:id`) and type, of any library that follows Standard Schema.
-   * A publish whose type or data does not fit is rejected, also over HTTP, and `hub.publish` is typed by them. A channel that
-   * is not named takes anything.
+   * Schemas for the events of channels, by name (`news`, `orders/:id`) and type, of any library that follows Standard Schema. A
+   * publish whose type or data does not fit is rejected, also over HTTP, and `hub.publish` is typed by the schemas. Channels
+   * without a schema take anything.
    * @defaultValue none: nothing is checked
    */
   schemas?: ChannelSchemas
   /**
-   * Channels and patterns (`chats/*`) that a reader without a cursor reads from their beginning: answers of a model, jobs, whatever
-   * starts, goes on and ends. A reader of several names starts there when all of them are declared; `?replay=0` starts at the head
-   * all the same. A reader whose beginning is gone is told `sync-required`.
+   * Channels and patterns (`chats/*`) that a reader without a cursor reads from their beginning: answers of a model, jobs,
+   * anything with a start and an end. A reader of several names starts at the beginning only when all of them are listed here.
+   * `?replay=0` starts at the head anyway. A reader is told `sync-required` when the beginning is gone.
    * @defaultValue none: such a reader starts at the head, unless all its channels have ended
    */
   fromStart?: readonly string[]
   /**
-   * Called when rights are taken back by `hub.revoke`, on this hub or on another one that shares its log, and at the start for
-   * those that are still in force: `authorize` should reject them from then on. The streams are ended by the hub.
+   * Called when `hub.revoke` takes rights back, on this hub or on another hub of the same log. At the start, it is called for
+   * each revocation that is still in force. From then on, `authorize` should reject these rights. The hub itself closes the
+   * streams.
    * @defaultValue none: the streams end, and `authorize` is asked when they return
    */
   onRevoke?: (revocation: Revocation) => void
-  /** Time, chance and scheduling; for tests. */
+  /** The clock, the timers and the chance; for tests. */
   environment?: Environment
 }
 
@@ -113,7 +114,7 @@ export function checkedOptions(options: HubOptions) {
   }
 }
 
-/** An option that nobody reads would be missed on the day it is needed. */
+/** Rejects unknown names: a misspelt option would have no effect, and nobody would notice. */
 function checkNames(options: HubOptions): void {
   const { log, limits, whenDown } = Object(options) as Partial<HubOptions>
   if (typeof log?.open !== 'function') {

@@ -17,88 +17,88 @@ import type { Totals } from './totals.ts'
 
 export interface Hub {
   /**
-   * Appends one event. Resolves with its id once the log holds the event as durably as the log promises, and this hub has it: a
-   * reader that connects here afterwards gets it.
+   * Appends one event. Resolves with its id when the log holds the event as durably as it promises, and this hub has the event
+   * too: a reader that connects here afterwards gets it.
    */
   publish(channel: string, message: Message, options?: PublishOptions): Promise<PublishedEvent>
   /** Appends all events or none, next to each other and in the order given. */
   publishBatch(messages: readonly ChannelMessage[], options?: PublishOptions): Promise<PublishedEvent[]>
   /**
-   * A stream inside this program: `for await (const { id, type, data } of hub.stream('orders/42', { from: cursor }))`. It has
-   * all frames, the frames of the protocol included. It ends with the frame `close`, and rejects when nobody read from it for
+   * A stream inside this program: `for await (const { id, type, data } of hub.stream('orders/42', { from: cursor }))`. The stream
+   * has all frames, the frames of the protocol included. It ends with the frame `close`. It rejects when nobody reads from it for
    * too long.
    *
    * @param selectors - channels or patterns
    */
   stream(selectors: string | readonly string[], options?: StreamOptions): AsyncIterable<StreamFrame>
   /**
-   * Serves a reader that cannot hold a stream open. The answer has the events that the reader missed; else it waits for the next
-   * event; else it is empty after `waitMs`. A reader that polls again and again with the last cursor misses nothing.
+   * Serves a reader that cannot hold a stream open. The answer has the events that the reader missed. When there are none, it
+   * waits for the next event, and is empty after `waitMs`. A reader that always polls with its last cursor misses nothing.
    */
   poll(request: SubscribeRequest, options?: PollOptions): Promise<PollAnswer | ReaderRejection>
   /**
-   * Ends a channel: nothing can be published to it any more. Readers get everything up to the end and then `close`,
-   * `finished`, also those that come late. Ending it again changes nothing.
+   * Ends a channel: nothing can be published to it any more. All readers, also late ones, get everything up to the end and then
+   * `close`, `finished`. To end a channel again changes nothing.
    */
   end(channel: string): Promise<{ readonly id: string }>
   /**
-   * Deletes a channel: ends it, and removes every event that it holds. Its readers get `close`, `finished`; a reader that is
-   * behind gets `sync-required`, `forced`, before that. Who comes later and can read a status gets 410. Deleting it again changes
-   * nothing for readers. When the log has forgotten the channel, its name can be used again.
+   * Deletes a channel: ends it, and removes every event that it holds. Its readers get `close`, `finished`. A reader that is
+   * behind gets `sync-required`, `forced`, before that. A reader that comes later gets 410 if it can read a status. To delete a
+   * channel again changes nothing for readers. When the log has forgotten the channel, its name can be used again.
    */
   delete(channel: string): Promise<{ readonly id: string }>
-  /** How many readers of a channel are connected to this hub, by the channel's name or by a pattern. */
+  /** How many readers of a channel are connected to this hub, readers of patterns over it included. */
   readers(channel: string): number
   /** All readers that are connected to this hub now, by stream or by poll. */
   connections(): Iterable<Connection>
-  /** Ends one connection with `close`; false when it is not here. */
+  /** Closes one connection. Returns false when it is not on this hub. */
   disconnect(connection: string, options?: DisconnectOptions): boolean
-  /** The channels the log knows, by name, some at a time. */
+  /** The channels of the log, by name, some at a time. */
   channels(options?: ChannelListOptions): Promise<readonly (ChannelWindow & { readonly channel: string })[]>
   /** What this hub has done since it opened. */
   readonly totals: Readonly<Totals>
-  /** How long readers are told to wait before they come back, in milliseconds, without the random part. */
+  /** How long readers are told to wait before they return, in milliseconds, without the random part. */
   readonly retryMs: number
   /**
-   * Proves that events can be appended and delivered, without publishing one: the log writes an entry of its own, and this hub has
-   * received everything that the log holds. Rejects with `log-unavailable`.
+   * Proves that events can be appended and delivered, without publishing one: the log writes an entry of its own, and this hub
+   * receives everything that the log holds. Rejects with `log-unavailable`.
    */
   probe(): Promise<void>
-  /** Invalidates the events that a channel holds. Its readers, here, elsewhere and absent, are told `sync-required`, `forced`. */
+  /** Invalidates the events that a channel holds. All its readers, also absent ones, are told `sync-required`, `forced`. */
   invalidate(channel: string): Promise<void>
   /**
-   * Ends every stream of a subject whose rights are gone, on every hub of the log, and tells each of them (`onRevoke`). Here it
-   * is done when this returns; the promise resolves when all hubs have confirmed it, or after three seconds with how many
-   * have. The others follow when they have the log again.
+   * Takes rights back: closes every stream of the subject on every hub of the log, and calls `onRevoke` there. This hub has done
+   * so when the call returns. The promise resolves when all hubs have confirmed, or after three seconds with the number that
+   * have. A hub without the log follows when it has the log again.
    */
   revoke(subject: string, options?: Omit<Revocation, 'subject' | 'at'>): Promise<Reach>
-  /** Ends a connection, or all of a subject, on every hub of the log; `disconnected` is how many it were here. */
+  /** Closes a connection, or all connections of a subject, on every hub of the log. `disconnected` counts those on this hub. */
   disconnectAll(who: { connection: string } | { subject: string }): Promise<Reach & { readonly disconnected: number }>
   /**
-   * Asks `authorize` again for every stream that is here, spread over `withinMs`, and ends those whose rights are gone. To be
-   * called when the keys or the rules have changed by which rights are given.
+   * Asks `authorize` again for every stream of this hub, spread over `withinMs`, and closes the streams whose rights are gone.
+   * Call it when the keys or the rules of `authorize` have changed.
    */
   renewRights(options?: { withinMs?: number }): void
-  /** Closes all streams, spread over a while so that readers return spread. Resolves when the last stream is closed. */
+  /** Closes all streams, spread over time, so that readers do not return together. Resolves when the last stream is closed. */
   drain(options?: DrainOptions): Promise<void>
-  /** What a channel, or all channels of a pattern, hold now for readers that return. */
+  /** What a channel, or all channels of a pattern, hold for readers that return. */
   window(channel: string): Promise<ChannelWindow>
-  /** The newest events that a channel, or all channels of a pattern, hold: without their data, oldest first. */
+  /** The newest events of a channel, or of all channels of a pattern, without their data, oldest first. */
   entries(selector: string, options?: EntriesOptions): Promise<readonly ChannelEntry[]>
   /** Calls `observe` for each observation of that kind until the returned function is called. */
   readonly on: Observers['on']
-  /** The hub's log, for a banner or a health check, for a backup, and to change how ids are written. */
+  /** The log of the hub, for a banner, a health check or a backup, and to change the format of ids. */
   readonly log: Pick<Log, 'name' | 'durability' | 'window' | 'meet' | 'backup' | 'budget' | 'formats' | 'switchIds'>
-  /** The channel of requests that name none; undefined where such requests are rejected. */
+  /** The channel of requests that name none; undefined when such requests are rejected. */
   readonly defaultChannel: string | undefined
   /** For adapters, which connect readers and publishers; `@rejoin/hub/node` is one. */
   readonly port: HubPort
-  /** Closes every stream in order, then the log. */
+  /** Closes every stream, then the log. */
   close(): Promise<void>
 }
 
 /**
- * A hub that knows what may be published where: a misspelt channel or type, or wrong data, does not compile.
+ * A hub with typed channels: a misspelt channel or type, or wrong data, does not compile.
  *
  * @typeParam Channels - the events of each channel, such as `{ 'orders/:id': { shipped: { at: number } } }`
  */
@@ -123,7 +123,7 @@ export interface Connection extends ReaderFacts {
   /** Whether the reader is too slow, and how many bytes wait for it. */
   readonly full: boolean
   readonly pending: number
-  /** When it connected, in milliseconds since 1970. */
+  /** When the reader connected, in milliseconds since 1970. */
   readonly since: number
 }
 
@@ -132,7 +132,7 @@ export interface DisconnectOptions {
   reason?: CloseReason
   /**
    * How long the reader is told to stay away, in milliseconds.
-   * @defaultValue what the hub tells everybody now
+   * @defaultValue the time that the hub tells everybody now
    */
   retryMs?: number
 }
@@ -140,17 +140,17 @@ export interface DisconnectOptions {
 export interface SubscribeRequest {
   readonly subscription: Subscription
   readonly start: Start
-  /** Who reads; known to the adapter only. */
+  /** Who reads, as far as the adapter knows. */
   readonly reader?: ReaderFacts
   /** The reader's rights. The stream is closed when they expire, are revoked, or no longer cover the subscription. */
   readonly rights?: Rights
   /**
-   * Names the client over all its connections, and counts its attempts: a higher attempt of the same subject closes the older
-   * connection, which may be dead without the hub having noticed.
+   * Names the client over all its connections, and counts its attempts. A higher attempt of the same subject closes the older
+   * connection, which may be dead although the hub has not noticed.
    */
   readonly client?: { readonly id: string; readonly attempt: number }
   /**
-   * How heartbeats are sent. An `EventSource` hides comments from its page and shows it events.
+   * How heartbeats are sent. An `EventSource` shows events to its page, but no comments.
    * @defaultValue 'comment'
    */
   readonly heartbeat?: 'comment' | 'event'
@@ -163,7 +163,7 @@ export interface ReaderRejection {
 
 export interface EntriesOptions {
   /**
-   * At most so many, up to 1,000.
+   * The most events to list, up to 1,000.
    * @defaultValue 100
    */
   limit?: number
@@ -171,16 +171,16 @@ export interface EntriesOptions {
 
 export interface DrainOptions {
   /**
-   * Over how long the ends are spread, in milliseconds.
+   * The time over which streams are closed, in milliseconds.
    * @defaultValue 5000
    */
   withinMs?: number
   /** @defaultValue 'drain' */
   reason?: CloseReason
   /**
-   * How long before the first close readers are told to stay away for longer, in milliseconds. A reader whose connection is then
-   * cut, because the process is killed for example, does not return at once. All other readers are told by `close`.
-   * @defaultValue 0: not beforehand
+   * How long before the first `close` readers are told to stay away for longer, in milliseconds. `close` tells them as well, but
+   * a reader whose connection is cut, for example because the process is killed, gets no `close`, and would return at once.
+   * @defaultValue 0: readers are not told beforehand
    */
   announceMs?: number
 }

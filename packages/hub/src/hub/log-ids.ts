@@ -1,12 +1,11 @@
 import { type Branch, branchAt, type Position, renderId } from '@rejoin/protocol'
 import type { Log } from '../log/contract.ts'
 
-/** The ids of a log's positions. */
 export interface LogIds {
   idOf(position: Position): string
-  /** The id of a position on a branch, whatever the log says of it by now. */
+  /** The id of a position on this branch, even if the log has another branch there by now. */
   idOn(position: Position, branch: Branch): string
-  /** The branch that a position of the log lies on, as the log tells it now. */
+  /** The branch of a position, according to the history of the log now. */
   branchOf(position: Position): Branch
 }
 

@@ -1,30 +1,29 @@
 import type { GapReason, RejoinError } from '@rejoin/protocol'
 import type { SmallWindow } from './sizing.ts'
 
-/** Everything that a hub reports. The hub itself logs nothing: a program makes its lines and metrics from these. */
+/** Everything that a hub reports. The hub itself logs nothing: a program makes log lines and metrics of these observations. */
 export interface HubObservations {
   /** A reader connected. `requested` is the cursor it brought, null for none. */
   connect: ReaderObservation & { requested: string | null; resuming: boolean }
   /**
-   * A reader came back with a cursor that could be served and has caught up. `absenceMs` is the age of the first event it
-   * had missed, null when it had missed none.
+   * A reader returned with a cursor, resumed, and has caught up. `absenceMs` is the age of the first event that it had missed,
+   * null when it had missed none.
    */
   replay: ReaderObservation & { requested: string; replayed: number; elapsedMs: number; absenceMs: number | null }
   /**
-   * A reader was told that something is gone; `channels` are those that lost it. `absenceMs` is the age of its cursor when
-   * a larger window would have helped, else null. `resuming` when the reader had come back with a cursor and had not caught up:
-   * its resume failed.
+   * A reader was told of a gap in these `channels`. `absenceMs` is the age of its cursor when a larger window would have helped,
+   * else null. `resuming`: the reader had returned with a cursor and had not caught up, so its resume failed.
    */
   gap: ReaderObservation & { reason: GapReason; requested: string; absenceMs: number | null; resuming: boolean }
-  /** Readers are away for longer than a channel's window bridges for certain. Told every ten minutes at most. */
+  /** The window of a channel is too small for the absences of its readers. Told every ten minutes at most. */
   window: SmallWindow
-  /** A reader read nothing for so long that it was given up, with this many bytes waiting for it. */
+  /** A reader was given up because it read nothing for too long, with `pending` bytes waiting for it. */
   stall: ReaderObservation & { pending: number }
-  /** A poll's answer was given up with this many bytes waiting: its reader took nothing, or others needed the memory. */
+  /** The answer of a poll was given up with `pending` bytes: its reader took nothing, or others needed the memory. */
   unread: { pending: number }
   /**
-   * A stream ended: the reader left, or the hub ended it for `reason`, with the error that made it do so, if any. `unfinished`
-   * when the reader had come back with a cursor and had not caught up.
+   * A stream closed: the reader left, or the hub closed it for `reason`. `cause` is the error behind it, if any. `unfinished`:
+   * the reader had returned with a cursor and had not caught up.
    */
   close: ReaderObservation & {
     reason: string
@@ -33,42 +32,44 @@ export interface HubObservations {
     unfinished?: UnfinishedReplay | undefined
   }
   /**
-   * A reader was rejected: by a limit, by the state of the hub, or with the code of an error, such as `unauthorized`. `status`
-   * is that of its answer. With 200 it got a stream that ended at once. Also a publisher that lacks the right (`unauthorized`,
-   * `forbidden`): `action` says what it wanted to do.
+   * A reader was rejected. `reason` is a limit, a state of the hub, or the code of an error, such as `unauthorized`. `status` is
+   * the status of the answer; with 200, the reader got a stream that closed at once. Also told of a publisher that lacks the
+   * right (`unauthorized`, `forbidden`): then `action` says what it wanted to do.
    */
   reject: RejectedReader
-  /** While the log was away, an event was published to this hub's readers alone, with `whenDown: 'local'`. */
+  /** While the log was away, an event was published to the readers of this hub alone (`whenDown: 'local'`). */
   local: { channel: string; type: string; id: string; bytes: number; subject: string | null }
   /** The log is back, and the channels that were served without it have been invalidated. */
   healed: { channels: readonly string[] }
   /**
-   * The hub has heard nothing from its log for too long, or its log was damaged behind its back (`cause`). It sends its
-   * readers elsewhere; or serves them without it (`local`), with `whenDown: 'local'`.
+   * The hub has heard nothing from its log for too long, or the log reports a fault (`cause`). The hub closes its streams, so
+   * that readers go to other hubs. With `whenDown: 'local'` it keeps them, and serves them without the log (`local`).
    */
   silence: { silentMs: number; cause?: RejoinError; local?: boolean }
-  /** The program's own code, an `authorize` for one, failed while a request was answered. */
+  /** The program's own code, such as `authorize`, failed while a request was answered. */
   error: { cause: unknown }
-  /** `repeated`: nothing was appended, the publish was answered with the id of an earlier one under the same key. */
+  /**
+   * An event was published. `repeated`: nothing was appended, and the answer has the id of an earlier publish with the same key.
+   */
   publish: { channel: string; type: string; id: string; bytes: number; subject: string | null; repeated: boolean }
-  /** A publish is over; a batch is one. `elapsedMs` has fractions. `error` is why it failed, undefined when it did not. */
+  /** A publish, or a whole batch, is over. `elapsedMs` has fractions. `error` is undefined when it succeeded. */
   published: { elapsedMs: number; error: unknown }
 }
 
-/** A return that was cut off. */
+/** A return that ended before the reader had caught up. */
 export interface UnfinishedReplay {
   readonly requested: string
-  /** Whether the cursor could be served; null when the reader left before that was known. */
+  /** True when the reader could resume; null when it left before the hub knew. */
   readonly found: true | null
   readonly replayed: number
 }
 
 export interface RejectedReader extends ReaderFacts {
-  /** As they were asked for: they need not be names of channels. */
+  /** As they were asked for. They may be no valid names. */
   readonly channels: readonly string[]
   readonly reason: string
   readonly status: number
-  /** What was asked for; left out, to read. */
+  /** What the requester wanted to do; left out, to read. */
   readonly action?: 'publish' | 'end' | 'delete'
 }
 
@@ -87,7 +88,7 @@ export interface ReaderObservation extends ReaderFacts {
 export interface Observers {
   /** Calls `observe` for each observation of that kind until the returned function is called. */
   on<Kind extends keyof HubObservations>(kind: Kind, observe: (observation: HubObservations[Kind]) => void): () => void
-  /** Whether anybody observes this kind. An observation that nobody gets need not be computed. */
+  /** Whether this kind has an observer. Without one, the observation need not be computed. */
   has(kind: keyof HubObservations): boolean
   tell<Kind extends keyof HubObservations>(kind: Kind, observation: HubObservations[Kind]): void
 }
@@ -106,7 +107,7 @@ export function createObservers(): Observers {
         try {
           observe(observation as never)
         } catch (error) {
-          // An observer's mistake belongs to the program, not to the reader whose turn it is.
+          // The error of an observer is the program's. It must not end the reader that is being served.
           queueMicrotask(() => {
             throw error
           })

@@ -7,37 +7,40 @@ import type { Unread } from './pull/unread.ts'
 import type { StreamFrame } from './read/frame-reader.ts'
 import type { Session } from './read/session.ts'
 
-/** The side of a hub that adapters call: they connect readers, bring bodies, and report what became of both. */
+/** The side of a hub that adapters call: they connect readers, bring bodies of publishes, and report what becomes of both. */
 export interface HubPort {
   /**
-   * Judges a reader before it is connected, in the order that HTTP needs: `rejected` for a reader that can read a status,
-   * `deleted` for one whose channels were all deleted, and that can read that, `finished` for a reader that has everything of channels that have all ended, else undefined. Adapters answer `finished`
-   * with 204, after which an `EventSource` stays away.
+   * Judges a reader before it is connected. Undefined lets it in. The kinds of a verdict, in the order in which they are judged:
+   *
+   * - `rejected`: a limit is reached or the log is away, and the reader can read a status.
+   * - `deleted`: all channels were deleted, and the reader can read a status or polls.
+   * - `finished`: the reader has everything, and all channels have ended. Adapters answer with 204, so an `EventSource` stays
+   *   away.
    */
   admit(request: SubscribeRequest, options: AdmitOptions): Promise<Verdict | undefined>
   /**
-   * Connects a reader. A reader that has to be rejected is sent away at once, with `close`: room is counted in the same step in
-   * which it is taken, so that readers who come together cannot all take the last of it.
+   * Connects a reader. A reader over a limit is sent `close` at once. Limits are judged in the same step in which the reader is
+   * counted, so that readers that come together cannot all take the last room.
    */
   subscribe(request: SubscribeRequest, sink: Sink): ConnectedReader
-  /** The same for a reader that pulls its frames, as `hub.stream` gives them to the program. */
+  /** Like `subscribe`, for a reader that pulls its frames, like the readers of `hub.stream`. */
   stream(request: SubscribeRequest, options?: PullOptions): AsyncIterable<StreamFrame>
-  /** How often rights were revoked or renewed. An adapter notes it before it asks for rights. */
+  /** Counts revocations and renewals of rights. An adapter notes it before it asks for rights. */
   readonly revocations: number
-  /** A reader was rejected before it came to the hub. Goes to the observers of `reject`. */
+  /** A reader was rejected before it came to the hub. Tells the observers of `reject`. */
   rejected(reader: RejectedReader): void
-  /** The program's own code failed while a request was answered. Goes to the observers of `error`. */
+  /** The program's own code failed while a request was answered. Tells the observers of `error`. */
   failed(cause: unknown): void
-  /** Answers to polls that are in memory. An adapter tells it of answers that are on their way. */
+  /** Poll answers in memory. An adapter reports answers that are on their way. */
   readonly unread: Unread
-  /** Bodies of publishes that are in memory. An adapter tells it of bodies that come. */
+  /** Bodies of publishes in memory. An adapter reports bodies that arrive. */
   readonly incoming: Incoming
 }
 
 export interface AdmitOptions {
-  /** Whether the reader can read a status, and comes back after one. A native `EventSource` does not. */
+  /** Whether the reader can read a status, and returns after one. A native `EventSource` cannot. */
   readonly readsStatus: boolean
-  /** Whether it polls: then it can read that its channels were deleted. Its other rejections are answers of the poll. */
+  /** Whether the reader polls. Then it can be told `deleted`; its other rejections are answers of the poll. */
   readonly polls?: boolean
 }
 
@@ -45,5 +48,5 @@ export type Verdict =
   | { readonly kind: 'finished' | 'deleted' }
   | { readonly kind: 'rejected'; readonly rejection: ReaderRejection }
 
-/** A reader that is connected, as far as its adapter needs it. */
+/** The part of a session that adapters use. */
 export type ConnectedReader = Pick<Session, 'connection' | 'drained' | 'disconnected'>

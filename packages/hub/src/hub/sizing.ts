@@ -4,7 +4,7 @@ import type { Log, Window } from '../log/contract.ts'
 import type { Observers } from './observation.ts'
 import { limitsOf } from './read/channel-window.ts'
 
-/** What a window needs so that readers who are away for so long miss nothing: twice that absence, at this rate. */
+/** The window with which readers that are away for this long miss nothing. It covers twice the absence, at this rate. */
 export function recommendWindow({ absenceMs, eventsPerSecond }: Absence): WindowNeed {
   return {
     maxAgeMs: Math.ceil(safety * absenceMs),
@@ -13,9 +13,9 @@ export function recommendWindow({ absenceMs, eventsPerSecond }: Absence): Window
 }
 
 export interface Absence {
-  /** The longest absence that has to be bridged; the 99th percentile of those you see is a good one. */
+  /** The longest absence to bridge. The 99th percentile of the absences that you see is a good value. */
   readonly absenceMs: number
-  /** Events of one channel, at its busiest. */
+  /** Events of one channel at its busiest time. */
   readonly eventsPerSecond: number
 }
 
@@ -26,17 +26,17 @@ export interface WindowNeed {
 
 // An absence at the edge of the window is one slow reconnect away from a gap.
 const safety = 2
-// Fewer returns say nothing about the hundredth; more than these are of another day.
+// Fewer returns tell nothing about a 99th percentile. More returns than `most` are too old to count.
 const fewest = 20
 const most = 1000
-// How often the window is looked at. A warning is for a person, who acts within a day.
+// How often the windows are checked. A warning is for a person, who acts within a day.
 const checkEveryMs = 10 * 60_000
-// Of the channels that were returned to, those looked at; each is a question to the log.
+// How many of the channels with returns are checked. Each of them is a question to the log.
 const sample = 100
 
 /**
- * Watches how long readers are away, and tells the observers of `window` when what the log keeps is too small for that.
- * Returns a function that stops it.
+ * Watches how long readers are away, and tells the observers of `window` when a window is too small for that. Returns a function
+ * that stops the watch.
  */
 export function watchWindow({ log, observers, environment }: WatchOptions): () => void {
   let absences: number[] = []
@@ -57,7 +57,7 @@ export function watchWindow({ log, observers, environment }: WatchOptions): () =
     const absenceMs = percentile99(absences.slice(-most))
     const selectors = [...channels]
     channels.clear()
-    // A log that cannot be read now has told those who tried to read it.
+    // The log cannot be read now. Its readers are told by their own reads.
     const windows = await log.windows(selectors).catch(() => [])
     for (const window of windows) tellIfSmall(window, absenceMs)
   }
@@ -87,12 +87,12 @@ export interface WatchOptions {
   readonly environment: Environment
 }
 
-/** A channel whose window is too small for those who return to it. */
+/** A channel whose window is too small for the absences of its readers. */
 export interface SmallWindow {
   readonly channel: string
-  /** The 99th percentile of the absences seen, over all channels. */
+  /** The 99th percentile of the absences, over all channels. */
   readonly absenceMs: number
-  /** Of this channel, over what it holds. */
+  /** The rate of this channel, over the events that it holds. */
   readonly eventsPerSecond: number
   readonly has: WindowNeed
   readonly needs: WindowNeed
@@ -103,7 +103,7 @@ function percentile99(values: readonly number[]): number {
   return sorted[Math.ceil(sorted.length * 0.99) - 1] as number
 }
 
-/** A counter clock has no times to take a rate from; then only the age of the window is judged. */
+/** 0 for a counter clock, which tells no time. Then only the age of the window is judged. */
 function rateOf({ events, oldest, newest }: Window): number {
   const spanMs = msOf(newest) - msOf(oldest)
   return spanMs > 0 ? (events * 1000) / spanMs : 0

@@ -1,9 +1,9 @@
 /** What a hub has done since it opened. */
 export interface Totals {
-  /** Events it has heard from the log. */
+  /** Events that came from the log. */
   events: number
-  /** Events handed to readers: one that goes to a hundred counts a hundred. */
+  /** Events handed to readers. An event for a hundred readers counts a hundred times. */
   deliveries: number
-  /** Bytes handed to readers, all frames and heartbeats. */
+  /** Bytes handed to readers, the frames of the protocol and heartbeats included. */
   bytes: number
 }

@@ -31,6 +31,8 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
   let events: StreamEvent[] = []
   let stream: EventStream | undefined
   let membership: Membership | undefined
+  /** How to take each handler off the stream; empty while the store is not attached. The third is for gaps. */
+  let offs: (Off | false)[] = []
   let cursor: string | null = null
   let timer: unknown
   let error: unknown
@@ -55,6 +57,7 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
     getServerSnapshot: () => serverView,
     update(next) {
       options = next
+      watchGaps()
       membership?.renew(next)
     },
   }
@@ -69,17 +72,20 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
     }
     // A list begins with the events that the stream still shows.
     if (reads && !options.reduce && cursor !== stream.cursor) value = kept(stream.getSnapshot().events)
-    const offs = [
-      stream.onState(changed),
-      reads && stream.on('*', (event) => changed(events.push(event))),
-      reads && options.onSync && stream.onSync(sync),
-    ]
+    offs = [stream.onState(changed), reads && stream.on('*', (event) => changed(events.push(event)))]
+    watchGaps()
     return () => {
       clock.clearTimeout(timer)
       for (const off of offs) if (off) off()
+      offs = []
       take()
       cursor = stream!.cursor
     }
+  }
+
+  /** Only once there is an `onSync`: a stream without a handler for gaps warns of them. */
+  function watchGaps(): void {
+    if (reads && offs.length && options.onSync) offs[2] ??= stream!.onSync(sync)
   }
 
   function changed(_: unknown): void {

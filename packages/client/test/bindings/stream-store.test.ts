@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { statusOf } from '../../src/bindings/status.ts'
 import { createStreamStore, type StoreOptions } from '../../src/bindings/stream-store.ts'
 import { hello, message } from '../support/scripted-server.ts'
@@ -98,3 +98,47 @@ test('a store that is subscribed to again goes on at its cursor, although others
   again.send(...message('e2', 2))
   await expect.poll(() => store.getSnapshot().value, { interval: 5 }).toBe(3)
 })
+
+test('an onSync that is given later is called for the next gap, also when the store was left and subscribed to again', async () => {
+  const { store } = subscribed()
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await expect.poll(() => store.getSnapshot().events, { interval: 5 }).toHaveLength(1)
+  const onSync = vi.fn()
+  store.update({ clock, onSync })
+  store.update({ clock, onSync })
+  visit.send(...gap('e5'))
+  await expect.poll(() => onSync.mock.calls, { interval: 5 }).toMatchObject([[{ reason: 'expired' }]])
+
+  opened.pop()!.close()
+  opened.push({ close: store.subscribe(() => undefined) })
+  visit.send(...gap('e9'))
+  await expect.poll(() => onSync.mock.calls, { interval: 5 }).toHaveLength(2)
+})
+
+test('an onSync that is given before the stream opens is called once for a gap', async () => {
+  const { store } = subscribed()
+  const onSync = vi.fn()
+  store.update({ clock, onSync })
+  const visit = await server.stream()
+  visit.send(...gap('e5'))
+  visit.send(...message('e6', 1))
+  await expect.poll(() => store.getSnapshot().events, { interval: 5 }).toHaveLength(1)
+  expect(onSync).toHaveBeenCalledTimes(1)
+})
+
+test('a gap that nobody handles is still a warning on the console', async () => {
+  const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined)
+  const { store } = subscribed()
+  store.update({ clock })
+  const visit = await server.stream()
+  visit.send(...gap('e5'))
+  visit.send(...message('e6', 1))
+  await expect.poll(() => store.getSnapshot().events, { interval: 5 }).toHaveLength(1)
+  expect(warn).toHaveBeenCalledWith('Rejoin:', 'Events are gone: add onSync.')
+  warn.mockRestore()
+})
+
+function gap(id: string): string[] {
+  return [`id: ${id}`, 'event: sync-required', 'data: {"reason":"expired","channels":["orders"]}']
+}

@@ -185,6 +185,18 @@ test('what onSync returns takes the place of the value, and later events wait fo
   await shows(element, 'connected 103')
 })
 
+test('an onSync that a later rendering gives is called', async () => {
+  const { element, render: again } = await render(createElement(Sum))
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await shows(element, 'connected 1')
+  again(createElement(Sum, { onSync: () => 100 }))
+  visit.send(...message('e2', 2))
+  await shows(element, 'connected 3')
+  visit.send('id: e5', 'event: sync-required', 'data: {"reason":"expired","channels":["orders"]}')
+  await shows(element, 'connected 100')
+})
+
 test('onEvent is called with every event, and with keep: 0 nothing is rendered for it', async () => {
   const events: unknown[] = []
   let renders = 0

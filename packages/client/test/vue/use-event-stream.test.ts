@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { createApp, createSSRApp, defineComponent, effectScope, h, ref } from 'vue'
+import { createApp, createSSRApp, defineComponent, effectScope, h, nextTick, ref } from 'vue'
 import { type EventOptions, useConnection, useEventStream } from '../../src/vue/index.ts'
 import { mounted, newRoot, shows, useDocument } from '../support/document.ts'
 import { hello, message } from '../support/scripted-server.ts'
@@ -99,6 +99,18 @@ test('what onSync returns takes the place of the value', async () => {
   visit.send(...message('e6', 3))
   await shows(element, 'connected 103')
   expect(onSync).toHaveBeenCalledTimes(1)
+})
+
+test('an onSync that comes later is called', async () => {
+  const onSync = ref<() => number>()
+  const { element } = mount(defineComponent(() => () => h(Sum, onSync.value ? { onSync: onSync.value } : {})))
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await shows(element, 'connected 1')
+  onSync.value = () => 100
+  await nextTick()
+  visit.send('id: e5', 'event: sync-required', 'data: {"reason":"expired","channels":["orders"]}')
+  await shows(element, 'connected 100')
 })
 
 test('a component that leaves closes the stream', async () => {

@@ -42,6 +42,8 @@ export function createSliceQueue(environment: Environment): SliceQueue {
   let running = false
   /** When the budget of this turn is used up; undefined until a slice needs time in this turn. */
   let deadline: number | undefined
+  /** The clock when it was last read in this turn. */
+  let seenAt = 0
   let isCrowded = false
 
   function run(): void {
@@ -67,12 +69,17 @@ export function createSliceQueue(environment: Environment): SliceQueue {
   }
 
   function hasTime(): boolean {
+    const now = environment.now()
     if (deadline === undefined) {
-      deadline = environment.now() + (isCrowded ? crowdedBudgetMs : budgetMs)
+      deadline = now + (isCrowded ? crowdedBudgetMs : budgetMs)
       isCrowded = false
       environment.endOfTurn(startTurn)
+    } else if (now < seenAt) {
+      // The wall clock has stepped back, perhaps by an hour. The deadline is as much later, and all slices would run in this turn.
+      deadline = Number.NEGATIVE_INFINITY
     }
-    return environment.now() < deadline
+    seenAt = now
+    return now < deadline
   }
 
   function startTurn(): void {

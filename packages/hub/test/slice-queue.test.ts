@@ -16,6 +16,15 @@ describe('long work leaves the event loop to others', () => {
     // The second turn has a reader too, then none comes.
     expect(turns.run([queue.makeWay])).toEqual([1, 1, 5, 1])
   })
+
+  test('when the clock of the machine steps back', () => {
+    const { turns, queue } = workbench()
+    for (let slice = 0; slice < 5; slice += 1) queue.add(turns.takeOneMs)
+    queue.add(() => turns.stepBack(3_600_000))
+    for (let slice = 0; slice < 10; slice += 1) queue.add(turns.takeOneMs)
+    // The step ends its own turn. The turns after it have their whole time.
+    expect(turns.run()).toEqual([5, 0, 5, 5])
+  })
 })
 
 /** An event loop with a clock that work moves. */
@@ -28,6 +37,9 @@ function workbench() {
     takeOneMs() {
       now += 1
       taken += 1
+    },
+    stepBack(ms: number) {
+      now -= ms
     },
     /** Milliseconds of work in each turn, until nothing is left. `arrivals` happen at the end of the turns, in order. */
     run(arrivals: (() => void)[] = []) {

@@ -6,7 +6,7 @@ import type { Check, Server } from '../report.ts'
 
 /** The figures of one `spaced` probe that has ended. */
 export interface SpacedResult {
-  /** The delay of each event against the fastest event, in milliseconds, sorted. */
+  /** The delay of each event against the fastest event, in milliseconds, sorted. Without events whose data was changed. */
   readonly delays: readonly number[]
   /** Time from the request to the first byte of the body. */
   readonly firstByteMs: number
@@ -20,7 +20,7 @@ export async function spacedResult({ reading }: OpenProbe, askedAt: number): Pro
   await reading.ended
   const ticks = reading.events.filter(({ type }) => type === 'tick')
   // The two machines have different clocks, so the delay of an event is measured against the fastest event.
-  const offsets = ticks.map((event) => event.at - tickOf(event).atMs)
+  const offsets = ticks.map((event) => event.at - tickOf(event).atMs).filter(Number.isFinite)
   const fastest = Math.min(...offsets)
   return {
     delays: offsets.map((offset) => offset - fastest).sort((one, other) => one - other),
@@ -94,8 +94,10 @@ export function idsCheck({ token, reading }: OpenProbe, server: Server): Check {
   const name = 'ids'
   const changed = reading.events.find((event) => event.type === 'tick' && event.id !== probeId(token, tickOf(event).n))
   if (!changed) return { name, state: 'good', summary: 'ids arrive byte by byte as the hub wrote them' }
-  const sent = probeId(token, tickOf(changed).n)
-  const summary = `the hub wrote ${quoted(sent)} and ${quoted(changed.id)} arrived`
+  const { n } = tickOf(changed)
+  const summary = Number.isNaN(n)
+    ? `the data of an event was changed on the way: ${quoted(changed.data)} arrived`
+    : `the hub wrote ${quoted(probeId(token, n))} and ${quoted(changed.id)} arrived`
   return { name, state: 'fault', summary, remedy: remedyFor(name, server) }
 }
 

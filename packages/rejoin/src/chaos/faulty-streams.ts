@@ -34,16 +34,17 @@ export function faultyStreams(
     const asked = new Request(`http://hub${request.url}`, { headers: headersOf(request), signal: gone.signal })
     network
       .carry(asked, (carried) => handler(carried, request))
-      .then((answer) => send(answer, response))
+      .then((answer) => send(answer, response, gone.signal))
       // The network is cut, or the reader has gone.
       .catch(() => resetRequest(request))
   }
 }
 
-async function send({ status, headers, body }: Response, response: ServerResponse): Promise<void> {
-  response.writeHead(status, Object.fromEntries(headers))
+/** @param signal - aborted when the response closes, which then never drains */
+async function send(answer: Response, response: ServerResponse, signal: AbortSignal): Promise<void> {
+  response.writeHead(answer.status, Object.fromEntries(answer.headers))
   response.flushHeaders()
-  for await (const bytes of body ?? []) if (!response.write(bytes)) await once(response, 'drain')
+  for await (const bytes of answer.body ?? []) if (!response.write(bytes)) await once(response, 'drain', { signal })
   response.end()
 }
 

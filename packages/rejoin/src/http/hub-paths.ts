@@ -30,7 +30,7 @@ const channelInPath: ParameterDoc = {
   schema: text,
   description: 'The channel; its slashes may stand as they are.',
 }
-const flag = { type: 'string', description: 'What it is set to means nothing.' }
+const flag = { type: 'string', description: 'Set, unless its value is `false`.' }
 const eventFields = [
   query('type', 'The type of the event; left out, `message`.'),
   query('key', 'What it is the newest value of, in a channel that retains values.'),
@@ -74,12 +74,14 @@ const rejected: Record<number, AnswerDoc> = {
   503: rejectionDoc,
 }
 
+const readerRejected = { ...rejected, 410: rejectionDoc }
+
 const stream: OperationDoc = {
   summary: 'Read a stream of events, from where you were',
   answers: {
     200: { description: 'The stream.', content: { 'text/event-stream': { schema: text } } },
     204: nothingMore,
-    ...rejected,
+    ...readerRejected,
   },
 }
 
@@ -102,24 +104,29 @@ const poll: OperationDoc = {
       },
     }),
     204: nothingMore,
-    ...rejected,
+    ...readerRejected,
   },
 }
 
-const published = json('It is in the log, as safe as `durability` says.', {
+const receipt = {
   type: 'object',
   properties: {
     id: text,
     events: { type: 'array', items: { type: 'object', properties: { id: text } } },
     durability: { enum: ['none', 'memory', 'os', 'disk', 'replicated'] },
   },
-})
+}
+const published: Record<number, AnswerDoc> = {
+  201: json('It is in the log, as safe as `durability` says.', receipt),
+  202: json('The log is away. The hub has sent the event to its own readers, and does not keep it.', receipt),
+}
 
-const publishRejected = { ...rejected, 409: rejectionDoc, 413: rejectionDoc, 422: rejectionDoc, 429: rejectionDoc }
+const publisherRejected = { ...rejected, 429: rejectionDoc }
+const publishRejected = { ...publisherRejected, 409: rejectionDoc, 413: rejectionDoc, 422: rejectionDoc }
 
 const publishText: OperationDoc = {
   summary: 'Publish one event whose data is the body',
-  answers: { 201: published, ...publishRejected },
+  answers: { ...published, ...publishRejected },
 }
 
 const envelope = {
@@ -140,15 +147,20 @@ const envelope = {
 const publishEnvelope: OperationDoc = {
   summary: 'Publish one event, or several of which all or none are taken',
   body: { oneOf: [envelope, { type: 'array', items: envelope, minItems: 1, maxItems: 1000 }] },
-  answers: { 201: published, ...publishRejected },
+  answers: { ...published, ...publishRejected },
+}
+
+const ended: Record<number, AnswerDoc> = {
+  200: json('It has ended, at this id.', { type: 'object', properties: { id: text } }),
+  ...publisherRejected,
 }
 
 const remove: OperationDoc = {
   summary: 'Delete a channel: end it and remove all its events; its readers are told, and later ones get 410',
-  answers: { 200: json('It has ended, at this id.', { type: 'object', properties: { id: text } }), ...rejected },
+  answers: ended,
 }
 
 const end: OperationDoc = {
   summary: 'End a channel: nothing can be published to it any more, and its readers are told when they have all of it',
-  answers: { 200: json('It has ended, at this id.', { type: 'object', properties: { id: text } }), ...rejected },
+  answers: ended,
 }

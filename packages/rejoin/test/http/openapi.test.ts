@@ -15,7 +15,7 @@ interface Document {
 interface Operation {
   summary: string
   security?: unknown
-  parameters?: { name: string; in: string }[]
+  parameters?: { name: string; in: string; schema?: unknown }[]
   responses: Record<string, unknown>
 }
 
@@ -94,6 +94,52 @@ describe('/openapi.json', () => {
         expect([path, Object.keys(responses)]).toEqual([path, expect.arrayContaining([String(status)])])
       }
     }
+  })
+
+  test('documents what readers of a deleted channel get', async () => {
+    const { url, inner } = await observed()
+    await inner.publish('orders', { data: 1 })
+    await inner.delete('orders')
+    const { paths } = await documentOf(url)
+    for (const endpoint of ['events', 'stream', 'poll']) {
+      const { statusCode } = await open(url, `/${endpoint}/orders?reject=status`)
+      expect([endpoint, statusCode]).toEqual([endpoint, 410])
+      for (const path of [`/${endpoint}`, `/${endpoint}/{channel}`]) {
+        expect([path, Object.keys(paths[path]!.get!.responses)]).toEqual([path, expect.arrayContaining(['410'])])
+      }
+    }
+  })
+
+  test('documents what a publisher over its rate limit gets', async () => {
+    const { url } = await observed({ handler: { rateLimit: () => 1000 } })
+    const { paths } = await documentOf(url)
+    for (const [path, method] of [
+      ['/publish', 'post'],
+      ['/publish/{channel}', 'post'],
+      ['/end/{channel}', 'post'],
+      ['/channels/{channel}', 'delete'],
+    ] as const) {
+      const body = method === 'post' ? { body: '{"channel":"orders","data":1}' } : {}
+      const { statusCode } = await open(url, path.replace('{channel}', 'orders'), { method, ...body })
+      expect([path, statusCode]).toEqual([path, 429])
+      expect([path, Object.keys(paths[path]![method]!.responses)]).toEqual([path, expect.arrayContaining(['429'])])
+    }
+  })
+
+  test('documents what a publish gets that a hub without its log passes on to its own readers', async () => {
+    const { paths } = await documentOf((await observed()).url)
+    for (const path of ['/publish', '/publish/{channel}']) {
+      expect([path, Object.keys(paths[path]!.post!.responses)]).toEqual([path, expect.arrayContaining(['202'])])
+    }
+  })
+
+  test('says that `false` does not set a flag of an event', async () => {
+    const { paths } = await documentOf((await observed()).url)
+    const flags = paths['/publish/{channel}']!.post!.parameters!.filter(({ name }) => /live|forget/.test(name))
+    expect(flags.map(({ schema }) => schema)).toEqual([
+      { type: 'string', description: 'Set, unless its value is `false`.' },
+      { type: 'string', description: 'Set, unless its value is `false`.' },
+    ])
   })
 
   test('leaves the admin API out where there is none, and has the tickets where there are rules', async () => {

@@ -43,7 +43,8 @@ function prepare() {
   const lock = JSON.parse(readFileSync(lockFile, 'utf8'))
   writeFileSync(lockFile, asFile(withVersions(lock, version, packages)))
   git('commit', '--all', '--message', `chore: release ${version}`)
-  git('tag', '--annotate', `v${version}`, '--message', notesOf(text, version))
+  // By default git takes the headings for comments, and drops them.
+  git('tag', '--annotate', `v${version}`, '--cleanup=whitespace', '--message', notesOf(text, version))
   console.log(`Committed, and tagged as v${version}. Look at it, then: git push origin HEAD v${version}`)
 }
 

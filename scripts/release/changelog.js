@@ -9,7 +9,8 @@ export function withRelease(text, version, date) {
   const start = text.indexOf(heading)
   if (start < 0) throw new Error('CHANGELOG.md has no heading "## Unreleased".')
   const after = text.slice(start + heading.length)
-  if (!/^\s*- /.test(after))
+  const [unreleased = ''] = after.split(/^## /m)
+  if (!/^- /m.test(unreleased))
     throw new Error('CHANGELOG.md has nothing under "## Unreleased". Say what users will notice.')
   return `${text.slice(0, start)}${heading}\n## ${version} (${date})\n${after}`
 }

@@ -40,12 +40,25 @@ test('a release sets the version everywhere, dates the changelog, and tags the c
   expect(release(clone, '0.9.0').stderr).toContain('Version 0.9.0 is out already')
 })
 
+test('the notes of a release may begin with a heading', () => {
+  const clone = repository()
+  writeFileSync(join(clone, 'CHANGELOG.md'), '# Changelog\n\n## Unreleased\n\n### Added\n\n- **All of it.**\n')
+  git(clone, 'commit', '--quiet', '--all', '--message=docs')
+  expect(release(clone, '0.9.0')).toMatchObject({ status: 0, stderr: '' })
+  expect(readFileSync(join(clone, 'CHANGELOG.md'), 'utf8')).toMatch(
+    /## Unreleased\n\n## 0\.9\.0 \(\d{4}-\d\d-\d\d\)\n\n### Added\n\n- \*\*All of it/,
+  )
+  expect(git(clone, 'tag', '--list', '--format=%(contents)', 'v0.9.0')).toBe('### Added\n\n- **All of it.**')
+})
+
 test('a release is refused with changes that are not committed, and without anything to tell users', () => {
   const clone = repository()
   writeFileSync(join(clone, 'README.md'), 'changed')
   expect(release(clone, '0.9.0').stderr).toContain('not committed')
   git(clone, 'commit', '--quiet', '--all', '--message=docs')
   writeFileSync(join(clone, 'CHANGELOG.md'), '# Changelog\n\n## Unreleased\n\n## 0.1.0\n\n- **All of it.**\n')
+  expect(release(clone, '0.9.0').stderr).toContain('nothing under "## Unreleased"')
+  writeFileSync(join(clone, 'CHANGELOG.md'), '## Unreleased\n\n### Added\n\n## 0.1.0\n\n- **All of it.**\n')
   expect(release(clone, '0.9.0').stderr).toContain('nothing under "## Unreleased"')
 })
 

@@ -11,7 +11,7 @@ export interface Series {
 
 /** The last minutes as lines on a canvas. The tiles show the same figures as text, for users who cannot see the canvas. */
 export function Chart({ title, times, series, show }: ChartProps) {
-  const place = useRef<HTMLDivElement>(null)
+  const box = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot>(null)
   const latest = useRef(show)
   latest.current = show
@@ -20,7 +20,7 @@ export function Chart({ title, times, series, show }: ChartProps) {
 
   // The plot is created again when its series change. The second effect sets their values.
   useEffect(() => {
-    const element = place.current
+    const element = box.current
     if (!element) return
     const style = getComputedStyle(document.documentElement)
     const ink = style.getPropertyValue('--soft')
@@ -61,7 +61,7 @@ export function Chart({ title, times, series, show }: ChartProps) {
             </small>
           ))}
       </h2>
-      <div ref={place} className="plot" aria-hidden="true" />
+      <div ref={box} className="plot" aria-hidden="true" />
     </section>
   )
 }

@@ -63,7 +63,7 @@ export function agedNumberOf(key: Buffer): number {
 export const ageRange = { start: Buffer.from('A'), end: Buffer.from('B') }
 
 export function feedKey(position: Position): Buffer {
-  return placeKey(0x50, position)
+  return positionKey(0x50, position)
 }
 
 export const feedRange = { start: Buffer.from('P'), end: Buffer.from('Q') }
@@ -92,7 +92,7 @@ export function onceKey(digest: Uint8Array): Buffer {
 }
 
 export function onceOrderKey(position: Position): Buffer {
-  return placeKey(0x4f, position)
+  return positionKey(0x4f, position)
 }
 
 export function onceCountKey(tag: Uint8Array): Buffer {
@@ -106,7 +106,7 @@ const numberBytes = 5
 // 48 bits of milliseconds, and the 53 bits that the largest `seq` of any codec needs.
 const positionBytes = 13
 
-function placeKey(kind: number, position: Position): Buffer {
+function positionKey(kind: number, position: Position): Buffer {
   const key = Buffer.allocUnsafe(1 + positionBytes)
   key[0] = kind
   writePosition(key, position, 1)

@@ -75,7 +75,7 @@ export function parseEntry(id: string, value: string, names?: InternedNames): St
     previous:
       known && isAt(value, known.id, fedAfterEnd + 1, previousEnd)
         ? known.position
-        : placeIn(value, fedAfterEnd + 1, previousEnd),
+        : positionIn(value, fedAfterEnd + 1, previousEnd),
   }
   if (kind === 'k' || kind === 'f') event.key = JSON.parse(value.slice(typeEnd + 1, keyEnd)) as string
   if (value.charCodeAt(keyEnd - 1) === space) event.content = 'text'
@@ -95,7 +95,7 @@ export function isFedAfter(value: string, id: string): boolean {
 
 /** The position that the entry names as the entry before it in the feed. */
 export function fedAfterOf(value: string): Position {
-  return placeIn(value, 0, value.indexOf(' '))
+  return positionIn(value, 0, value.indexOf(' '))
 }
 
 function isAt(text: string, part: string, start: number, end: number): boolean {
@@ -126,7 +126,7 @@ export function parseEvents(flat: readonly string[]): LogEvent[] {
 }
 
 export function parsePosition(text: string): Position {
-  return placeIn(text, 0, text.length)
+  return positionIn(text, 0, text.length)
 }
 
 /** Tells a position from a word. */
@@ -135,7 +135,7 @@ export function isPositionText(text: string): boolean {
   return first >= 48 && first <= 57
 }
 
-function placeIn(text: string, start: number, end: number): Position {
+function positionIn(text: string, start: number, end: number): Position {
   const dash = text.indexOf('-', start)
   return { ms: digits(text, start, dash), seq: digits(text, dash + 1, end) }
 }

@@ -17,7 +17,7 @@ const rejectionWith = (message: unknown) => JSON.stringify({ error: { code: 'for
 describe.each<TransportName>(['fetch', 'long-poll'])('a stream that a hub rejects, through %s', (transport) => {
   test.each([
     ['without a token', {}, 'unauthorized', /^This hub wants to know who you are\. Send a valid token\.$/],
-    ['whose rights do not cover the channel', { token: 'reader' }, 'http-403', /^You have no right to this channel/],
+    ['whose rights do not cover the channel', { token: 'reader' }, 'http-403', /^You may not use this channel/],
   ])('%s shows why, in the words of the hub', async (_, options, closeReason, words) => {
     const url = await guardedHub()
     const stream = connect(url, { ...options, transports: [transport] })
@@ -33,11 +33,11 @@ describe('the words of a rejection', () => {
     const { stream } = start()
     const first = await server.visit()
     first.answer(503, { ...json, 'retry-after': '7' })
-    first.write(rejectionWith('This hub is being worked on.'))
+    first.write(rejectionWith('This hub is in maintenance.'))
     first.end()
     expect(await stateOf(stream, 'backoff')).toMatchObject({
       closeReason: 'overloaded',
-      closeMessage: 'This hub is being worked on.',
+      closeMessage: 'This hub is in maintenance.',
     })
     await retried(stream)
     expect(stream.state).toMatchObject({ state: 'connecting', closeReason: null, closeMessage: null })

@@ -51,7 +51,8 @@ export function shownError(error: unknown): unknown {
  */
 export function notCovered({ subject }: Pick<Grant, 'subject'>): RejoinError {
   if (subject !== null) {
-    return new RejoinError('You have no right to this channel, or to one of these.', { code: 'forbidden' })
+    const message = 'You may not use this channel, or not all of these. Ask the operator for the right.'
+    return new RejoinError(message, { code: 'forbidden' })
   }
   return new RejoinError('Requests without a token have no right to this channel, or to one of these. Send a token.', {
     code: 'unauthorized',
@@ -83,7 +84,7 @@ const readerRejections: Readonly<Record<string, typeof noRoom>> = {
     message: 'This client returns sooner than it was told, again and again. Retry-After says when to return.',
   },
   drain: { code: 'closed', message: 'The server stops. Retry-After says when to ask again.' },
-  maintenance: { code: 'overloaded', message: 'This hub is being worked on. Retry-After says when to return.' },
+  maintenance: { code: 'overloaded', message: 'This hub is in maintenance. Retry-After says when to return.' },
   'log-unavailable': {
     code: 'log-unavailable',
     message: 'The hub hears nothing from its log now. Retry-After says when to return.',

@@ -158,8 +158,7 @@ class LateStream extends Readable {
       this.push(null)
       return
     }
-    const message =
-      'A hook of Fastify wants to read a stream of the hub, to compress it for one. Leave text/event-stream out of it.'
+    const message = "A Fastify hook, such as compression, reads the hub's stream. Exclude text/event-stream from it."
     this.destroy(new RejoinError(message, { code: 'invalid-option' }))
   }
 }

@@ -78,7 +78,7 @@ export function withNextStep(error: RejoinError, token: string | undefined): Rej
   const { code } = error
   if (code !== 'unauthorized' && (code !== 'forbidden' || token === undefined)) return error
   const step = code === 'forbidden' ? 'See what you may do with: rejoin token explain' : nextStep(token)
-  const why = error.message.replace(/ Send a (?:valid )?token\.$/, '')
+  const why = error.message.replace(/ (?:Send a (?:valid )?token|Ask the operator for the right)\.$/, '')
   return new RejoinError(`${why} ${step}`, { code, cause: error })
 }
 

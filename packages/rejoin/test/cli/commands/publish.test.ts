@@ -163,7 +163,7 @@ describe('what cannot work is refused, with advice', () => {
       /^rejoin: The token [^.]+\. [^.]+\. See why with: rejoin token explain\n$/,
     )
     expect(await said('--token', key)).toMatch(
-      /^rejoin: You have no right [^.]+\. See what you may do with: rejoin token explain\n$/,
+      /^rejoin: You may not use [^.]+\. See what you may do with: rejoin token explain\n$/,
     )
   })
 

@@ -85,7 +85,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'drainMs',
       kind: wholeNumber(0, 600_000),
       default: 5000,
-      help: 'over how long readers are let go when the program is told to stop, at most',
+      help: 'longest time over which streams are closed when the program stops',
     },
   ],
   Log: [
@@ -433,7 +433,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'metrics',
       kind: yesOrNo,
       default: true,
-      help: 'count what /metrics shows, where there is an admin token or port',
+      help: 'serve metrics at /metrics, where an admin token or port is set',
     },
   ],
   Sources: [

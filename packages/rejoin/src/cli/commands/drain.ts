@@ -11,10 +11,10 @@ import { type AddressFlags, addAddressFlags, adminAddress, type HubAddress } fro
 export function addDrain(program: Command, host: ProgramHost): void {
   const command = program
     .command('drain')
-    .description('let all readers of a running hub go, who come back to another; it takes no new ones')
-    .option('--within <time>', 'over how long they are let go', '5s')
-    .option('--announce <time>', 'for how long before that they are told to stay away for longer')
-    .option('--no-wait', 'do not wait until they are gone')
+    .description('close all streams of a running hub and let no new readers in, so that they go to other hubs')
+    .option('--within <time>', 'time over which streams are closed', '5s')
+    .option('--announce <time>', 'this long before, tell readers to wait longer before they return')
+    .option('--no-wait', 'do not wait until all streams are closed')
     .option('--json', 'print a JSON object')
   addAddressFlags(command, 'REJOIN_ADMIN_TOKEN').action(() => runDrain(command.opts(), host))
 }

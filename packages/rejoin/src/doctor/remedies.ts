@@ -7,9 +7,7 @@ export function remedyFor(name: CheckName, server: Pick<Server, 'proxy' | 'proxy
   const { proxy, proxyText } = server
   const known = proxy && lines[proxy] ? [proxy] : usual.filter((each) => lines[each])
   return {
-    culprit: proxy
-      ? `likely ${proxyText ?? proxyTitles[proxy]}, which answers here`
-      : 'a proxy between you and the hub',
+    culprit: proxy ? `${proxyText ?? proxyTitles[proxy]}, which answers here` : 'a proxy between you and the hub',
     cost,
     changes: known.map((each) => changeOf(each, lines[each] ?? [])),
   }

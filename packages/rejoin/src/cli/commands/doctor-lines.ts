@@ -72,7 +72,7 @@ function remedyLines({ name, state, summary, remedy }: Check, style: Style): str
   return [
     heading,
     `  ${remedy.cost}`,
-    `  Who does it: ${plainText(remedy.culprit)}.`,
+    `  Likely cause: ${plainText(remedy.culprit)}.`,
     ...remedy.changes.flatMap(({ where, lines }) => [
       `  In ${plainText(where)}:`,
       ...lines.map((line) => `      ${changeLine(line, style)}`),

@@ -28,7 +28,7 @@ describe('a report for people', () => {
       '',
       '✗ cursor in header: Last-Event-ID does not reach the hub',
       '  A native EventSource that reconnects loses the events between. Our client notices and uses the query.',
-      '  Who does it: likely nginx/1.22.1, which answers here.',
+      '  Likely cause: nginx/1.22.1, which answers here.',
       '  In nginx, the location of /events:',
       '      - proxy_set_header Last-Event-ID …;',
       '      - proxy_pass_request_headers off;',

@@ -87,7 +87,7 @@ function probe(hub: Pick<Hub, 'probe'>): Promise<LogCheck> {
       .probe()
       .then(
         () => resolve({ log: 'ok' }),
-        ({ message }: Error) => resolve({ log: 'it cannot take events and hand them out', reason: message }),
+        ({ message }: Error) => resolve({ log: 'the log cannot store or deliver events', reason: message }),
       )
       .finally(() => clearTimeout(timer))
   })

@@ -96,7 +96,7 @@ export function terminal({ write, colour, now }: Terminal): Logging {
 
     stopping(signal) {
       rejections.flush()
-      say(`${signal}, letting readers go. Once more ends at once.`)
+      say(`${signal}: closing streams. Send it again to end at once.`)
     },
 
     failed(cause) {

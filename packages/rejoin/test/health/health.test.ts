@@ -56,7 +56,7 @@ describe('/readyz', () => {
     const { url, inner } = await observed()
     await inner.close()
     const { status, text } = await send(url, '/readyz')
-    expect([status, JSON.parse(text).checks.log]).toEqual([503, 'it cannot take events and hand them out'])
+    expect([status, JSON.parse(text).checks.log]).toEqual([503, 'the log cannot store or deliver events'])
   })
 
   test('names the reason of the log to admins alone: it may hold a path or an address', async () => {
@@ -66,7 +66,7 @@ describe('/readyz', () => {
     rmSync(folder, { recursive: true })
     const logCheck = async (base: string, headers = {}) =>
       JSON.parse((await send(base, '/readyz', { headers })).text).checks.log
-    expect(await logCheck(url)).toBe('it cannot take events and hand them out')
+    expect(await logCheck(url)).toBe('the log cannot store or deliver events')
     for (const base of [url, adminUrl]) {
       expect(await logCheck(base, asAdmin)).toMatch(/The file data\.mdb in \S+ was removed or replaced/)
     }

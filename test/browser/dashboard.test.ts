@@ -187,7 +187,7 @@ test('the other hubs on its log are shown, with what they tell of themselves', a
   expect(await foreignElements(page)).toBe(0)
 })
 
-test('a channel is declared void, but not before a second look', async () => {
+test('a channel is invalidated, but not before a second look', async () => {
   const page = await openDashboard()
   const { id } = await server.hub.publish('orders/42', { text: 'one' })
   await page.getByLabel('Channels that begin with').fill('orders/')

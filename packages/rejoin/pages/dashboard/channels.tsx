@@ -24,9 +24,9 @@ export function Channels({ admin, ask }: { admin: Admin; ask(question: Question)
 
   function invalidate(channel: string): void {
     ask({
-      title: `Declare ${channel} void?`,
+      title: `Invalidate ${channel}?`,
       consequence:
-        'Its readers, those that are away included, are told sync-required and have to load their state again.',
+        'All readers of this channel, also those that are away, get sync-required and have to load their state again.',
       answer: 'Invalidate',
       act: () => admin.post('/admin/invalidate', { channel }),
     })

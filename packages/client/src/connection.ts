@@ -1,5 +1,5 @@
-import type { Hello } from '@rejoin/protocol'
 import { type Formula, retryDelay } from './backoff.ts'
+import type { Answer, Ending, Greeting, Input } from './connection-input.ts'
 import {
   droppedMs,
   faultLimit,
@@ -466,70 +466,6 @@ export interface OpenRequest {
   readonly refresh: boolean
   /** Headers with credentials, when these have been asked for already. */
   readonly renewed?: Headers | undefined
-}
-
-export type Input =
-  | Report
-  /** Connects now, whatever the state is. */
-  | { readonly type: 'connect' }
-  | { readonly type: 'timer' }
-  /** The page or the network was away and is back. */
-  | { readonly type: 'wake' }
-  /** The page was frozen, and is no longer. */
-  | { readonly type: 'thaw' }
-  /** The page is kept for the back button, or it is hidden and `pauseWhenHidden` is set. */
-  | { readonly type: 'hide' }
-  | { readonly type: 'close' }
-
-/** What a transport or a receiver tells of a connection. */
-export type Report =
-  | ({ readonly type: 'answered' } & Answer)
-  /** The transport cannot do what the options ask for, or does not exist here. */
-  | { readonly type: 'unusable' }
-  /** Bytes have arrived, if only a comment: the connection is alive. */
-  | { readonly type: 'bytes' }
-  /** The server's `retry:`. */
-  | { readonly type: 'retry'; readonly ms: number }
-  | ({ readonly type: 'hello' } & Greeting)
-  /**
-   * An event has been handled. Told after its handlers ran: if told before, a page that is left in between would lose
-   * the event.
-   */
-  | { readonly type: 'event'; readonly id: string | null }
-  /** An id has arrived without an event for the user. It moves the cursor too. */
-  | { readonly type: 'id'; readonly id: string | null }
-  /** The user is about to be told of a gap, unless this input ends the connection. */
-  | { readonly type: 'sync' }
-  /** Whether the user's code is being asked for credentials. Until it answers, nothing is sent. */
-  | { readonly type: 'asking'; readonly asking: boolean }
-  /** The credentials for the next connection have arrived. */
-  | { readonly type: 'renewed'; readonly headers: Headers }
-  /** Whether reading waits for a handler. */
-  | { readonly type: 'paused'; readonly paused: boolean }
-  | ({ readonly type: 'ended' } & Ending)
-
-/** The connection has ended. */
-interface Ending {
-  /** The reason, when the hub (§4.10) or the client gives one. */
-  readonly reason?: CloseReason | undefined
-  /** The weight of this end as a fault, from a transport that cannot tell why it failed. */
-  readonly against?: number
-}
-
-/** The head of a response. */
-interface Answer {
-  readonly status: number
-  readonly isStream: boolean
-  readonly retryAfterMs: number
-  /** The request went to the address for polls, which not every server has. */
-  readonly isElsewhere?: boolean
-  /** The server's message in the body of a rejection. */
-  readonly closeMessage?: string | false | null | undefined
-}
-
-interface Greeting {
-  readonly id: string | null
-  readonly hello: Partial<Hello>
 }
 
 /**

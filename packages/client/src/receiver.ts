@@ -1,5 +1,6 @@
 import { type Close, reservedTypes, type SyncRequired } from '@rejoin/protocol'
-import { type Connection, isOpen, type Report } from './connection.ts'
+import { type Connection, isOpen } from './connection.ts'
+import type { Report } from './connection-input.ts'
 import { duplicateNews, type Handlers, type RawEvent } from './handlers.ts'
 import { createRecentIds } from './recent-ids.ts'
 import { maxCursorLength } from './request.ts'

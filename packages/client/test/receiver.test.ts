@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { type Connection, newConnection, type Report } from '../src/connection.ts'
+import { type Connection, newConnection } from '../src/connection.ts'
+import type { Report } from '../src/connection-input.ts'
 import { createReceivers } from '../src/receiver.ts'
 
 test('a reload that outlasts its connection also holds what the next one receives', async () => {

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
-import type { OpenRequest, Report } from '../connection.ts'
+import type { OpenRequest } from '../connection.ts'
+import type { Report } from '../connection-input.ts'
 import type { Handlers } from '../handlers.ts'
 import type { RequestOptions } from '../request.ts'
 

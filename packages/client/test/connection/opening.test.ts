@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Report } from '../../src/connection.ts'
+import type { Report } from '../../src/connection-input.ts'
 import { machine } from '../support/machine.ts'
 
 describe('opening', () => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Connection, type Effect, type Input, newConnection, type Report, step } from '../../src/connection.ts'
+import { type Connection, type Effect, newConnection, step } from '../../src/connection.ts'
+import type { Input, Report } from '../../src/connection-input.ts'
 
 const id = fc.constantFrom('a', 'b', 'c', null)
 const report: fc.Arbitrary<Report> = fc.oneof(

@@ -1,4 +1,5 @@
-import { type Connection, type Effect, type Input, newConnection, type Report, step } from '../../src/connection.ts'
+import { type Connection, type Effect, newConnection, step } from '../../src/connection.ts'
+import type { Input, Report } from '../../src/connection-input.ts'
 
 /** A started machine in virtual time that begins at 0, with its one timer kept and all its effects noted. */
 export function machine({

@@ -1,4 +1,5 @@
-import type { OpenRequest, Report } from '../../src/connection.ts'
+import type { OpenRequest } from '../../src/connection.ts'
+import type { Report } from '../../src/connection-input.ts'
 import type { Block, Transport } from '../../src/transports/transport.ts'
 
 /** Runs one connection of a transport and writes down what it tells, as the machine would hear it. */

@@ -141,8 +141,8 @@ export function createPublishing({
         const bytes = Buffer.byteLength(data)
         observers.tell('publish', { channel, type, id, bytes, subject, repeated })
       }
-      const event = entry.live ? { id, channel, type, data, at, live: true } : { id, channel, type, data, at }
-      return content ? { ...event, content } : event
+      if (entry.live) return { id, channel, type, data, at, live: true, ...(content && { content }) }
+      return content ? { id, channel, type, data, at, content } : { id, channel, type, data, at }
     })
   }
 

@@ -2,6 +2,7 @@ import { type IdFormats, isSame, latest, origin, type Position, type RejoinError
 import type { LogEvent, NewEvent, Stamp } from '../contract.ts'
 import { channelEnded } from '../ended.ts'
 import { eventBytes, retainedBytes } from '../event-bytes.ts'
+import { logEvent } from '../log-event.ts'
 import { refuseRetaining } from '../retained.ts'
 import type { Windows } from '../window.ts'
 import { type LetGo, type Shrinking, shrink } from './budget.ts'
@@ -138,17 +139,15 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     else touched.set(name, { first, events })
   }
 
-  function push(entry: NewEvent, { position, at }: Stamp): void {
-    const { channel: name, type, data, content, key, live } = entry
-    const texts = content && { content }
+  function push(entry: NewEvent, stamp: Stamp): void {
+    const { channel: name, data, key, live } = entry
+    const { position, at } = stamp
     if (live) {
-      const previous = known(name)?.newest ?? origin
-      record({ kind: 'live', channel: name, type, data, position, at, previous, ...texts })
+      record({ ...logEvent(name, entry, data, stamp, known(name)?.newest ?? origin), kind: 'live' })
       return
     }
     const channel = channelNamed(name)
-    const previous = channel.state.newest
-    const event: LogEvent = { kind: 'event', channel: name, type, data, position, at, previous, ...texts }
+    const event = logEvent(name, entry, data, stamp, channel.state.newest)
     if (channel.state.events === 0) channel.state.oldestAt = at
     channel.state.events += 1
     channel.state.bytes += eventBytes(event)

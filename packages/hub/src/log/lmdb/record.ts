@@ -1,6 +1,7 @@
 import type { Position } from '@rejoin/protocol'
 import type { LogEvent } from '../contract.ts'
 import { eventBytes } from '../event-bytes.ts'
+import { logEvent } from '../log-event.ts'
 import { type ByteReader, ByteWriter, unseal } from './bytes.ts'
 import { positionOf } from './keys.ts'
 import { readStoredType, type StoredType, storedTypeOf } from './stored-type.ts'
@@ -76,14 +77,11 @@ export function openRecord(key: Uint8Array, sealed: Buffer): StoredRecord | unde
       let start = 0
       let before = previous
       for (let index = 0; index < to; index += 1) {
-        const { position, at, type, content, length } = stamps[index] as StoredStamp
-        if (index >= from) {
-          const data = text.slice(start, start + length)
-          const event: LogEvent = { kind: 'event', channel, type, data, position, at, previous: before }
-          events.push(content ? { ...event, content } : event)
-        }
-        start += length
-        before = position
+        const stamp = stamps[index] as StoredStamp
+        const end = start + stamp.length
+        if (index >= from) events.push(logEvent(channel, stamp, text.slice(start, end), stamp, before))
+        start = end
+        before = stamp.position
       }
       return events
     },
@@ -105,8 +103,8 @@ function readStamps(reader: ByteReader, count: number, types: readonly StoredTyp
     const length = reader.number()
     const bytes = (sizes[which] as number) + length
     const { type, content } = types[which] as StoredType
-    const stamp = { position: { ms, seq }, at, type, length, bytes }
-    stamps.push(content ? { ...stamp, content } : stamp)
+    const position = { ms, seq }
+    stamps.push(content ? { position, at, type, length, bytes, content } : { position, at, type, length, bytes })
   }
   return stamps
 }

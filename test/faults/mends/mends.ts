@@ -15,6 +15,30 @@ const service = (file: string, test: string) => ({ project: 'services' as const,
 /** Faults that the simulation cannot play, because its log is a model, or plays too rarely. Its own are in test/simulation/mutants.ts. */
 export const mends: readonly Mend[] = [
   {
+    name: 'end-that-was-forgotten',
+    mistake: 'goes on calling a channel ended that the log has forgotten, and that has events again',
+    patches: [
+      {
+        file: `${hub}/create-hub.ts`,
+        find: '    onEvent: ends.published,\n',
+        replace: '    onEvent: () => undefined,\n',
+      },
+    ],
+    caughtBy: unit('hub/read/ends.test.ts', 'goes on for all readers, once it has an event again'),
+  },
+  {
+    name: 'last-events-of-an-emptied-log',
+    mistake: 'begins a replay of the last events on a branch that was emptied with Redis',
+    patches: [
+      {
+        file: `${redis}/log.ts`,
+        find: 'wholeAfter: latest(page.wholeAfter, this.#state.base)',
+        replace: 'wholeAfter: latest(page.wholeAfter, origin)',
+      },
+    ],
+    caughtBy: service('redis/faults.test.ts', 'asks for the last events gets those that there are'),
+  },
+  {
     name: 'end-of-the-file-counted',
     mistake: 'takes a page that LMDB assigned and never wrote for the missing end of the file',
     patches: [

@@ -1,4 +1,4 @@
-import { createHub, systemEnvironment } from '@rejoin/hub'
+import { createHub, createSubscription, systemEnvironment } from '@rejoin/hub'
 import { redisLog } from '@rejoin/hub/redis'
 import { isAfter, origin, sequence, snowflake, survivorOf, ulid } from '@rejoin/protocol'
 import { Redis } from 'ioredis'
@@ -102,6 +102,26 @@ test.each(['FLUSHALL', 'an empty restart'])('after %s, ids from before are told 
   const late = await openRedisLog(server.port)
   expect([await late.judge(id), await late.judge(one.idOf(next!))]).toEqual(['epoch', 'ok'])
   expect((await late.read(['a'], origin)).data).toEqual(['3'])
+})
+
+test('after FLUSHALL, a reader that asks for the last events gets those that there are, and no alarm (§3.4)', async () => {
+  const server = await redis()
+  const hub = await createHub({ log: redisLog(new Redis({ port: server.port, lazyConnect: true })) })
+  onTestFinished(() => hub.close())
+  await hub.publish('a', { text: 'gone' })
+  await operate(server.port, 'FLUSHALL')
+  await eventually(() => hub.publish('other', { text: 'found back' }))
+  await hub.publish('a', { text: 'new 1' })
+  await hub.publish('a', { text: 'new 2' })
+  const last = async (channel: string, events: number) => {
+    const request = { subscription: createSubscription([channel]), start: { from: 'last' as const, events } }
+    const answer = await hub.poll(request, { waitMs: 0 })
+    if (!('events' in answer)) throw new Error(answer.reason)
+    const { replay } = JSON.parse(answer.events[0]?.data ?? '{}') as { replay?: number }
+    return [replay, ...answer.events.slice(1).map(({ type, data }) => (type === 'message' ? data : type))]
+  }
+  expect(await last('a', 9)).toEqual([2, 'new 1', 'new 2'])
+  expect(await last('never used', 9)).toEqual([0, 'checkpoint'])
 })
 
 test.each([

@@ -91,6 +91,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     // Ids are rendered on the branch of the batch, also in frames that are encoded later.
     encode: (events, branch, isHeard) => framesOf(events, isHeard, (position) => idOn(position, branch)),
     encodeCheckpoint: (position, branch) => shareBytes([Buffer.from(encodeCheckpoint({ id: idOn(position, branch) }))]),
+    onEvent: ends.published,
     onInvalidation(channel) {
       blocks.invalidate(channel)
       ends.invalidated(channel)

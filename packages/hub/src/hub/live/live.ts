@@ -77,6 +77,7 @@ export interface LiveOptions {
   branchOf(position: Position): Branch
   /** Whether `branch` opened later than `other`, as far as the log tells. */
   isLater(branch: Branch, other: Branch): boolean
+  onEvent(channel: string): void
   onInvalidation(channel: string): void
   onEnd(channel: string, position: Position): void
   /** The tail jumped, maybe to another branch. Events that were read before may be lost. */
@@ -85,8 +86,8 @@ export interface LiveOptions {
 }
 
 export function createLive(options: LiveOptions): Live {
-  const { start, environment, encode, encodeCheckpoint, onInvalidation, onEnd, onLostPosition, totals } = options
-  const { branchOf, isLater } = options
+  const { start, environment, encode, encodeCheckpoint, branchOf, isLater, totals } = options
+  const { onEvent, onInvalidation, onEnd, onLostPosition } = options
   const audiences: Audiences<Follower> = createAudiences(totals)
   const hot = createHotWindow(start, options.hotBytes)
   let head = start
@@ -158,7 +159,10 @@ export function createLive(options: LiveOptions): Live {
     for (const event of batch.events) {
       if (event.kind === 'invalidation') invalidate(event)
       else if (event.kind === 'end') end(event)
-      else add(frames[added++] as Frame, event.kind)
+      else {
+        onEvent(event.channel)
+        add(frames[added++] as Frame, event.kind)
+      }
     }
     if (waiting.length > 0) wakeWaiting()
   }

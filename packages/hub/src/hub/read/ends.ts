@@ -16,6 +16,11 @@ export interface Ends {
   add(channel: string, end: Position): void
   /** A channel was invalidated. An ended channel is deleted by that, so the log is asked about it again. */
   invalidated(channel: string): void
+  /**
+   * A channel got an event. No channel that has ended takes one, so the log has forgotten the end of this channel (§5.8), and is
+   * asked again. Otherwise the hub would send readers of the new events away for good.
+   */
+  published(channel: string): void
   /** The tail lost its position, and may have passed over an end. */
   clear(): void
   /** Counts everything that can change an answer. While it stands still, a caller can rely on an answer that was let go here. */
@@ -47,6 +52,15 @@ export function createEnds(log: Pick<Log, 'windows'>): Ends {
       newest = latest(newest ?? end.position, end.position)
     }
     return newest
+  }
+
+  /** The log is asked about the channel before anybody relies on its end again. */
+  function askAgain(channel: string): void {
+    changes += 1
+    known.delete(channel)
+    if (asking === 0) return
+    doubted.set(channel, changes)
+    brought.delete(channel)
   }
 
   return {
@@ -88,12 +102,10 @@ export function createEnds(log: Pick<Log, 'windows'>): Ends {
       else if (asking > 0) brought.set(channel, end)
     },
     invalidated(channel) {
-      if (asking === 0 && known.get(channel) === undefined) return
-      changes += 1
-      known.delete(channel)
-      if (asking === 0) return
-      doubted.set(channel, changes)
-      brought.delete(channel)
+      if (asking > 0 || known.get(channel) !== undefined) askAgain(channel)
+    },
+    published(channel) {
+      if (known.get(channel) !== undefined) askAgain(channel)
     },
     get changes() {
       return changes

@@ -4,6 +4,7 @@ import {
   type IdFormat,
   type IdFormats,
   isAfter,
+  latest,
   origin,
   type Position,
   RejoinError,
@@ -229,7 +230,10 @@ class RedisLog implements Log {
     most: number,
   ): Promise<BackPage | undefined> {
     this.#assertOpen()
-    return readBack(this.#ask, names, { after, through, most })
+    const page = await readBack(this.#ask, names, { after, through, most })
+    // Where Redis was emptied, the history still has the branches of before. A reader that began on one of them would be told of a
+    // loss, instead of getting the events that there are.
+    return page && { ...page, wholeAfter: latest(page.wholeAfter, this.#state.base) }
   }
 
   async windows(names: readonly string[]): Promise<readonly Window[]> {

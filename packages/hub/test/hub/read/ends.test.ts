@@ -1,5 +1,6 @@
 import { createSubscription, type Hub, type Window } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
+import { createVirtualEnvironment } from '@rejoin/hub/testing'
 import { describe, expect, test } from 'vitest'
 import { createEnds } from '../../../src/hub/read/ends.ts'
 import { serveHub } from '../../support/http-server.ts'
@@ -97,6 +98,34 @@ describe('a channel that ends (§4.10)', () => {
     await environment.settle()
     expect(slow.events.map(({ type }) => type)).toEqual(['hello', 'checkpoint', 'close'])
   })
+
+  test.each(['end', 'delete'] as const)(
+    'that the log has forgotten after its %s goes on for all readers, once it has an event again (§5.8)',
+    async (how) => {
+      const environment = createVirtualEnvironment()
+      const log = memoryLog({ window: { maxAgeMs: 1000 }, forgetAfterMs: 1000 })
+      const { hub, connect } = await openHub({ log, environment })
+      await publish(hub, 'a', 1)
+      const { id: end } = await hub[how]('a')
+      const asked = connect('a', { cursor: end })
+      await environment.settle()
+      expect(closeOf(asked)).toEqual([{ reason: 'finished' }])
+
+      await environment.advance(60_000)
+      await publish(hub, 'a', 2)
+      const back = connect('a', { cursor: end })
+      const fresh = connect('a')
+      await environment.settle()
+      await publish(hub, 'a', 3)
+      await environment.settle()
+      // A reader from before a deletion is told of a gap first, and goes on behind it.
+      expect([back.data, back.ended]).toEqual([how === 'end' ? ['2', '3'] : ['3'], false])
+      expect([fresh.data, fresh.ended]).toEqual([['3'], false])
+      const polls = { readsStatus: true, polls: true }
+      const request = { subscription: createSubscription(['a']), start: { from: 'cursor' as const, cursor: end } }
+      expect(await hub.port.admit(request, polls)).toBeUndefined()
+    },
+  )
 
   test('refuses what comes after, and can be ended again', async () => {
     const { hub } = await openHub()

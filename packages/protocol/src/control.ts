@@ -15,9 +15,9 @@ export interface Hello {
   /** Names this connection in the hub's own reports. */
   readonly connection: string
   /** How many of the events that `?replay=N` asks for the hub holds and sends. Left out without `?replay`. */
-  readonly replay?: number
+  readonly replay?: number | undefined
   /** The time until the reader's rights expire. Left out when they do not expire. */
-  readonly expiresInMs?: number
+  readonly expiresInMs?: number | undefined
 }
 
 /** Events after the cursor are gone. The stream goes on from the frame's id (§4.6). */
@@ -79,7 +79,7 @@ export const closeReasons = [
 export type CloseReason = (typeof closeReasons)[number]
 
 /** Leave `id` out when the cursor was not accepted: `hello` must never move a cursor over a gap. */
-export function encodeHello(hello: Hello, { id, retryMs }: { id?: string; retryMs: number }): string {
+export function encodeHello(hello: Hello, { id, retryMs }: { id?: string | undefined; retryMs: number }): string {
   return encodeRetry(retryMs) + encodeControl('hello', hello, id)
 }
 
@@ -107,5 +107,5 @@ export function encodeHeartbeat(): string {
 }
 
 function encodeControl(type: string, data: unknown, id?: string): string {
-  return encodeEvent({ type, data: JSON.stringify(data), ...(id === undefined ? {} : { id }) })
+  return encodeEvent({ id, type, data: JSON.stringify(data) })
 }

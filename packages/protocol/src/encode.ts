@@ -4,7 +4,7 @@ import { longestTimerMs } from './longest-timer.ts'
 
 export interface OutgoingEvent {
   /** Without an id, the frame does not move the reader's cursor. */
-  readonly id?: string
+  readonly id?: string | undefined
   /** `message` is sent without an `event` line, because it is the default of every reader. */
   readonly type: string
   readonly data: string

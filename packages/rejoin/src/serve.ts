@@ -63,7 +63,6 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
   hubWithRights = hub
   logging?.watch(hub)
   if (options.mdns) mdns = await openMdns(options.mdns)
-  const readers = watchReaders(hub)
   const playground = latest && createPlayground(hub, latest)
   const observation = await createObservation({
     hub,
@@ -149,7 +148,7 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
   async function close(withinMs: number): Promise<void> {
     observation.stopping()
     // The server answers until the end: publishers are served, and health checks learn that it stops.
-    const drain = { withinMs: Math.min(withinMs, readers.size * letGoEveryMs) }
+    const drain = { withinMs: Math.min(withinMs, [...hub.connections()].length * letGoEveryMs) }
     await Promise.all([hub.drain(drain), mdns?.hub.drain(drain)])
     await Promise.all([hub.close(), mdns?.close()])
     await observation.close()
@@ -308,12 +307,4 @@ function hubLimits(given: LimitOptions): LimitOptions {
   const memory = { maxStreamBytes, maxAnswerBytes, maxIncomingBytes }
   const limits = Object.entries({ maxConnections, maxPerIp, maxPerSubject, maxRapidReturns, maxOpensPer10s, ...memory })
   return Object.fromEntries(limits.filter(([, limit]) => limit !== undefined))
-}
-
-/** The names of all open connections. */
-function watchReaders(hub: Hub): ReadonlySet<string> {
-  const readers = new Set<string>()
-  hub.on('connect', ({ connection }) => readers.add(connection))
-  hub.on('close', ({ connection }) => readers.delete(connection))
-  return readers
 }

@@ -49,30 +49,35 @@ export class ResponseSink implements Sink {
 
   write(bytes: SharedBytes): boolean {
     if (this.#target) this.#put(bytes)
-    else this.#inOneCall(() => this.#put(bytes))
+    else this.#putInOneCall('', bytes)
     return this.#hasRoom()
   }
 
-  writeBoth(first: SharedBytes, second: SharedBytes): boolean {
-    this.#inOneCall(() => {
-      this.#put(first)
-      this.#put(second)
-    })
+  writeBehind(text: string, bytes: SharedBytes): boolean {
+    this.#putInOneCall(text, bytes)
     return this.#hasRoom()
+  }
+
+  /** Writes text and bytes in one system call, together with the head if the head is not out yet. */
+  #putInOneCall(text: string, bytes: SharedBytes): void {
+    // Other streams share an HTTP/2 connection, and must not wait for this one.
+    const socket = http2StreamOf(this.#response) ? null : this.#response.socket
+    socket?.cork()
+    this.sendHead()
+    if (text !== '') this.#putText(text)
+    this.#put(bytes)
+    socket?.uncork()
   }
 
   #put({ chunked, plain }: SharedBytes): void {
     this.#target?.write(this.#isFramed ? chunked : plain)
   }
 
-  /** Sends the bytes that `write` writes in one system call, together with the head if the head is not out yet. */
-  #inOneCall(write: () => void): void {
-    // Other streams share an HTTP/2 connection, and must not wait for this one.
-    const socket = http2StreamOf(this.#response) ? null : this.#response.socket
-    socket?.cork()
-    this.sendHead()
-    write()
-    socket?.uncork()
+  #putText(text: string): void {
+    const bytes = Buffer.byteLength(text)
+    // Node copies text of one byte per character as it is, and has to encode any other.
+    const encoding = bytes === text.length ? 'latin1' : 'utf8'
+    this.#target?.write(this.#isFramed ? `${bytes.toString(16)}\r\n${text}\r\n` : text, encoding)
   }
 
   #hasRoom(): boolean {

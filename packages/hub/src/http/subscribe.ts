@@ -5,14 +5,24 @@ import type { Start } from '../hub/read/opening.ts'
 import type { RequestHead } from './route.ts'
 import type { Target } from './target.ts'
 
-/** The headers of a stream (§4.2). A stream for one subject must not be cached for another. */
-export function streamHeaders(authenticated: boolean): Record<string, string> {
-  return {
+/**
+ * The headers of a stream (§4.2). A stream for one subject must not be cached for another. All streams share two objects: Node
+ * lists the names of a new object anew, which is a third of the time that it takes to write the head.
+ */
+export function streamHeaders(authenticated: boolean): Readonly<Record<string, string>> {
+  return authenticated ? privateStream : sharedStream
+}
+
+const sharedStream = headersWith('no-cache, no-transform')
+const privateStream = headersWith('private, no-store, no-transform')
+
+function headersWith(cacheControl: string): Readonly<Record<string, string>> {
+  return Object.freeze({
     'Content-Type': 'text/event-stream; charset=utf-8',
-    'Cache-Control': authenticated ? 'private, no-store, no-transform' : 'no-cache, no-transform',
+    'Cache-Control': cacheControl,
     'X-Accel-Buffering': 'no',
     Vary: 'Last-Event-ID, Authorization, Cookie, Origin',
-  }
+  })
 }
 
 /**
@@ -27,20 +37,28 @@ export function readSubscription(
   { query }: Target,
   request: RequestHead,
   trusted: boolean,
-): Pick<SubscribeRequest, 'subscription' | 'start' | 'client' | 'heartbeat'> {
+): AskedStream {
   const subscription = createSubscription(
     namedChannels(named, query),
     query.getAll('type'),
     readShape(query.get('show')),
   )
-  const id = query.get('clientId')
-  const attempt = Number(query.get('attempt'))
   return {
     subscription,
     start: readStart(readCursor(query, request, trusted), query, subscription.channels),
-    ...(id && id.length <= 128 && Number.isSafeInteger(attempt) ? { client: { id, attempt } } : {}),
-    ...(query.get('heartbeat') === 'event' ? { heartbeat: 'event' as const } : {}),
+    client: readClient(query),
+    heartbeat: query.get('heartbeat') === 'event' ? 'event' : 'comment',
   }
+}
+
+/** What a request says about its stream. */
+export type AskedStream = Pick<SubscribeRequest, 'subscription' | 'start' | 'client'> &
+  Required<Pick<SubscribeRequest, 'heartbeat'>>
+
+function readClient(query: URLSearchParams): SubscribeRequest['client'] {
+  const id = query.get('clientId')
+  const attempt = Number(query.get('attempt'))
+  return id && id.length <= 128 && Number.isSafeInteger(attempt) ? { id, attempt } : undefined
 }
 
 function readShape(show: string | null): Shape | undefined {

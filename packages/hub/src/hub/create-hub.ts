@@ -16,7 +16,7 @@ import type { Hub, TypedHub } from './hub.ts'
 import { checkedOptions, type HubOptions } from './hub-options.ts'
 import { encodeFrames, framesOf } from './live/frame.ts'
 import { createLive } from './live/live.ts'
-import { shareBytes } from './live/sink.ts'
+import { shareText } from './live/sink.ts'
 import { idsOf } from './log-ids.ts'
 import { createObservers } from './observation.ts'
 import type { HubPort } from './port.ts'
@@ -90,7 +90,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     },
     // Ids are rendered on the branch of the batch, also in frames that are encoded later.
     encode: (events, branch, isHeard) => framesOf(events, isHeard, (position) => idOn(position, branch)),
-    encodeCheckpoint: (position, branch) => shareBytes([Buffer.from(encodeCheckpoint({ id: idOn(position, branch) }))]),
+    encodeCheckpoint: (position, branch) => shareText(encodeCheckpoint({ id: idOn(position, branch) })),
     onEvent: ends.published,
     onInvalidation(channel) {
       blocks.invalidate(channel)

@@ -143,12 +143,12 @@ export interface SubscribeRequest {
   /** Who reads, as far as the adapter knows. */
   readonly reader?: ReaderFacts
   /** The reader's rights. The stream is closed when they expire, are revoked, or no longer cover the subscription. */
-  readonly rights?: Rights
+  readonly rights?: Rights | undefined
   /**
    * Names the client over all its connections, and counts its attempts. A higher attempt of the same subject closes the older
    * connection, which may be dead although the hub has not noticed.
    */
-  readonly client?: { readonly id: string; readonly attempt: number }
+  readonly client?: { readonly id: string; readonly attempt: number } | undefined
   /**
    * How heartbeats are sent. An `EventSource` shows events to its page, but no comments.
    * @defaultValue 'comment'

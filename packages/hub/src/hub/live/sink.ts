@@ -11,8 +11,12 @@ export interface Sink {
    * one slow reader fill the memory.
    */
   write(bytes: SharedBytes): boolean
-  /** Like `write`, for two pieces, in one write of the transport if possible. Left out, each piece is given to `write`. */
-  writeBoth?(first: SharedBytes, second: SharedBytes): boolean
+  /**
+   * Like `write`, for text that is for this reader alone, with `bytes` behind it, in one write of the transport if possible. Left
+   * out, the text becomes bytes, and each is given to `write`. Text, because a buffer for each of ten thousand readers would take
+   * longer to make than to write.
+   */
+  writeBehind?(text: string, bytes: SharedBytes): boolean
   /** Bytes that were written and that the reader's side has not taken yet. While this number falls, a slow reader is alive. */
   readonly pending: number
   /** Ends the stream after the bytes that were written. */
@@ -44,6 +48,11 @@ export function shareBytes(parts: readonly Uint8Array[]): SharedBytes {
   }
   chunked.write('\r\n', offset, 'latin1')
   return { plain: chunked.subarray(start, offset), chunked }
+}
+
+/** Like `shareBytes`, for text. */
+export function shareText(text: string): SharedBytes {
+  return shareBytes([Buffer.from(text)])
 }
 
 /**

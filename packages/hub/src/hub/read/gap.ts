@@ -39,7 +39,7 @@ export async function announceGap(
   if (isGone()) return
   const id = context.idOn(position, branch)
   const sync = { reason, channels, requested, oldest, latest: id, ...state }
-  session.crossGap(position, branch, Buffer.from(encodeSyncRequired(sync, { id })))
+  session.crossGap(position, branch, encodeSyncRequired(sync, { id }))
 }
 
 /** A gap that a session has found behind the cursor of its reader. */
@@ -58,7 +58,7 @@ export interface GapSession extends Session {
   /** The reader cannot resume: greets a reader that has no `hello` yet. Returns whether the reader was about to resume. */
   failResume(): boolean
   /** Moves the cursor behind the gap, and writes the frame that announces the gap. */
-  crossGap(position: Position, branch: Branch, frame: Uint8Array): void
+  crossGap(position: Position, branch: Branch, frame: string): void
 }
 
 /**

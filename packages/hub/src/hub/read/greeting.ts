@@ -77,14 +77,14 @@ export class Greeting {
    * @param id - the id of the position where the stream starts
    * @param first - the first event behind that position
    */
-  frames(context: SessionContext, session: Session, id: string, first: Frame | undefined): Uint8Array[] {
+  frames(context: SessionContext, session: Session, id: string, first: Frame | undefined): string {
     if (this.#lost) return this.#framesOfLoss(context, session, this.#lost, { id, first })
     if (this.start.from !== 'cursor') {
-      return [this.hello(context, session, { resumed: false, id, replay: this.#replay })]
+      return this.hello(context, session, { resumed: false, id, replay: this.#replay })
     }
     const { cursor, added = [] } = this.start
-    const hello = this.hello(context, session, { resumed: true, id: cursor })
-    return added.length > 0 ? [hello, addedFrame(cursor, added)] : [hello]
+    const hello = this.hello(context, session, { resumed: true, id: cursor, replay: undefined })
+    return added.length > 0 ? hello + addedFrame(cursor, added) : hello
   }
 
   /** The reader asked for a past of which the beginning is gone. The gap is announced first, and the rest follows (§3.4). */
@@ -93,18 +93,18 @@ export class Greeting {
     session: Session,
     { reason, channels }: Pick<Gap, 'reason' | 'channels'>,
     { id, first }: { readonly id: string; readonly first: Frame | undefined },
-  ): Uint8Array[] {
+  ): string {
     const { observers, branchOf, idOn } = context
     const requested = this.#lostFrom ?? this.requested ?? id
     const hasPattern = session.subscription.channels.some(isPattern)
     const oldest = first && !hasPattern ? idOn(first.position, branchOf(first.position)) : null
     tellGap(observers, session, channels, { reason, requested, absenceMs: null, resuming: false })
     const sync = encodeSyncRequired({ reason, channels, requested, oldest, latest: id }, { id })
-    return [this.hello(context, session, { resumed: false, replay: this.#replay }), Buffer.from(sync)]
+    return this.hello(context, session, { resumed: false, id: undefined, replay: this.#replay }) + sync
   }
 
   /** The frame `hello` (§4.4). It carries no id where a gap is announced next, because that announcement carries one. */
-  hello(context: SessionContext, session: Session, { resumed, id, replay }: Hello): Uint8Array {
+  hello(context: SessionContext, session: Session, { resumed, id, replay }: Hello): string {
     this.#stopTimer()
     const { heartbeatMs, retry, presence, environment } = context
     const { connection, subscription } = session
@@ -112,26 +112,23 @@ export class Greeting {
     const requested = this.start.from === 'earliest' ? 'earliest' : this.shownCursor
     const expiresAt = presence.expiresAt(session)
     // Told in advance, so that a client can return with new rights before the old ones expire.
-    const expiry =
-      expiresAt === undefined ? {} : { expiresInMs: Math.max(0, Math.floor(expiresAt - environment.now())) }
-    const replayed = replay === undefined ? {} : { replay }
-    const hello = { resumed, requested, heartbeatMs, connection, ...replayed, ...expiry }
-    const retryMs = retry.forOne(subscription.channels)
-    return Buffer.from(encodeHello(hello, id === undefined ? { retryMs } : { retryMs, id }))
+    const expiresInMs = expiresAt === undefined ? undefined : Math.max(0, Math.floor(expiresAt - environment.now()))
+    const hello = { resumed, requested, heartbeatMs, connection, replay, expiresInMs }
+    return encodeHello(hello, { retryMs: retry.forOne(subscription.channels), id })
   }
 }
 
 interface Hello {
   /** Whether everything after the reader's cursor follows. */
   readonly resumed: boolean
-  readonly id?: string
-  readonly replay?: number | undefined
+  readonly id: string | undefined
+  readonly replay: number | undefined
 }
 
 /** The reader did not have these channels before. It gets all of their events after its cursor, and has to load the rest. */
-function addedFrame(cursor: string, channels: readonly string[]): Uint8Array {
+function addedFrame(cursor: string, channels: readonly string[]): string {
   const added = { reason: 'added' as const, channels, requested: cursor, oldest: null, latest: cursor }
-  return Buffer.from(encodeSyncRequired(added, { id: cursor }))
+  return encodeSyncRequired(added, { id: cursor })
 }
 
 const nothing = () => undefined

@@ -1,4 +1,4 @@
-import { type SharedBytes, type Sink, shareBytes, shareLarge } from '../live/sink.ts'
+import { type SharedBytes, type Sink, shareBytes, shareLarge, shareText } from '../live/sink.ts'
 import type { Queued, QueuedStream } from '../readers/queued.ts'
 import type { Stalled, StallWatch } from '../readers/stall.ts'
 import type { Totals } from '../totals.ts'
@@ -43,12 +43,12 @@ export class Outlet implements Stalled, QueuedStream {
     return this.#sink.pending
   }
 
-  /** Writes bytes that several readers share, with `before` in front of them. Returns false when the sink is full. */
-  push(bytes: SharedBytes, before?: SharedBytes): boolean {
+  /** Writes bytes that several readers share, with the reader's own `text` in front of them. Returns false when the sink is full. */
+  push(bytes: SharedBytes, text = ''): boolean {
     if (this.#isClosed) return true
-    this.#context.totals.bytes += bytes.plain.length + (before?.plain.length ?? 0)
+    this.#context.totals.bytes += bytes.plain.length + (text === '' ? 0 : Buffer.byteLength(text))
     try {
-      if (before ? this.#writeBoth(before, bytes) : this.#sink.write(bytes)) return !this.full
+      if (text === '' ? this.#sink.write(bytes) : this.#writeBehind(text, bytes)) return !this.full
     } catch (cause) {
       this.#fail(cause)
       return true
@@ -58,19 +58,24 @@ export class Outlet implements Stalled, QueuedStream {
     return false
   }
 
-  #writeBoth(first: SharedBytes, second: SharedBytes): boolean {
-    if (this.#sink.writeBoth) return this.#sink.writeBoth(first, second)
-    this.#sink.write(first)
-    return this.#sink.write(second)
+  #writeBehind(text: string, bytes: SharedBytes): boolean {
+    if (this.#sink.writeBehind) return this.#sink.writeBehind(text, bytes)
+    this.#sink.write(shareText(text))
+    return this.#sink.write(bytes)
   }
 
-  /** Writes bytes that are for this reader alone. */
-  write(part: Uint8Array): void {
-    this.#writeOwn(shareBytes([part]))
+  /** Writes text that is for this reader alone. */
+  write(text: string): void {
+    this.#writeOwn(shareText(text))
   }
 
-  /** Writes small parts together and each large part alone. Then writes `last`, which this reader shares with others. */
-  writeAll(parts: readonly Uint8Array[], last?: SharedBytes): void {
+  /** Writes a replay that this reader shares with others, with its own `text` in front. */
+  writeShared(text: string, bytes: SharedBytes): void {
+    this.#writeOwn(bytes, text)
+  }
+
+  /** Writes small parts together and each large part alone. */
+  writeAll(parts: readonly Uint8Array[]): void {
     let small: Uint8Array[] = []
     for (const part of parts) {
       if (part.length < largeBytes) {
@@ -81,14 +86,13 @@ export class Outlet implements Stalled, QueuedStream {
       small = []
       this.#writeOwn(shareLarge(part))
     }
-    const own = small.length > 0 ? shareBytes(small) : undefined
-    if (last) this.#writeOwn(last, own)
-    else if (own) this.#writeOwn(own)
+    if (small.length > 0) this.#writeOwn(shareBytes(small))
   }
 
-  #writeOwn(bytes: SharedBytes, before?: SharedBytes): void {
-    this.push(bytes, before)
-    if (!this.#isClosed) this.#context.queued.add(this, bytes.plain.length + (before?.plain.length ?? 0))
+  /** The text is short beside what a stream may have in wait, so its characters are counted, not its bytes. */
+  #writeOwn(bytes: SharedBytes, text = ''): void {
+    this.push(bytes, text)
+    if (!this.#isClosed) this.#context.queued.add(this, bytes.plain.length + text.length)
   }
 
   caughtUp(): void {

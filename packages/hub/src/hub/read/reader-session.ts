@@ -35,6 +35,8 @@ class ReaderSession implements GapSession, OutletOwner {
   readonly subscription: Subscription
   readonly cursor: SessionCursor
   mode: Session['mode'] = 'replaying'
+  heartbeatSlot = 0
+  returnsAs: string | undefined
 
   readonly #context: SessionContext
   readonly #outlet: Outlet
@@ -122,7 +124,7 @@ class ReaderSession implements GapSession, OutletOwner {
   }
 
   #startAtHead(): void {
-    this.#outlet.writeAll(this.#greet(undefined))
+    this.#outlet.write(this.#greet(undefined))
     this.#wake()
   }
 
@@ -292,15 +294,21 @@ class ReaderSession implements GapSession, OutletOwner {
   }
 
   #deliver({ frames, wanted, bytes }: Delivery, through: Position, branch: Branch): void {
-    const parts = this.#greet(frames[0])
-    if (!bytes) addParts(wanted, this.subscription.shape, parts)
+    const greeting = this.#greet(frames[0])
     this.cursor.moveTo(through, branch)
     this.#context.totals.deliveries += wanted.length
     this.#report?.add(wanted, this.#context.environment.now())
     if (wanted.length > 0) this.cursor.mark()
     else this.cursor.passOver(frames.length)
-    if (this.cursor.needsCheckpoint) parts.push(this.cursor.checkpoint(this.#context))
-    this.#outlet.writeAll(parts, bytes)
+    if (bytes) this.#outlet.writeShared(greeting, bytes)
+    else this.#outlet.writeAll(this.#partsOf(greeting, wanted))
+  }
+
+  #partsOf(greeting: string, wanted: readonly Frame[]): Uint8Array[] {
+    const parts: Uint8Array[] = greeting === '' ? [] : [Buffer.from(greeting)]
+    addParts(wanted, this.subscription.shape, parts)
+    if (this.cursor.needsCheckpoint) parts.push(Buffer.from(this.cursor.checkpoint(this.#context)))
+    return parts
   }
 
   /** The past that the reader asked for was trimmed before the session could read it. */
@@ -313,11 +321,11 @@ class ReaderSession implements GapSession, OutletOwner {
     this.cursor.moveTo(gap.wholeAfter, this.#context.branchOf(gap.wholeAfter))
   }
 
-  /** The frames that the stream begins with; none once they are written. */
-  #greet(first: Frame | undefined): Uint8Array[] {
+  /** The frames that the stream begins with; '' once they are written. */
+  #greet(first: Frame | undefined): string {
     const greeting = this.#greeting
     this.#greeting = undefined
-    return greeting ? greeting.frames(this.#context, this, this.#id, first) : []
+    return greeting ? greeting.frames(this.#context, this, this.#id, first) : ''
   }
 
   failResume(): boolean {
@@ -325,11 +333,14 @@ class ReaderSession implements GapSession, OutletOwner {
     this.#report = undefined
     const greeting = this.#greeting
     this.#greeting = undefined
-    if (greeting) this.#outlet.write(greeting.hello(this.#context, this, { resumed: false }))
+    if (greeting) {
+      const hello = { resumed: false, id: undefined, replay: undefined }
+      this.#outlet.write(greeting.hello(this.#context, this, hello))
+    }
     return wasResuming
   }
 
-  crossGap(position: Position, branch: Branch, frame: Uint8Array): void {
+  crossGap(position: Position, branch: Branch, frame: string): void {
     this.cursor.moveTo(position, branch)
     this.cursor.mark()
     this.#outlet.write(frame)
@@ -377,7 +388,7 @@ class ReaderSession implements GapSession, OutletOwner {
       this.#outlet.destroy()
       return
     }
-    this.#outlet.write(Buffer.from(encodeClose({ reason }, { retryMs })))
+    this.#outlet.write(encodeClose({ reason }, { retryMs }))
     // The write may have ended the session.
     if (this.#hasEnded() || !this.#outlet.end()) return
     this.#finish(reason, cause)

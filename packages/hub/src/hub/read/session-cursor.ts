@@ -45,9 +45,9 @@ export class SessionCursor {
     return this.#passedOver > maxPassedOver
   }
 
-  checkpoint(ids: LogIds): Uint8Array {
+  checkpoint(ids: LogIds): string {
     this.mark()
-    return Buffer.from(encodeCheckpoint({ id: this.idOf(ids) }))
+    return encodeCheckpoint({ id: this.idOf(ids) })
   }
 
   /**

@@ -70,7 +70,8 @@ export function createAdmission({
   maxPerSubject = Number.POSITIVE_INFINITY,
   maxOpensPer10s = Number.POSITIVE_INFINITY,
 }: LimitOptions): Admission {
-  const here = new Map<string, number>()
+  const perNetwork = createRoom(maxPerIp)
+  const perSubject = createRoom(maxPerSubject)
   let total = 0
   // Two generations of ten seconds each: memory holds the opens of twenty seconds at most.
   const opens = new Generations<number>()
@@ -91,14 +92,10 @@ export function createAdmission({
     return (opens.newer.get(network) ?? 0) + part * (opens.older.get(network) ?? 0)
   }
 
-  function change(key: string, by: number): void {
-    const count = (here.get(key) ?? 0) + by
-    if (count > 0) here.set(key, count)
-    else here.delete(key)
-  }
-
-  function keysOf({ ip, subject }: ReaderFacts): string[] {
-    return [...(ip === null ? [] : [`ip ${networkOf(ip)}`]), ...(subject === null ? [] : [`subject ${subject}`])]
+  function count({ ip, subject }: ReaderFacts, by: 1 | -1): void {
+    total += by
+    if (ip !== null) perNetwork.count(networkOf(ip), by)
+    if (subject !== null) perSubject.count(subject, by)
   }
 
   return {
@@ -108,19 +105,28 @@ export function createAdmission({
       opens.newer.set(networkOf(ip), (opens.newer.get(networkOf(ip)) ?? 0) + 1)
     },
     reasonToReject({ ip, subject }, now) {
-      if (ip !== null && recentOpens(networkOf(ip), now) > maxOpensPer10s) return 'too-rapid'
+      const network = ip === null ? null : networkOf(ip)
+      if (network !== null && recentOpens(network, now) > maxOpensPer10s) return 'too-rapid'
       if (total >= maxConnections) return 'connections'
-      if (ip !== null && (here.get(`ip ${networkOf(ip)}`) ?? 0) >= maxPerIp) return 'per-ip'
-      if (subject !== null && (here.get(`subject ${subject}`) ?? 0) >= maxPerSubject) return 'per-subject'
+      if (network !== null && perNetwork.isFull(network)) return 'per-ip'
+      if (subject !== null && perSubject.isFull(subject)) return 'per-subject'
       return undefined
     },
-    enter(reader) {
-      total += 1
-      for (const key of keysOf(reader)) change(key, 1)
-    },
-    leave(reader) {
-      total -= 1
-      for (const key of keysOf(reader)) change(key, -1)
+    enter: (reader) => count(reader, 1),
+    leave: (reader) => count(reader, -1),
+  }
+}
+
+/** Counts the readers of each name. Without a limit it counts nothing, because ten thousand readers may come at once. */
+function createRoom(max: number) {
+  const here = new Map<string, number>()
+  return {
+    isFull: (name: string) => max < Number.POSITIVE_INFINITY && (here.get(name) ?? 0) >= max,
+    count(name: string, by: 1 | -1): void {
+      if (max === Number.POSITIVE_INFINITY) return
+      const readers = (here.get(name) ?? 0) + by
+      if (readers > 0) here.set(name, readers)
+      else here.delete(name)
     },
   }
 }

@@ -1,12 +1,14 @@
 import { encodeEvent, encodeHeartbeat, encodeRetry } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
-import { type SharedBytes, shareBytes } from '../live/sink.ts'
+import { type SharedBytes, shareText } from '../live/sink.ts'
 import type { RetryPolicy } from './retry.ts'
 
 export interface Listener {
   /** A full reader gets no heartbeat: it would only wait behind other bytes. */
   readonly full: boolean
   readonly subscription: { readonly channels: readonly string[] }
+  /** Which of the slots it is in. The heartbeat sets it. A field and no map, because thousands of readers come and go at once. */
+  heartbeatSlot?: number
   push(bytes: SharedBytes): boolean
 }
 
@@ -25,11 +27,10 @@ const slotCount = 25
 /** One timer serves all readers, spread over the slots of the interval. A new retry time is sent with the heartbeat. */
 export function createHeartbeat(intervalMs: number, environment: Environment, retry: RetryPolicy): Heartbeat {
   const beats = { comment: encodeHeartbeat(), event: encodeEvent({ type: 'heartbeat', data: '{}' }) }
-  const comment = shareBytes([Buffer.from(beats.comment)])
-  const event = shareBytes([Buffer.from(beats.event)])
+  const comment = shareText(beats.comment)
+  const event = shareText(beats.event)
   const wantEvents = new Set<Listener>()
   const slots = Array.from({ length: slotCount }, () => ({ listeners: new Set<Listener>(), told: retry.version }))
-  const slotOf = new Map<Listener, Set<Listener>>()
   const slotMs = intervalMs / slotCount
   let next = 0
   let due = 0
@@ -67,15 +68,13 @@ export function createHeartbeat(intervalMs: number, environment: Environment, re
 
   return {
     add(listener, asEvent = false) {
-      const { listeners } = slots[next] as (typeof slots)[number]
+      listener.heartbeatSlot = next
+      slots[next]?.listeners.add(listener)
       next = (next + 1) % slotCount
-      listeners.add(listener)
-      slotOf.set(listener, listeners)
       if (asEvent) wantEvents.add(listener)
     },
     remove(listener) {
-      slotOf.get(listener)?.delete(listener)
-      slotOf.delete(listener)
+      slots[listener.heartbeatSlot ?? 0]?.listeners.delete(listener)
       wantEvents.delete(listener)
     },
     announceEnd(withinMs) {
@@ -88,5 +87,5 @@ export function createHeartbeat(intervalMs: number, environment: Environment, re
 }
 
 function withRetry(retryMs: number, beat: string): SharedBytes {
-  return shareBytes([Buffer.from(encodeRetry(retryMs) + beat)])
+  return shareText(encodeRetry(retryMs) + beat)
 }

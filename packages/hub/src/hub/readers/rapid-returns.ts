@@ -11,11 +11,16 @@ import type { RetryPolicy } from './retry.ts'
  * after a cut, each in its time.
  */
 export interface RapidReturns {
-  /** For how many milliseconds the reader is sent away; undefined lets it in. Each request is judged once. */
+  /** For how many milliseconds the reader is sent away; undefined lets it in. Judge each request once: this counts a return. */
   judge(request: SubscribeRequest): number | undefined
   /** A reader was let in. */
-  entered(session: Session, request: SubscribeRequest): void
-  left(session: Session, reason: string): void
+  entered(session: ReturningSession, request: SubscribeRequest): void
+  left(session: ReturningSession, reason: string): void
+}
+
+export interface ReturningSession extends Pick<Session, 'subscription'> {
+  /** By which name its client would be known when it returns. A field and no map, because thousands of readers come at once. */
+  returnsAs?: string | undefined
 }
 
 export interface RapidReturnsOptions {
@@ -36,8 +41,6 @@ const maxLeaves = 100
 
 export function createRapidReturns({ max, environment, retry }: RapidReturnsOptions): RapidReturns {
   const clients = new Map<string, Client>()
-  const names = new Map<Session, string>()
-  const judged = new WeakSet<SubscribeRequest>()
 
   function clientOf(name: string): Client {
     const client = clients.get(name) ?? { dueAt: [], rapid: 0, asOf: environment.now() }
@@ -70,8 +73,7 @@ export function createRapidReturns({ max, environment, retry }: RapidReturnsOpti
     judge(request) {
       const name = nameOf(request)
       const client = name === undefined ? undefined : clients.get(name)
-      if (!client || judged.has(request)) return undefined
-      judged.add(request)
+      if (!client) return undefined
       const dueAt = takeEarliest(client.dueAt)
       if (dueAt === undefined || dueAt <= environment.now()) return undefined
       const over = count(client) - max
@@ -82,13 +84,12 @@ export function createRapidReturns({ max, environment, retry }: RapidReturnsOpti
       return Math.round(waitMs)
     },
     entered(session, request) {
-      const name = nameOf(request)
-      if (name !== undefined) names.set(session, name)
+      session.returnsAs = nameOf(request)
     },
     left(session, reason) {
-      const name = names.get(session)
+      const name = session.returnsAs
       if (name === undefined) return
-      names.delete(session)
+      session.returnsAs = undefined
       // A client may return at once with new rights.
       if (reason !== 'token-expired') expect(clientOf(name), retry.leastOf(session.subscription.channels))
     },

@@ -1,8 +1,8 @@
 import type { CloseReason } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
-import type { Connection } from '../hub.ts'
+import type { Connection, SubscribeRequest } from '../hub.ts'
 import type { Session } from '../read/session.ts'
-import type { Client, Presence, Rights } from './presence.ts'
+import type { Presence } from './presence.ts'
 import { createReadership } from './readership.ts'
 import type { RetryPolicy } from './retry.ts'
 
@@ -10,7 +10,7 @@ import type { RetryPolicy } from './retry.ts'
 export interface Sessions {
   readonly size: number
   /** Counts a session, watches the rights of its reader, and starts it. */
-  begin(session: Session, reader: { readonly rights?: Rights; readonly client?: Client }): void
+  begin(session: Session, reader: Pick<SubscribeRequest, 'rights' | 'client'>): void
   remove(session: Session): void
   get(connection: string): Session | undefined
   /** Readers of a channel, the readers of patterns over it included. */

@@ -57,6 +57,8 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
   // Poll answers have a limit of their own (`unread.ts`), and their readers are counted in `poll-readers.ts`.
   const unbounded = createQueued({ maxBytes: Number.POSITIVE_INFINITY, environment })
   const polls: SessionContext = { ...streams, queued: unbounded, onEnd: sessions.remove }
+  /** Requests whose return was counted before the reader was connected. To count it again would send honest readers away. */
+  const judged = new WeakSet<SubscribeRequest>()
 
   /** 40 bits, because with 24 bits, two of ten thousand readers would probably have the same name. */
   function nameConnection(): string {
@@ -90,14 +92,17 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
     if (context.isLeaving()) return reject(request, { reason: 'drain', status: 200 })
     const isServed = start.from === 'cursor' || (publishing.isLocal && start.from === 'now')
     if (contact.isLost && !isServed) return reject(request, { reason: 'log-unavailable', status: 200 })
-    const rejection = overLimit(request, 200) ?? tooRapid(request, 200)
+    const rejection = overLimit(request, 200) ?? (judged.has(request) ? undefined : tooRapid(request, 200))
     return rejection && { ...rejection, reason: 'overloaded' }
   }
 
   /** A reader that returns after a status need not wait here for the log. */
   function rejectionByStatus(request: SubscribeRequest): ReaderRejection | undefined {
     if (contact.isLost && !publishing.isLocal) return reject(request, { reason: 'log-unavailable', status: 503 })
-    return overLimit(request, 503) ?? tooRapid(request, 503)
+    const rejection = overLimit(request, 503)
+    if (rejection) return rejection
+    judged.add(request)
+    return tooRapid(request, 503)
   }
 
   return {

@@ -86,6 +86,20 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
       expect(data(stream.events)).toEqual(['1', '2', '4'])
     })
 
+    test('of readers that return together is the same for each, with words beyond ASCII in its greeting (§4.6)', async () => {
+      const { hub, open } = await start()
+      const [cursor = ''] = await publish(hub, 'räume', 0)
+      for (let n = 1; n <= 30; n += 1) await hub.publish('räume', { data: `${n} ${'ä'.repeat(100)}` })
+      const url = '/events/r%C3%A4ume?added=r%C3%A4ume'
+      const readers = await Promise.all(Array.from({ length: 4 }, () => open(url, { 'Last-Event-ID': cursor })))
+      for (const reader of readers) {
+        await reader.waitFor((events) => events.length >= 32)
+        expect(reader.events.slice(0, 2).map(({ type }) => type)).toEqual(['hello', 'sync-required'])
+        expect(JSON.parse(reader.events[1]?.data ?? '')).toMatchObject({ reason: 'added', channels: ['räume'] })
+        expect(data(reader.events)).toEqual(Array.from({ length: 30 }, (_, n) => `"${n + 1} ${'ä'.repeat(100)}"`))
+      }
+    })
+
     test('is the same without chunks over HTTP/1.0', async () => {
       const { hub, raw } = await start()
       const greeted = hub.on('connect', () => void hub.publish('a', { data: 'one' }))

@@ -1,5 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { constants, setPriority } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import type { Commands, Reply } from './commands.ts'
 import { pinnedTo } from './cores.ts'
@@ -17,6 +18,8 @@ export interface Remote<Known extends Commands> {
 export interface RemoteOptions {
   /** The core the process may use, where `taskset` can see to it. */
   readonly core: number
+  /** Whether the process comes before others on its core, where this process may decide so. For one that measures latencies. */
+  readonly first?: boolean
   readonly nodeFlags?: readonly string[]
 }
 
@@ -24,9 +27,10 @@ export interface RemoteOptions {
 const patienceMs = 120_000
 
 export function startRemote<Known extends Commands>(program: URL, options: RemoteOptions): Remote<Known> {
-  const { core, nodeFlags = [] } = options
+  const { core, first = false, nodeFlags = [] } = options
   const [execPath, ...execArgv] = [...pinnedTo(core), process.execPath, ...nodeFlags]
   const child = fork(fileURLToPath(program), [], { execPath: execPath!, execArgv })
+  if (first) putFirst(child.pid!)
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>()
   let calls = 0
 
@@ -60,5 +64,13 @@ export function startRemote<Known extends Commands>(program: URL, options: Remot
       child.kill('SIGKILL')
       await once(child, 'exit')
     },
+  }
+}
+
+function putFirst(pid: number): void {
+  try {
+    setPriority(pid, constants.priority.PRIORITY_HIGHEST)
+  } catch {
+    // Only root may. Without it, latencies contain the time that the process waited for its core.
   }
 }

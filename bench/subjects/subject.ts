@@ -1,6 +1,6 @@
 import type { LoadCommands } from '../load/client.ts'
 import { cores } from '../processes/cores.ts'
-import { type Remote, startRemote } from '../processes/remote.ts'
+import { type Remote, type RemoteOptions, startRemote } from '../processes/remote.ts'
 import type { Publishing, ServerCommands } from '../servers/serve.ts'
 
 /** A server under test, running. */
@@ -23,6 +23,6 @@ export interface Subject {
 /** The process that reads, and that publishes where a server has no publisher inside. */
 export type Load = Remote<LoadCommands>
 
-export function startLoad(): Load {
-  return startRemote(new URL('../load/client.js', import.meta.url), { core: cores.load })
+export function startLoad({ first = false }: Pick<RemoteOptions, 'first'> = {}): Load {
+  return startRemote(new URL('../load/client.js', import.meta.url), { core: cores.load, first })
 }

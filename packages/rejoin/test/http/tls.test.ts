@@ -25,6 +25,29 @@ describe.skipIf(!hasOpenssl)('TLS (needs openssl)', () => {
     expect(JSON.parse(polled.text).events.at(-1)).toMatchObject({ data: 'one' })
   })
 
+  test('readers that return together get the same events, over HTTP/1 and HTTP/2', async () => {
+    const { url, hub } = await secured()
+    const { id } = await hub.publish('räume', { data: 0 })
+    const texts = Array.from({ length: 40 }, (_, n) => `${n} ${'ä'.repeat(50)}`)
+    for (const data of texts) await hub.publish('räume', { data })
+    const path = `/events/r%C3%A4ume?added=r%C3%A4ume&cursor=${id}`
+    const session = http2(url)
+    const streams = [
+      ...(await Promise.all(Array.from({ length: 3 }, () => open(url, path)))),
+      ...Array.from({ length: 3 }, () => session.request({ ':path': path })),
+    ]
+    for (const stream of streams) {
+      let text = ''
+      stream.setEncoding('utf8').on('data', (part) => {
+        text += part
+      })
+      onTestFinished(() => void stream.destroy())
+      await expect.poll(() => text).toContain(`data: "${texts.at(-1)}"\n\n`)
+      expect(text.match(/^event: (.+)$/gm)).toEqual(['event: hello', 'event: sync-required'])
+      expect(text.match(/(?<=^data: )"\d+ .*(?=$)/gm)).toEqual(texts.map((data) => JSON.stringify(data)))
+    }
+  })
+
   test('is open to this machine only, over HTTP/2 as well (§8)', async () => {
     const { url } = await secured()
     const session = http2(url)

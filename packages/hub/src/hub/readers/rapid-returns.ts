@@ -11,10 +11,15 @@ import type { RetryPolicy } from './retry.ts'
  * after a cut, each in its time.
  */
 export interface RapidReturns {
-  /** For how many milliseconds the reader is sent away; undefined lets it in. Judge each request once: this counts a return. */
-  judge(request: SubscribeRequest): number | undefined
-  /** A reader was let in. */
-  entered(session: ReturningSession, request: SubscribeRequest): void
+  /** By which name the client of a request is known; undefined for a client that cannot be told from others. */
+  nameOf(request: SubscribeRequest): string | undefined
+  /**
+   * For how many milliseconds the reader is sent away; undefined lets it in. Judge each request once: this counts a return.
+   * @param name - the name of its client
+   */
+  judge(request: SubscribeRequest, name: string | undefined): number | undefined
+  /** A reader of this name was let in. */
+  entered(session: ReturningSession, name: string | undefined): void
   left(session: ReturningSession, reason: string): void
 }
 
@@ -70,8 +75,8 @@ export function createRapidReturns({ max, environment, retry }: RapidReturnsOpti
   }
 
   return {
-    judge(request) {
-      const name = nameOf(request)
+    nameOf,
+    judge(request, name) {
       const client = name === undefined ? undefined : clients.get(name)
       if (!client) return undefined
       const dueAt = takeEarliest(client.dueAt)
@@ -83,8 +88,8 @@ export function createRapidReturns({ max, environment, retry }: RapidReturnsOpti
       expect(client, waitMs)
       return Math.round(waitMs)
     },
-    entered(session, request) {
-      session.returnsAs = nameOf(request)
+    entered(session, name) {
+      session.returnsAs = name
     },
     left(session, reason) {
       const name = session.returnsAs
@@ -104,7 +109,6 @@ interface Client {
   asOf: number
 }
 
-/** Undefined for a reader that cannot be told from others. */
 function nameOf({ client, reader, start }: SubscribeRequest): string | undefined {
   if (client) return `client ${reader?.subject ?? ''} ${client.id}`
   if (start.from !== 'cursor' || !reader?.ip) return undefined

@@ -81,18 +81,25 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
     return reason && reject(request, { reason, status })
   }
 
-  function tooRapid(request: SubscribeRequest, status: number): ReaderRejection | undefined {
-    const retryMs = returns.judge(request)
+  function tooRapid(
+    request: SubscribeRequest,
+    status: number,
+    name = returns.nameOf(request),
+  ): ReaderRejection | undefined {
+    const retryMs = returns.judge(request, name)
     return retryMs === undefined ? undefined : reject(request, { reason: 'too-rapid', status, retryMs })
   }
 
   /** A reader with a cursor is let in while the log is away. It waits for a while, and keeps its cursor if the log stays away. */
-  function rejectionByClose(request: SubscribeRequest): (ReaderRejection & { reason: CloseReason }) | undefined {
+  function rejectionByClose(
+    request: SubscribeRequest,
+    name: string | undefined,
+  ): (ReaderRejection & { reason: CloseReason }) | undefined {
     const { start } = request
     if (context.isLeaving()) return reject(request, { reason: 'drain', status: 200 })
     const isServed = start.from === 'cursor' || (publishing.isLocal && start.from === 'now')
     if (contact.isLost && !isServed) return reject(request, { reason: 'log-unavailable', status: 200 })
-    const rejection = overLimit(request, 200) ?? (judged.has(request) ? undefined : tooRapid(request, 200))
+    const rejection = overLimit(request, 200) ?? (judged.has(request) ? undefined : tooRapid(request, 200, name))
     return rejection && { ...rejection, reason: 'overloaded' }
   }
 
@@ -128,13 +135,14 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
       const session = createSession(streams, { connection: nameConnection(), subscription, start, reader }, sink)
       // Judged and counted in one step, so that readers that come together cannot all take the last room.
       admission.countAttempt(reader, environment.now())
-      const rejection = rejectionByClose(request)
+      const name = returns.nameOf(request)
+      const rejection = rejectionByClose(request, name)
       admission.enter(reader)
       if (rejection) {
         session.end(rejection.reason, rejection)
         return session
       }
-      returns.entered(session, request)
+      returns.entered(session, name)
       heartbeat.add(session, request.heartbeat === 'event')
       sessions.begin(session, request)
       return session

@@ -78,7 +78,7 @@ export function createUpkeep({ commits, isClosing }: UpkeepOptions): Upkeep {
     afterCommit({ events, unfinished, isOverBudget }) {
       for (const channel of unfinished) tidy(channel)
       shrinks = events.length === 0 ? shrinks + 1 : 0
-      if (isOverBudget) shrink()
+      if (isOverBudget()) shrink()
     },
   }
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Hub } from '../hub/hub.ts'
+import type { UnreadAnswer } from '../hub/pull/unread.ts'
 import type { Answer } from './answer.ts'
 import { onceGone } from './gone.ts'
 import { http2StreamOf } from './http2-stream.ts'
@@ -23,29 +24,46 @@ export function sendAnswer(
     return
   }
   const bytes = Buffer.from(body)
-  let written = 0
-  const taken = hub.port.unread.watch({
-    connection: connectionOf(response),
-    get pending() {
-      return length - written + response.writableLength
-    },
-    giveUp: () => cut(response),
-  })
+  const answer = new LongAnswer(response, length)
+  const taken = hub.port.unread.watch(answer)
   onceGone(request, response, taken)
   response.on('drain', write)
   write()
 
   /** Writes in pieces, so that `pending` falls while a slow reader takes a long answer. For a dead reader it does not fall. */
   function write(): void {
-    while (length - written > pieceBytes) {
-      const piece = bytes.subarray(written, written + pieceBytes)
-      written += pieceBytes
+    while (length - answer.written > pieceBytes) {
+      const piece = bytes.subarray(answer.written, answer.written + pieceBytes)
+      answer.written += pieceBytes
       if (!response.write(piece)) return
     }
     response.off('drain', write)
-    const last = bytes.subarray(written)
-    written = length
+    const last = bytes.subarray(answer.written)
+    answer.written = length
     response.end(last)
+  }
+}
+
+/** A class, because an object literal with a getter would keep the answer in memory until the next full collection. */
+class LongAnswer implements UnreadAnswer {
+  readonly connection: object
+  /** Bytes that the response has been given. */
+  written = 0
+  readonly #response: ServerResponse
+  readonly #length: number
+
+  constructor(response: ServerResponse, length: number) {
+    this.connection = connectionOf(response)
+    this.#response = response
+    this.#length = length
+  }
+
+  get pending(): number {
+    return this.#length - this.written + this.#response.writableLength
+  }
+
+  giveUp(): void {
+    cut(this.#response)
   }
 }
 

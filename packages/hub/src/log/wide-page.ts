@@ -19,29 +19,28 @@ export interface WidePage {
 }
 
 export function createWidePage({ through, limit }: PageRange): WidePage {
-  let end = through
   let lost: Lost | undefined
   // A heap with the last event in front, which is the next to go. In a sorted list, each channel would cost a walk of the page.
   const events: LogEvent[] = []
   let bytes = 0
 
   function addPart(part: PartRead): void {
-    if (isAfter(end, part.through)) end = part.through
+    if (isAfter(page.through, part.through)) page.through = part.through
     for (const event of part.events) {
-      if (isAfter(event.position, end)) break
+      if (isAfter(event.position, page.through)) break
       push(events, event)
       bytes += eventBytes(event)
     }
     while (isPastEnd()) bytes -= eventBytes(pop(events))
     while (isOver()) {
       bytes -= eventBytes(pop(events))
-      end = (events[0] as LogEvent).position
+      page.through = (events[0] as LogEvent).position
     }
   }
 
   function isPastEnd(): boolean {
     const [last] = events
-    return last !== undefined && isAfter(last.position, end)
+    return last !== undefined && isAfter(last.position, page.through)
   }
 
   /** Whether the page is full without its last event. */
@@ -51,10 +50,9 @@ export function createWidePage({ through, limit }: PageRange): WidePage {
     return events.length > limit.events || bytes - eventBytes(last) >= limit.bytes
   }
 
-  return {
-    get through() {
-      return end
-    },
+  const page: WidePage & { through: Position } = {
+    // A field, not a getter: see `Draft.isOverBudget`.
+    through,
     // A full page of each channel would be far more than one page. One event of each channel might end the page too soon.
     share: (channels) => Math.max(1, Math.min(limit.events, Math.ceil((4 * limit.events) / Math.max(1, channels)))),
     add(reads) {
@@ -62,9 +60,11 @@ export function createWidePage({ through, limit }: PageRange): WidePage {
       if (!lost) for (const read of reads) addPart(read as PartRead)
     },
     result() {
-      return lost ?? { events: events.sort((a, b) => comparePositions(a.position, b.position)), through: end }
+      const inOrder = () => events.sort((a, b) => comparePositions(a.position, b.position))
+      return lost ?? { events: inOrder(), through: page.through }
     },
   }
+  return page
 }
 
 function push(heap: LogEvent[], event: LogEvent): void {

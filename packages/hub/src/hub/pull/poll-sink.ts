@@ -29,32 +29,26 @@ export interface PollSinkOptions {
 export function createPollSink({ room, onGrown }: PollSinkOptions): PollSink {
   const frames: StreamFrame[] = []
   let waiting: { condition: () => boolean; resolve: () => void }[] = []
-  let bytes = 0
-  let retryMs = 0
-  let hasNews = false
-  let full = false
-  let refused = false
-  let ended = false
   const framesOf = createFrameReader((ms) => {
-    retryMs = ms
+    sink.retryMs = ms
   })
 
   function take(frame: StreamFrame): void {
     // Asked for each frame, because other answers take of the same room.
-    full ||= hasNews && bytes > room()
+    sink.full ||= sink.hasNews && sink.bytes > room()
     // Later frames are not lost: the reader asks for them with the id of the last frame that it got.
-    if (full || refused) return
+    if (sink.full || sink.refused) return
     const isNews = !withoutNews.has(frame.type)
-    if (isNews && !hasNews && room() === 0) {
-      refused = true
+    if (isNews && !sink.hasNews && room() === 0) {
+      sink.refused = true
       return
     }
     const more = frame.data.length + frameOverhead
     frames.push(frame)
-    bytes += more
+    sink.bytes += more
     onGrown(more)
-    hasNews ||= isNews
-    full = hasNews && bytes > room()
+    sink.hasNews ||= isNews
+    sink.full = sink.hasNews && sink.bytes > room()
   }
 
   function checkCondition(): void {
@@ -64,34 +58,24 @@ export function createPollSink({ room, onGrown }: PollSinkOptions): PollSink {
   }
 
   function end(): void {
-    ended = true
+    sink.ended = true
     checkCondition()
   }
 
-  return {
+  // Fields, not getters. An object literal with getters has a hidden class of its own, and only a full collection frees that class
+  // with everything that the getters refer to: here the frames of an answer.
+  const sink: Writable<PollSink> = {
     frames,
-    get retryMs() {
-      return retryMs
-    },
-    get hasNews() {
-      return hasNews
-    },
-    get full() {
-      return full
-    },
-    get refused() {
-      return refused
-    },
-    get bytes() {
-      return bytes
-    },
-    get ended() {
-      return ended
-    },
+    retryMs: 0,
+    hasNews: false,
+    full: false,
+    refused: false,
+    bytes: 0,
+    ended: false,
     write(written) {
       for (const frame of framesOf(written)) take(frame)
       checkCondition()
-      return !full && !refused
+      return !sink.full && !sink.refused
     },
     // The answer has no socket yet on which bytes could wait.
     pending: 0,
@@ -106,7 +90,10 @@ export function createPollSink({ room, onGrown }: PollSinkOptions): PollSink {
       })
     },
   }
+  return sink
 }
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 // The id, the type, and the JSON around them.
 const frameOverhead = 100

@@ -89,12 +89,7 @@ export function createUnread({ maxBytes, environment, stalls, onGivenUp }: Unrea
       const cancel = environment.after(patienceMs, () => {
         entry.isPatient = false
       })
-      const stalled: Stalled = {
-        get pending() {
-          return answer.pending
-        },
-        giveUp: () => entry.giveUp(answer.pending),
-      }
+      const stalled = new StalledAnswer(answer, entry)
       function done(): void {
         if (!sent.delete(answer)) return
         cancel()
@@ -112,4 +107,23 @@ interface Sent {
   /** Whether the reader still has time to take the answer. */
   isPatient: boolean
   giveUp(pending: number): void
+}
+
+/** A class, because an object literal with a getter would keep the answer in memory until the next full collection. */
+class StalledAnswer implements Stalled {
+  readonly #answer: UnreadAnswer
+  readonly #sent: Sent
+
+  constructor(answer: UnreadAnswer, sent: Sent) {
+    this.#answer = answer
+    this.#sent = sent
+  }
+
+  get pending(): number {
+    return this.#answer.pending
+  }
+
+  giveUp(): void {
+    this.#sent.giveUp(this.pending)
+  }
 }

@@ -25,6 +25,10 @@ const openObject = 0x7b
 const closeObject = 0x7d
 const space = 0x20
 
+const dataKey = '"data"'
+// An escape of one letter takes six characters: "d\u0061ta".
+const shortestEscaped = dataKey.length + 5
+
 class Scan {
   readonly #text: string
   #at = 0
@@ -73,11 +77,15 @@ class Scan {
   #key(): boolean {
     const start = this.#at
     this.#skipString()
-    const key = this.#text.slice(start, this.#at)
+    const end = this.#at
     this.#skipSpace()
     this.#at += 1
     this.#skipSpace()
-    return key === '"data"' || (key.includes('\\') && JSON.parse(key) === 'data')
+    // Compared in place: a slice of each key would be a string for every key of a batch.
+    if (end - start === dataKey.length) return this.#text.startsWith(dataKey, start)
+    if (end - start < shortestEscaped) return false
+    const key = this.#text.slice(start, end)
+    return key.includes('\\') && JSON.parse(key) === 'data'
   }
 
   #skipValue(): void {

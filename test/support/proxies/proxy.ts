@@ -25,11 +25,12 @@ export async function startProxy(name: ProxyKindName, hubPort: number, text: str
   const kind: ProxyKind = proxyKinds[name]
   const site = await installed(kind, hubPort, text)
   let child: ChildProcess | undefined
+  let said = ''
 
   async function start(): Promise<void> {
     const [command, ...args] = kind.command(site)
     const started = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: environmentOf(site) })
-    let said = ''
+    said = ''
     for (const stream of [started.stdout, started.stderr]) {
       stream.setEncoding('utf8').on('data', (piece: string) => {
         said = (said + piece).slice(-4000)
@@ -60,8 +61,10 @@ export async function startProxy(name: ProxyKindName, hubPort: number, text: str
   return {
     url: `http://127.0.0.1:${site.port}`,
     async reload() {
+      said = ''
       if (typeof kind.reload === 'string') child?.kill(kind.reload)
       else await kind.reload(site)
+      while (kind.reloaded && !kind.reloaded.test(said)) await sleep(5)
     },
     async restart() {
       await end()

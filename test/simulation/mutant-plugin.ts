@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { createImportGraph } from './import-graph.ts'
 
 /** One place of a source file, and what stands there in the mutant. */
 export interface Patch {
@@ -10,13 +11,16 @@ export interface Patch {
 }
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
+const packages = `${root}packages/`
 const mark = '?mutant='
 
 /**
- * Loads a package together with all that it imports once more for each mutant, with patched sources:
- * `import('@rejoin/hub?mutant=name')`. The sources themselves stay as they are.
+ * Loads a package once more for each mutant, with patched sources: `import('@rejoin/hub?mutant=name')`. The sources themselves
+ * stay as they are. Files that load no patched file are shared by all mutants: to load them anew takes longer than to play a
+ * history.
  */
 export function mutantPlugin(patchesOf: (mutant: string) => readonly Patch[]): MutantPlugin {
+  let graph: ReturnType<typeof createImportGraph> | undefined
   return {
     name: 'rejoin-mutants',
     enforce: 'pre',
@@ -26,7 +30,14 @@ export function mutantPlugin(patchesOf: (mutant: string) => readonly Patch[]): M
       const mutant = named ?? inherited
       if (mutant === undefined) return null
       const resolved = await this.resolve(plainSource, plainImporter, { skipSelf: true })
-      return resolved?.id.startsWith(`${root}packages/`) ? resolved.id + mark + mutant : resolved
+      if (!resolved?.id.startsWith(packages)) return resolved
+      graph ??= createImportGraph(async (source, importer) => {
+        const found = await this.resolve(source, importer, { skipSelf: true })
+        return found?.id.startsWith(packages) ? found.id : undefined
+      })
+      const loaded = await graph.loadedWith(resolved.id)
+      const isPatched = patchesOf(mutant).some(({ file }) => loaded.has(packages + file))
+      return isPatched ? resolved.id + mark + mutant : resolved
     },
     load(id) {
       const [file = '', mutant] = id.split(mark)
@@ -38,7 +49,7 @@ export function mutantPlugin(patchesOf: (mutant: string) => readonly Patch[]): M
 
 /** Loads the sources themselves with these patches, for whoever imports them. */
 export function patchPlugin(patches: readonly Patch[]): PatchPlugin {
-  const files = new Set(patches.map(({ file }) => `${root}packages/${file}`))
+  const files = new Set(patches.map(({ file }) => packages + file))
   return {
     name: 'rejoin-patches',
     enforce: 'pre',
@@ -48,13 +59,11 @@ export function patchPlugin(patches: readonly Patch[]): PatchPlugin {
 
 /** Throws unless every patch has its place. A file that was moved is never loaded, so `load` alone would not notice. */
 export function checkPatches(patches: readonly Patch[]): void {
-  for (const { file } of patches) patchedSource(`${root}packages/${file}`, patches)
+  for (const { file } of patches) patchedSource(packages + file, patches)
 }
 
 function patchedSource(file: string, patches: readonly Patch[]): string {
-  return patches
-    .filter((patch) => file === `${root}packages/${patch.file}`)
-    .reduce(applyPatch, readFileSync(file, 'utf8'))
+  return patches.filter((patch) => file === packages + patch.file).reduce(applyPatch, readFileSync(file, 'utf8'))
 }
 
 /** A source that was rewritten must not leave a mutant that breaks nothing. */

@@ -73,7 +73,7 @@ export const mutants: readonly Mutant[] = [
     name: 'any-cursor-is-in-the-window',
     mistake: 'takes an id of another branch, or an id ahead of everything, for a position of this log',
     caughtBy: 'unannounced-gap',
-    from: 7,
+    from: 10,
     patches: [
       {
         file: 'protocol/src/cursor.ts',
@@ -371,7 +371,7 @@ export const mutants: readonly Mutant[] = [
     name: 'ends-kept-after-a-jump',
     mistake: 'goes on believing in an end that the log may have lost',
     caughtBy: 'false-finish',
-    from: 48,
+    from: 167,
     patches: [{ file: 'hub/src/hub/create-hub.ts', find: '      ends.clear()\n', replace: '' }],
   },
   {
@@ -547,7 +547,7 @@ export const mutants: readonly Mutant[] = [
     name: 'record-ignored-by-those-here',
     mistake: 'alarms readers that are here when a loss comes to light, although their channels lost nothing',
     caughtBy: 'false-gap',
-    from: 5347,
+    from: 5361,
     patches: [
       {
         file: session,

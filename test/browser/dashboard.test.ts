@@ -1,9 +1,8 @@
 import type { LogSource } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
-import type { Browser, Page } from 'playwright-core'
-import { type Serving, serve } from 'rejoin'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { launchChromium } from './support/chromium.ts'
+import type { Page } from 'playwright-core'
+import { type ServeOptions, type Serving, serve } from 'rejoin'
+import { describe, expect, type TestContext, test } from 'vitest'
 import {
   desktop,
   expectNoSidewaysScroll,
@@ -18,24 +17,14 @@ import {
   weightOf,
 } from './support/page-check.ts'
 import { startServer } from './support/server-process.ts'
+import { sharedChromium } from './support/shared-chromium.ts'
 
 const token = 'an-admin-token-of-the-tests'
-let browser: Browser
-let server: Serving
+const chromium = sharedChromium()
 
-beforeAll(async () => {
-  browser = await launchChromium()
-})
-
-beforeEach(async () => {
-  server = await serve({ port: 0, admin: { token, port: 0 } })
-  return () => server.close({ withinMs: 0 })
-})
-
-afterAll(() => browser.close())
-
-test('a wrong token opens nothing, the right one does, and is kept for as long as the tab', async () => {
-  const page = await openPage(browser, `${server.url}/dashboard`, { mayFail: /admin/ })
+test.concurrent('a wrong token opens nothing, the right one does, and is kept for as long as the tab', async (context) => {
+  const server = await startHub(context)
+  const page = await openPage(context, chromium.tabs, `${server.url}/dashboard`, { mayFail: /admin/ })
   await signIn(page, 'a-token-that-is-wrong')
   await page.getByText('That is not the token').waitFor()
   await signIn(page, token)
@@ -46,11 +35,12 @@ test('a wrong token opens nothing, the right one does, and is kept for as long a
   await page.getByLabel('Admin token').waitFor()
 })
 
-test('it shows who reads, what is published and what became of returns, as it happens', async () => {
-  const page = await openDashboard()
-  await expect.poll(() => figure(page, 'Connections').textContent(), patience).toBe('0')
+test.concurrent('it shows who reads, what is published and what became of returns, as it happens', async (context) => {
+  const server = await startHub(context)
+  const page = await openDashboard(context, server)
+  await context.expect.poll(() => figure(page, 'Connections').textContent(), patience).toBe('0')
   const first = await fetch(`${server.url}/events/orders/42`)
-  await expect.poll(() => figure(page, 'Connections').textContent(), patience).toBe('1')
+  await context.expect.poll(() => figure(page, 'Connections').textContent(), patience).toBe('1')
   await first.body?.cancel()
   const { id } = await server.hub.publish('orders/42', { text: 'one' })
   await server.hub.publish('orders/42', { text: 'two' })
@@ -61,34 +51,34 @@ test('it shows who reads, what is published and what became of returns, as it ha
   await second.body?.cancel()
 })
 
-test('how long a client may be away goes by the window of the channel’s own pattern', async () => {
+test.concurrent('how long a client may be away goes by the window of the channel’s own pattern', async (context) => {
   const log = memoryLog({ windows: { 'prices/*': { maxAgeMs: 60_000 } } })
-  const other = await serve({ port: 0, admin: { port: 0 }, log })
-  onTestFinished(() => other.close({ withinMs: 0 }))
+  const other = await startHub(context, { admin: { port: 0 }, log })
   for (const channel of ['orders/42', 'prices/eur']) await other.hub.publish(channel, { text: 'one' })
-  const page = await openPage(browser, other.adminUrl ?? '', { mayFail: /./ })
+  const page = await openPage(context, chromium.tabs, other.adminUrl ?? '', { mayFail: /./ })
   await page.getByRole('row', { name: /^prices\/eur 1 .* 60 s Invalidate/ }).waitFor()
   await page.getByRole('row', { name: /^orders\/42 1 .* 5 min Invalidate/ }).waitFor()
 })
 
-test('a rate of a few returns says of how many it is', async () => {
-  const page = await openDashboard()
-  for (const id of ['nonsense', 'nonsense', 'nonsense']) expect(await toldOf(id)).toContain('sync-required')
-  await expect.poll(() => figure(page, 'Gap rate').textContent(), patience).toBe('100.0 %')
+test.concurrent('a rate of a few returns says of how many it is', async (context) => {
+  const server = await startHub(context)
+  const page = await openDashboard(context, server)
+  for (const id of ['nonsense', 'nonsense', 'nonsense']) expect(await toldOf(server, id)).toContain('sync-required')
+  await context.expect.poll(() => figure(page, 'Gap rate').textContent(), patience).toBe('100.0 %')
   await page.getByText('3 of 3 returns').waitFor()
 })
 
-test('it shows how much of its budget the log has used', async () => {
-  const other = await serve({ port: 0, admin: { port: 0 }, log: memoryLog({ maxBytes: 1000 }) })
-  onTestFinished(() => other.close({ withinMs: 0 }))
+test.concurrent('it shows how much of its budget the log has used', async (context) => {
+  const other = await startHub(context, { admin: { port: 0 }, log: memoryLog({ maxBytes: 1000 }) })
   await other.hub.publish('orders/42', { text: 'x'.repeat(843) })
-  const page = await openPage(browser, other.adminUrl ?? '', { mayFail: /./ })
-  await expect.poll(() => figure(page, 'Log').textContent(), patience).toBe('85.0 %')
+  const page = await openPage(context, chromium.tabs, other.adminUrl ?? '', { mayFail: /./ })
+  await context.expect.poll(() => figure(page, 'Log').textContent(), patience).toBe('85.0 %')
   await page.getByText('850 B of 1,000 B').waitFor()
 })
 
-test('it shows who was rejected and why', async () => {
-  const page = await openDashboard()
+test.concurrent('it shows who was rejected and why', async (context) => {
+  const server = await startHub(context)
+  const page = await openDashboard(context, server)
   await fetch(`${server.url}/events/orders/42`, { headers: { origin: 'http://evil.example' } })
   await fetch(`${server.url}/publish/orders/42`, {
     method: 'POST',
@@ -96,21 +86,24 @@ test('it shows who was rejected and why', async () => {
     headers: { origin: 'http://evil.example' },
   })
   const row = page.locator('[data-rejected="origin"]')
-  await expect.poll(() => row.getByRole('cell').allTextContents(), patience).toEqual([expect.any(String), '2', '2'])
+  await context.expect
+    .poll(() => row.getByRole('cell').allTextContents(), patience)
+    .toEqual([expect.any(String), '2', '2'])
   const latest = page.getByLabel('Latest rejections')
   await latest.getByText('http://evil.example').first().waitFor()
   await latest.getByText('403 origin').first().waitFor()
   await latest.getByRole('cell', { name: 'publish', exact: true }).waitFor()
 })
 
-test('maintenance and a drain are shown, and their switches stand as they are, also for who comes later', async () => {
-  const page = await openDashboard()
+test.concurrent('maintenance and a drain are shown, and their switches stand as they are, also for who comes later', async (context) => {
+  const server = await startHub(context)
+  const page = await openDashboard(context, server)
   const maintenance = page.getByRole('button', { name: 'Maintenance', exact: true })
   expect(await maintenance.getAttribute('aria-pressed')).toBe('false')
   await press(page, 'Maintenance')
   await press(page.getByRole('dialog'), 'Begin maintenance')
   await page.getByText('maintenance: no readers are taken').waitFor()
-  const other = await openDashboard()
+  const other = await openDashboard(context, server)
   await other.getByText('maintenance: no readers are taken').waitFor()
   expect(await other.getByRole('button', { name: 'Maintenance', exact: true }).getAttribute('aria-pressed')).toBe(
     'true',
@@ -124,24 +117,26 @@ test('maintenance and a drain are shown, and their switches stand as they are, a
   expect(await page.getByRole('button', { name: 'Drained' }).isDisabled()).toBe(true)
 })
 
-test('of a channel that has ended it does not say how long a client may be away', async () => {
-  const page = await openDashboard()
+test.concurrent('of a channel that has ended it does not say how long a client may be away', async (context) => {
+  const server = await startHub(context)
+  const page = await openDashboard(context, server)
   await server.hub.publish('answers/1', { text: 'one' })
   await server.hub.end('answers/1')
   await page.getByLabel('Channels that begin with').fill('answers/')
   await page.getByRole('row', { name: /^answers\/1 ended 1 .* – Invalidate/ }).waitFor()
 })
 
-test.each([
+test.concurrent.for([
   ['a narrow phone', { width: 390, height: 844 }],
   ['a desk', desktop],
-])('on %s every action is in sight, and no row is cut at the edge of its list', async (_name, viewport) => {
+])('on %s every action is in sight, and no row is cut at the edge of its list', async ([, viewport], context) => {
+  const server = await startHub(context)
   for (let number = 10; number < 30; number += 1) {
     await server.hub.publish(`orders/of-a-customer-with-a-long-name/${number}`, { text: 'one' })
   }
   const reader = await fetch(`${server.url}/events/orders/42?channel=prices/of-something-with-a-long-name`)
   await fetch(`${server.url}/events/orders/42`, { headers: { origin: 'http://evil.example' } })
-  const page = await openDashboard({ viewport })
+  const page = await openDashboard(context, server, { viewport })
   await page.locator('[data-rejected="origin"]').waitFor()
   await expectNoSidewaysScroll(page)
   for (const [list, name] of [
@@ -161,13 +156,14 @@ test.each([
   await reader.body?.cancel()
 })
 
-test('it shows what readers are told to wait, and that a log of its own has one node', async () => {
-  const page = await openDashboard()
+test.concurrent('it shows what readers are told to wait, and that a log of its own has one node', async (context) => {
+  const server = await startHub(context)
+  const page = await openDashboard(context, server)
   expect(await figure(page, 'Retry').textContent()).toBe('2 s')
   await page.getByText('Only this one').waitFor()
 })
 
-test('the other hubs on its log are shown, with what they tell of themselves', async () => {
+test.concurrent('the other hubs on its log are shown, with what they tell of themselves', async (context) => {
   const name = '<img src=x onerror=alert(1)> 7'
   const told = { name, version: '1.2.3', startedAt: 0, connections: 4321, deliveriesPerSecond: 98_765, rssBytes: 1024 }
   const log: LogSource = {
@@ -177,9 +173,8 @@ test('the other hubs on its log are shown, with what they tell of themselves', a
         meet: async (note: string) => [note, JSON.stringify(told)],
       }),
   }
-  const other = await serve({ port: 0, admin: { port: 0 }, log })
-  onTestFinished(() => other.close({ withinMs: 0 }))
-  const page = await openPage(browser, other.adminUrl ?? '', { mayFail: /./ })
+  const other = await startHub(context, { admin: { port: 0 }, log })
+  const page = await openPage(context, chromium.tabs, other.adminUrl ?? '', { mayFail: /./ })
   const row = page.getByRole('row').filter({ hasText: name })
   await row.getByText('4,321', { exact: true }).waitFor()
   await row.getByText('98,765', { exact: true }).waitFor()
@@ -187,8 +182,9 @@ test('the other hubs on its log are shown, with what they tell of themselves', a
   expect(await foreignElements(page)).toBe(0)
 })
 
-test('a channel is invalidated, but not before a second look', async () => {
-  const page = await openDashboard()
+test.concurrent('a channel is invalidated, but not before a second look', async (context) => {
+  const server = await startHub(context)
+  const page = await openDashboard(context, server)
   const { id } = await server.hub.publish('orders/42', { text: 'one' })
   await page.getByLabel('Channels that begin with').fill('orders/')
   await press(page, 'Invalidate orders/42')
@@ -196,11 +192,12 @@ test('a channel is invalidated, but not before a second look', async () => {
   expect((await server.hub.window('orders/42')).events).toBe(1)
   await press(page, 'Invalidate orders/42')
   await press(page, 'Invalidate')
-  await expect.poll(() => toldOf(id), patience).toContain('"reason":"forced"')
+  await context.expect.poll(() => toldOf(server, id), patience).toContain('"reason":"forced"')
 })
 
-test('a reader is disconnected', async () => {
-  const page = await openDashboard()
+test.concurrent('a reader is disconnected', async (context) => {
+  const server = await startHub(context)
+  const page = await openDashboard(context, server)
   const reader = await fetch(`${server.url}/events/orders/42`)
   await page.getByLabel('Connections of the channel').fill('orders/42')
   await press(page, /^Disconnect c_/)
@@ -208,8 +205,9 @@ test('a reader is disconnected', async () => {
   expect(await reader.text()).toContain('"reason":"admin"')
 })
 
-test('the hub is drained, and the dashboard stays to see it', async () => {
-  const page = await openDashboard()
+test.concurrent('the hub is drained, and the dashboard stays to see it', async (context) => {
+  const server = await startHub(context)
+  const page = await openDashboard(context, server)
   const reader = await fetch(`${server.url}/events/orders/42`)
   await press(page, 'Drain')
   await press(page.getByRole('dialog'), 'Drain')
@@ -217,9 +215,9 @@ test('the hub is drained, and the dashboard stays to see it', async () => {
   await page.getByText('drain', { exact: true }).waitFor()
 })
 
-test('after a kill of the server it says so, and goes on when it is back', async () => {
-  const program = await startServer({ REJOIN_ADMIN_TOKEN: token })
-  const page = await openPage(browser, `${program.url}/dashboard`, { mayFail: /./ })
+test.concurrent('after a kill of the server it says so, and goes on when it is back', async (context) => {
+  const program = await startServer(context, { REJOIN_ADMIN_TOKEN: token })
+  const page = await openPage(context, chromium.tabs, `${program.url}/dashboard`, { mayFail: /./ })
   await signIn(page, token)
   await figure(page, 'Connections').waitFor()
   await program.kill()
@@ -231,20 +229,19 @@ test('after a kill of the server it says so, and goes on when it is back', async
   await program.restart()
   await page.locator('header .state[data-state="connected"]').waitFor()
   const reader = await fetch(`${program.url}/events/orders/42`)
-  await expect.poll(() => figure(page, 'Connections').textContent(), patience).toBe('1')
+  await context.expect.poll(() => figure(page, 'Connections').textContent(), patience).toBe('1')
   await reader.body?.cancel()
 })
 
-test('on the admin port it opens by itself when there is no token', async () => {
-  const other = await serve({ port: 0, admin: { port: 0 } })
-  const page = await openPage(browser, other.adminUrl ?? '', { mayFail: /./ })
+test.concurrent('on the admin port it opens by itself when there is no token', async (context) => {
+  const other = await startHub(context, { admin: { port: 0 } })
+  const page = await openPage(context, chromium.tabs, other.adminUrl ?? '', { mayFail: /./ })
   await figure(page, 'Connections').waitFor()
-  await page.close()
-  await other.close({ withinMs: 0 })
 })
 
-test('hostile names are shown as text', async () => {
-  const page = await openDashboard()
+test.concurrent('hostile names are shown as text', async (context) => {
+  const server = await startHub(context)
+  const page = await openDashboard(context, server)
   for (const text of hostileTexts) {
     const channel = `x/${text}`
     const isTaken = await server.hub.publish(channel, { text }).then(
@@ -262,24 +259,26 @@ test('hostile names are shown as text', async () => {
   expect(await foreignElements(page)).toBe(0)
 })
 
-describe.each([
+describe.concurrent.each([
   ['a phone', phone],
   ['a desk', desktop],
 ])('on %s', (_name, viewport) => {
-  test.each(['light', 'dark'] as const)('it fits, and nobody is kept out of it (%s)', async (colorScheme) => {
+  test.for(['light', 'dark'] as const)('it fits, and nobody is kept out of it (%s)', async (colorScheme, context) => {
+    const server = await startHub(context)
     await server.hub.publish('orders/42', { text: 'one' })
-    const page = await openDashboard({ viewport, colorScheme })
+    const page = await openDashboard(context, server, { viewport, colorScheme })
     await page.getByRole('cell', { name: 'orders/42', exact: true }).waitFor()
     await expectNoSidewaysScroll(page)
     expect(await seriousBarriers(page)).toEqual([])
   })
 
-  test('nothing moves while figures come in', async () => {
-    const page = await openDashboard({ viewport })
+  test('nothing moves while figures come in', async (context) => {
+    const server = await startHub(context)
+    const page = await openDashboard(context, server, { viewport })
     const reader = await fetch(`${server.url}/events/orders/42`)
     for (const text of ['one', 'two']) await server.hub.publish('orders/42', { text })
-    await expect.poll(() => figure(page, 'Deliveries/s').textContent(), patience).not.toBe('–')
-    await expect.poll(() => figure(page, 'Connections').textContent(), patience).toBe('1')
+    await context.expect.poll(() => figure(page, 'Deliveries/s').textContent(), patience).not.toBe('–')
+    await context.expect.poll(() => figure(page, 'Connections').textContent(), patience).toBe('1')
     await page.getByRole('cell', { name: 'orders/42', exact: true }).first().waitFor()
     expect(await page.evaluate(layoutShift)).toBeLessThan(0.02)
     await reader.body?.cancel()
@@ -306,8 +305,15 @@ async function cutRows(list: Element, top: number): Promise<number> {
 
 const patience = { timeout: 20_000 }
 
-async function openDashboard(options: PageOptions = {}): Promise<Page> {
-  const page = await openPage(browser, `${server.url}/dashboard`, { mayFail: /admin/, ...options })
+/** A hub of the test's own, which ends with it. */
+async function startHub({ onTestFinished }: TestContext, options: ServeOptions = { admin: { token, port: 0 } }) {
+  const server = await serve({ port: 0, ...options })
+  onTestFinished(() => server.close({ withinMs: 0 }))
+  return server
+}
+
+async function openDashboard(context: TestContext, server: Serving, options: PageOptions = {}): Promise<Page> {
+  const page = await openPage(context, chromium.tabs, `${server.url}/dashboard`, { mayFail: /admin/, ...options })
   await signIn(page, token)
   await figure(page, 'Connections').waitFor()
   return page
@@ -323,7 +329,7 @@ function figure(page: Page, name: string) {
 }
 
 /** What a reader is told that comes back with this id. */
-async function toldOf(id: string): Promise<string> {
+async function toldOf(server: Serving, id: string): Promise<string> {
   const { body } = await fetch(`${server.url}/events/orders/42`, { headers: { 'Last-Event-ID': id } })
   const reader = body?.pipeThrough(new TextDecoderStream()).getReader()
   const { value = '' } = (await reader?.read()) ?? {}

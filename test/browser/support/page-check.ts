@@ -1,20 +1,28 @@
 import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import axe from 'axe-core'
-import type { Browser, Locator, Page } from 'playwright-core'
-import { expect, onTestFinished } from 'vitest'
+import type { Locator, Page } from 'playwright-core'
+import { expect, type TestContext } from 'vitest'
+import type { Tabs } from './stage.ts'
 
 export const phone = { width: 375, height: 812 }
 export const desktop = { width: 1440, height: 900 }
 
 /**
- * Opens a page of the program. Whatever the browser complains of fails the test, but for streams that a test has cut.
+ * Opens a page of the program, until the end of the test. Whatever the browser complains of fails the test, but for streams that a test has cut.
  *
  * @param mayFail - addresses that may be out of reach
  */
-export async function openPage(browser: Browser, url: string, options: PageOptions = {}): Promise<Page> {
+export async function openPage(
+  { onTestFinished }: TestContext,
+  tabs: Tabs,
+  url: string,
+  options: PageOptions = {},
+): Promise<Page> {
   const { viewport = desktop, colorScheme = 'light', mayFail = /\?tab=/ } = options
-  const page = await browser.newPage({ viewport, colorScheme })
+  const page = await tabs.newPage()
+  await page.setViewportSize(viewport)
+  await page.emulateMedia({ colorScheme })
   const complaints: string[] = []
   page.on('pageerror', (error) => complaints.push(String(error)))
   page.on('dialog', (dialog) => {

@@ -3,11 +3,14 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import type { TestContext } from 'vitest'
 import { program } from '../../support/paths.ts'
 
 /** The program in a process of its own, which can be killed, and started again on what it left. Ends with the test. */
-export async function startServer(environment: Record<string, string> = {}): Promise<ServerProcess> {
+export async function startServer(
+  { onTestFinished }: TestContext,
+  environment: Record<string, string> = {},
+): Promise<ServerProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'rejoin-server-'))
   let running = await start(0)
   onTestFinished(async () => {

@@ -17,10 +17,10 @@ export interface ProxyKind {
   /** How to make it read its configuration again. */
   reload: NodeJS.Signals | ((site: Site) => Promise<unknown>)
   /**
-   * What the program says when it has read its configuration again.
+   * What the program says when it has read its configuration, at a start and at a reload.
    * @defaultValue nothing is waited for
    */
-  readonly reloaded?: RegExp
+  readonly loaded?: RegExp
   /** How to ask the program whether it takes a configuration. */
   check(site: Site): readonly [string, ...string[]]
   /** How to ask for its version. */
@@ -74,8 +74,8 @@ export const proxyKinds = {
     },
     command: ({ folder }) => ['haproxy', '-W', '-db', '-f', `${folder}/haproxy.cfg`],
     reload: 'SIGUSR2',
-    // HAProxy executes itself anew to reload. A SIGTERM that arrives in between is lost.
-    reloaded: /Loading success/,
+    // HAProxy executes itself anew to reload. A signal that arrives while it starts or reloads is lost.
+    loaded: /Loading success/,
     check: ({ folder }) => ['haproxy', '-c', '-f', `${folder}/haproxy.cfg`],
     version: ['haproxy', '-v'],
   },

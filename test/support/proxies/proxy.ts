@@ -26,6 +26,7 @@ export async function startProxy(name: ProxyKindName, hubPort: number, text: str
   const site = await installed(kind, hubPort, text)
   let child: ChildProcess | undefined
   let said = ''
+  const isLoaded = () => kind.loaded?.test(said) ?? true
 
   async function start(): Promise<void> {
     const [command, ...args] = kind.command(site)
@@ -39,7 +40,7 @@ export async function startProxy(name: ProxyKindName, hubPort: number, text: str
     child = started
     running.add(started)
     started.once('exit', () => running.delete(started))
-    while (!(await answers(site.port))) {
+    while (!isLoaded() || !(await answers(site.port))) {
       if (started.exitCode !== null) throw new Error(`${name} ended with ${started.exitCode}: ${said}`)
       await sleep(20)
     }
@@ -64,7 +65,7 @@ export async function startProxy(name: ProxyKindName, hubPort: number, text: str
       said = ''
       if (typeof kind.reload === 'string') child?.kill(kind.reload)
       else await kind.reload(site)
-      while (kind.reloaded && !kind.reloaded.test(said)) await sleep(5)
+      while (!isLoaded()) await sleep(5)
     },
     async restart() {
       await end()

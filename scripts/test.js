@@ -23,15 +23,16 @@ step('lint', () => single('lint', lint()))
 step('types and build', () => single('types and build', compile('.')))
 step('unit tests', () => vitest(['unit', 'unit-alone', 'unit-frameworks']))
 step('long unit tests', () => vitest(['long', 'long-alone', 'older-frameworks']))
-// Tests against the clock of the machine run one file after another: side by side they would take each other's processor.
-const oneByOne = '--no-file-parallelism'
-step('packages and simulations', () => vitest(['package', 'examples', 'simulation']))
-step('faults', () => vitest(['faults'], [oneByOne]))
-
 const files = serviceTests()
 const missing = provideServices(services.filter((service) => files.some((file) => isNeededBy(service, file))))
 const runnable = files.filter((file) => !missing.some((service) => isNeededBy(service, file)))
-if (runnable.length > 0) step('service tests', () => vitest(['services'], [oneByOne, ...runnable]))
+// Vitest is given the folders of the core as well: it leaves out everything that it is not given.
+const given = ['examples/', 'test/package/', 'test/simulation/', 'test/faults/', 'test/support/', ...runnable]
+step('packages, simulations, faults and services', () =>
+  vitest(['package', 'examples', 'simulation', 'faults', 'services'], given),
+)
+// Tests against the clock of the machine run one file after another: side by side they would take each other's processor.
+step('faults and services alone', () => vitest(['faults-alone', 'services-alone'], ['--no-file-parallelism', ...given]))
 for (const file of files.filter((file) => !runnable.includes(file))) {
   const names = missing.filter((service) => isNeededBy(service, file)).map((service) => service.name)
   skips.push(`${file} (needs ${names.join(' and ')})`)

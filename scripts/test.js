@@ -1,4 +1,4 @@
-// `npm test`: first the core, which needs npm alone; then the tests that use real services, as far as those are there.
+// `npm test`: first what is quick to fail; then everything else, and the tests that use real services as far as those are there.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'

@@ -129,32 +129,35 @@ test.concurrent('of a channel that has ended it does not say how long a client m
 test.concurrent.for([
   ['a narrow phone', { width: 390, height: 844 }],
   ['a desk', desktop],
-])('on %s every action is in sight, and no row is cut at the edge of its list', async ([, viewport], context) => {
-  const server = await startHub(context)
-  for (let number = 10; number < 30; number += 1) {
-    await server.hub.publish(`orders/of-a-customer-with-a-long-name/${number}`, { text: 'one' })
-  }
-  const reader = await fetch(`${server.url}/events/orders/42?channel=prices/of-something-with-a-long-name`)
-  await fetch(`${server.url}/events/orders/42`, { headers: { origin: 'http://evil.example' } })
-  const page = await openDashboard(context, server, { viewport })
-  await page.locator('[data-rejected="origin"]').waitFor()
-  await expectNoSidewaysScroll(page)
-  for (const [list, name] of [
-    ['Channels and what they hold', 'Invalidate'],
-    ['Who is connected', 'Disconnect'],
-  ] as const) {
-    const rows = page.getByLabel(list)
-    const button = rows.getByRole('button', { name }).first()
-    await button.scrollIntoViewIfNeeded()
-    const box = await button.boundingBox()
-    expect(box && box.x >= 0 && box.x + box.width <= viewport.width).toBe(true)
-  }
-  const channels = page.getByLabel('Channels and what they hold')
-  for (const top of [0, 100, 217, 10_000]) {
-    expect(await channels.evaluate(cutRows, top)).toBe(0)
-  }
-  await reader.body?.cancel()
-})
+] as const)(
+  'on %s every action is in sight, and no row is cut at the edge of its list',
+  async ([, viewport], context) => {
+    const server = await startHub(context)
+    for (let number = 10; number < 30; number += 1) {
+      await server.hub.publish(`orders/of-a-customer-with-a-long-name/${number}`, { text: 'one' })
+    }
+    const reader = await fetch(`${server.url}/events/orders/42?channel=prices/of-something-with-a-long-name`)
+    await fetch(`${server.url}/events/orders/42`, { headers: { origin: 'http://evil.example' } })
+    const page = await openDashboard(context, server, { viewport })
+    await page.locator('[data-rejected="origin"]').waitFor()
+    await expectNoSidewaysScroll(page)
+    for (const [list, name] of [
+      ['Channels and what they hold', 'Invalidate'],
+      ['Who is connected', 'Disconnect'],
+    ] as const) {
+      const rows = page.getByLabel(list)
+      const button = rows.getByRole('button', { name }).first()
+      await button.scrollIntoViewIfNeeded()
+      const box = await button.boundingBox()
+      expect(box && box.x >= 0 && box.x + box.width <= viewport.width).toBe(true)
+    }
+    const channels = page.getByLabel('Channels and what they hold')
+    for (const top of [0, 100, 217, 10_000]) {
+      expect(await channels.evaluate(cutRows, top)).toBe(0)
+    }
+    await reader.body?.cancel()
+  },
+)
 
 test.concurrent('it shows what readers are told to wait, and that a log of its own has one node', async (context) => {
   const server = await startHub(context)

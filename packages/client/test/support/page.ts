@@ -4,7 +4,8 @@ import { Window } from 'happy-dom'
 
 if (!('window' in globalThis)) {
   const window = new Window({ url: 'http://127.0.0.1/' })
-  const { document, navigator, Element, HTMLElement, SVGElement, Node, ShadowRoot, customElements, CustomEvent } = window
+  const { document, navigator, Element, HTMLElement, SVGElement, Node, ShadowRoot, customElements, CustomEvent } =
+    window
   Object.assign(globalThis, {
     ...{ window, document, navigator, Element, HTMLElement, SVGElement, Node, ShadowRoot, customElements, CustomEvent },
     MathMLElement: class {},

@@ -180,8 +180,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: session,
-        find: 'this, { resumed: false })',
-        replace: 'this, { resumed: false, id: this.#context.idOf(this.#context.live.head) })',
+        find: 'const hello = { resumed: false, id: undefined,',
+        replace: 'const hello = { resumed: false, id: this.#context.idOf(this.#context.live.head),',
       },
     ],
   },

@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { undoneBy } from './test/faults/mends/mends.ts'
@@ -104,12 +103,9 @@ const globalSetup = fileURLToPath(new URL('test/fresh-build.ts', import.meta.url
 
 export default defineConfig({
   test: {
-    // Tests wait for a third of their time. So one file more than there are processors keeps all of them busy. Without this,
-    // Vitest leaves one core to itself, which on two cores is half of them.
-    maxWorkers: availableParallelism() + 1,
-    // The next run, or the next step of `npm test`, takes transformed files over that have not changed. The names of patches
-    // belong to no key of this cache, so a run that brings a fault back does without it.
-    experimental: { fsModuleCache: process.env.UNDONE_MEND === undefined },
+    // Without this, Vitest leaves one core to itself, which on two cores is half of them. More files than cores at a time would take
+    // the processor from tests against the clock.
+    maxWorkers: '100%',
     projects: [
       ...[
         {
@@ -184,8 +180,6 @@ export default defineConfig({
         test: {
           name: 'simulation',
           include: ['test/simulation/**/*.test.ts'],
-          // Histories leave much behind that is soon garbage. Young memory of 64 MB saves a tenth of their time.
-          execArgv: ['--max-semi-space-size=64'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },

@@ -23,14 +23,14 @@ test.each(['ftp://hub.example/events', 'https://me:secret@hub.example/events'])(
   expect(() => resolveAddress(url)).toThrow(expect.objectContaining({ code: 'invalid-option' }))
 })
 
-test('a cursor in the URL takes the place of an older one, and leaves the rest alone (§3.1)', () => {
+test('a new cursor replaces the old one in the URL, and the rest of the URL stays as it is (§3.1)', () => {
   const address = resolveAddress('https://hub.example/events?channel=a&lastEventId=old')
   const { href } = requestAddress(address, {}, 'a+b%c')
   expect(href).toBe('https://hub.example/events?channel=a&lastEventId=a%2Bb%25c')
   expect(address.searchParams.get('lastEventId')).toBe('old')
 })
 
-test('what a URL says for its own server is not overwritten', () => {
+test('a query parameter that the page has set in the URL is not overwritten', () => {
   const address = resolveAddress('https://other.example/events?clientId=42')
   const { href } = requestAddress(address, { clientId: 'me', attempt: 3 }, null)
   expect(href).toBe('https://other.example/events?clientId=42&attempt=3')

@@ -17,7 +17,7 @@ test('a token is asked for before each attempt', async () => {
   expect((await server.visit()).headers.authorization).toBe('Bearer t2')
 })
 
-test('a token that is refused is refreshed once, at once, and the place is kept', async () => {
+test('a token that is refused is refreshed once, at once, and the cursor is kept', async () => {
   const asked: unknown[] = []
   const { stream, events } = start({
     from: 'e1',
@@ -51,14 +51,14 @@ test('a token that does not change is not tried twice', async () => {
   expect(server.visits()).toBe(1)
 })
 
-test('a stream whose token expired comes back with another, at the same place', async () => {
+test('a stream whose token expired comes back with another token and the same cursor', async () => {
   const { stream } = start({ from: 'e1', token: ({ refresh }) => (refresh ? 'new' : 'old') })
   ;(await server.stream()).send('retry: 100', 'event: close', 'data: {"reason":"token-expired"}')
   await retried(stream)
   expect((await server.visit()).headers).toMatchObject({ authorization: 'Bearer new', 'last-event-id': 'e1' })
 })
 
-test('a token is renewed before it expires, and the stream goes on at its place', async () => {
+test('a token is renewed before it expires, and the stream resumes from its cursor', async () => {
   const { stream, events } = start({ token: ({ refresh }) => (refresh ? 'new' : 'old') })
   const first = await server.stream()
   expect(first.headers.authorization).toBe('Bearer old')
@@ -188,7 +188,7 @@ test('a token that nobody can renew is used until the hub ends the stream', asyn
   expect(server.visits()).toBe(1)
 })
 
-test('nothing that is meant for one server follows a redirect to another', async () => {
+test('a token and the user’s headers do not follow a redirect to another server', async () => {
   other = await scriptedServer()
   const { events } = start({ from: 'e1', token: () => 'secret', headers: { 'X-Api-Key': 'secret' } })
   const first = await server.visit()
@@ -209,7 +209,7 @@ test('nothing that is meant for one server follows a redirect to another', async
   await events.until(1)
 })
 
-test('a status that is cut in half is no redirect: what comes next has the token too', async () => {
+test('a status line that is cut in half is no redirect: the next request has the token too', async () => {
   const seen: (string | null)[] = []
   const { stream, events } = start({
     token: 'mine',

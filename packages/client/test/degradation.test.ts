@@ -5,7 +5,7 @@ import { clock, opened, retried, server, start, stateOf, useStage } from './supp
 
 useStage()
 
-test('a stream that a proxy holds back is polled instead, from the same place', async () => {
+test('a stream that a proxy holds back is polled instead, from the same cursor', async () => {
   const { stream, events } = start({ from: 'e1' })
   for (let attempt = 0; attempt < 2; attempt++) {
     await server.heldBack()
@@ -87,7 +87,7 @@ test('a rejection is an end, also when the code that reads its words is out of r
   expect(await stateOf(stream, 'closed')).toMatchObject({ closeReason: 'http-403', closeMessage: null })
 })
 
-test('an answer to a poll that is none of a hub is followed by another attempt, after a wait like any other', async () => {
+test('a poll with an answer that no hub would give is tried again, after a wait like any other', async () => {
   const { stream } = start({ from: 'e1', transports: ['long-poll'] })
   for (const body of ['{}', '{"events":[],"cursor":null,"retryMs":"soon"}', 'null', '{"events":[{}]}']) {
     const poll = await server.visit()
@@ -101,7 +101,7 @@ test('an answer to a poll that is none of a hub is followed by another attempt, 
   }
 })
 
-test('a poll that is cut keeps what was whole in it: the next one goes on from there', async () => {
+test('a poll that is cut keeps the events that were whole in it, and the next poll goes on after them', async () => {
   const { stream, events } = start({ from: 'e1', transports: ['long-poll'] })
   const poll = await server.visit()
   poll.answer(200, { 'content-type': 'application/json' })

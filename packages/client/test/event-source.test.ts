@@ -19,7 +19,7 @@ function sourceOf(url: string, options?: EventSourceOptions): EventSource {
 const next = (source: EventSource, type: string) =>
   new Promise<MessageEvent<string>>((resolve) => source.addEventListener(type, resolve, { once: true }))
 
-test('it fits where the browser’s own class is expected', () => {
+test('our EventSource fits where the browser’s own class is expected', () => {
   expectTypeOf<EventSource>().toExtend<globalThis.EventSource>()
   expectTypeOf<typeof EventSource>().toExtend<new (url: string, init?: EventSourceInit) => globalThis.EventSource>()
 })
@@ -114,7 +114,7 @@ test('close() before the answer leads to no event', async () => {
   expect(told).toEqual([])
 })
 
-test('an answer that ends it is not left open', async () => {
+test('an answer that closes the EventSource is not left open', async () => {
   const hub = await server()
   const source = sourceOf(hub.url)
   const visit = await hub.visit()
@@ -125,7 +125,7 @@ test('an answer that ends it is not left open', async () => {
   expect(source.readyState).toBe(2)
 })
 
-test('a network that is away is tried again, with the cursor', async () => {
+test('a request that the network fails is tried again, with the cursor', async () => {
   const hub = await server()
   let tries = 0
   const source = sourceOf(hub.url, {

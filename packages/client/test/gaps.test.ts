@@ -9,7 +9,7 @@ describe('a gap', () => {
   const gap = { reason: 'expired', channels: ['orders'], requested: 'e1', oldest: 'e7', latest: 'e9' }
   const syncRequired = ['id: e9', 'event: sync-required', `data: ${JSON.stringify(gap)}`]
 
-  test('is told before the events after it, and moves the place (§4.6)', async () => {
+  test('is told before the events after it, and moves the cursor (§4.6)', async () => {
     const { stream, events } = start({ from: 'e1' })
     const order: unknown[] = []
     stream.onSync((told) => order.push(told))
@@ -20,7 +20,7 @@ describe('a gap', () => {
     expect(order).toEqual([gap, 'e10'])
   })
 
-  test('gives what the channels retain, read like events, in order, and what cannot be read to onInvalid (§4.6)', async () => {
+  test('brings the retained values of the channels, in order, and values that cannot be read go to onInvalid (§4.6)', async () => {
     const schema = (accept: (value: unknown) => boolean) => ({
       '~standard': {
         version: 1 as const,
@@ -57,7 +57,7 @@ describe('a gap', () => {
     expect(stream.cursor).toBe('e10')
   })
 
-  test.each(['7', '{}', '"all"', '[null]'])('with %s as what is retained is told all the same', async (retained) => {
+  test.each(['7', '{}', '"all"', '[null]'])('with %s as its retained values is told all the same', async (retained) => {
     const { stream, events } = start({ from: 'e1' })
     const told: unknown[] = []
     stream.onSync(({ reason }) => told.push(reason))
@@ -70,7 +70,7 @@ describe('a gap', () => {
     expect(told).toEqual(['expired'])
   })
 
-  test('holds later events, and the place, until the reload is done', async () => {
+  test('holds later events, and the cursor, until the reload is done', async () => {
     const { stream, events } = start({ from: 'e1' })
     const told = deferred()
     const reload = deferred()
@@ -194,7 +194,7 @@ describe('a gap', () => {
     expect(stream.cursor).toBe('e9')
   })
 
-  test('stops the reading, so that what arrives meanwhile does not pile up here', async () => {
+  test('pauses reading during its reload, so that later events do not pile up in memory', async () => {
     const chunks = [`${syncRequired.join('\n')}\n\n`, ...Array.from({ length: 99 }, (_, n) => `id: x${n}\ndata: 1\n\n`)]
     let read = 0
     const body = new ReadableStream({
@@ -220,7 +220,7 @@ describe('a gap', () => {
     await events.until(99)
   })
 
-  test('of channels that were added is asked for until it was dealt with, and then no more (§3.3)', async () => {
+  test('of channels that were added is requested until its reload is done, and then no more (§3.3)', async () => {
     const stream = connect(`${server.url}?channel=paid&added=paid`, { clock, from: 'e1' })
     opened.push(stream)
     const told = deferred()
@@ -244,7 +244,7 @@ describe('a gap', () => {
     expect(searchParams.has('added')).toBe(false)
   })
 
-  test('makes an id that was seen before a new one', async () => {
+  test('makes an id that was seen before count as new', async () => {
     const { stream, events } = start()
     stream.onSync(() => 'told')
     const first = await server.stream()

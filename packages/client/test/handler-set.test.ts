@@ -15,7 +15,7 @@ test('a handler that another one takes off is not called any more', () => {
   expect(called).toEqual(['first'])
 })
 
-test('a handler that another one adds is called from the next news on', () => {
+test('a handler that another one adds is called from the next call on', () => {
   const set = createHandlerSet<string>()
   const called: string[] = []
   set.add((news) => {

@@ -80,7 +80,7 @@ describe('handlers', () => {
     expect(await events.until(2)).toEqual(['e1', 'e2'])
   })
 
-  test('that reconnect leave the place behind their event, once the next connection has shown it again', async () => {
+  test('that reconnect leave the cursor at their event, once the next connection has shown it again', async () => {
     const saved: unknown[] = []
     const { stream } = start({ persist: { load: () => null, save: (cursor) => saved.push(cursor) } })
     stream.on('message', () => stream.reconnect())
@@ -125,7 +125,7 @@ describe('handlers', () => {
     expect(reportError).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ message: 'mine' }))
   })
 
-  test('are called before the place moves, so that a page left in between loses nothing', async () => {
+  test('are called before the cursor moves, so that a page left in between loses nothing', async () => {
     const { stream, events } = start()
     const places: unknown[] = []
     stream.on('message', () => places.push(stream.cursor))
@@ -148,7 +148,7 @@ describe('handlers', () => {
     expect(stream.cursor).toBe('e2')
   })
 
-  test('are missed, with one warning, when nobody looks at what is not JSON', async () => {
+  test('that are missing for data that is not JSON cost one warning', async () => {
     const warn = vi.spyOn(console, 'warn').mockReturnValue()
     const { events } = start()
     const first = await server.stream()

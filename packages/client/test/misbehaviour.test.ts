@@ -226,7 +226,7 @@ describe('a server, or what stands between, that', () => {
     expect(server.visits()).toBe(1)
   })
 
-  test('sends an event twice: the second is told to whoever asks, and to nobody else', async () => {
+  test('sends an event twice: the second goes to onDuplicate, and to no other handler', async () => {
     const { stream, events } = start()
     const again: unknown[] = []
     stream.onDuplicate((event) => again.push(event))
@@ -292,7 +292,7 @@ describe('a hub that ends a stream on purpose (§4.10)', () => {
     await visit.gone
   })
 
-  test('for a while, is asked again when it says, at the same place', async () => {
+  test('for a while, is asked again when it says, with the same cursor', async () => {
     const { stream, events } = start()
     const visit = await server.stream()
     visit.send(...message('e1'))
@@ -370,7 +370,7 @@ describe('a page', () => {
     },
   )
 
-  test('that is kept for the back button and pauses while hidden stays away until it is seen', async () => {
+  test('that is kept for the back button and pauses while hidden stays disconnected until it is seen', async () => {
     const { window, document } = page()
     const { stream } = start({ pauseWhenHidden: true })
     await server.stream()
@@ -389,7 +389,7 @@ describe('a page', () => {
     expect(stream.state.state).toBe('connected')
   })
 
-  test('that was frozen in the background does not trust the line it had', async () => {
+  test('that was frozen in the background does not trust the connection it had', async () => {
     const { window } = page('hidden')
     const { stream } = start()
     const first = await server.stream()
@@ -399,7 +399,7 @@ describe('a page', () => {
     expect((await server.visit()).headers['last-event-id']).toBe('e1')
   })
 
-  test('that was frozen for longer than its line lives connects anew when it thaws', async () => {
+  test('that was frozen for longer than its connection lives connects anew when it thaws', async () => {
     const { window } = page()
     const { stream } = start()
     const first = await server.stream()

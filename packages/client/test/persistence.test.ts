@@ -35,7 +35,7 @@ test('a page that is loaded again continues where it was', async () => {
   expect((await server.visit()).headers['last-event-id']).toBe('e2')
 })
 
-test('two streams of one URL do not share a place in silence', async () => {
+test('two streams of one URL that would save under the same key are reported', async () => {
   const kept = storage()
   const error = vi.spyOn(console, 'error').mockReturnValue()
   const { stream: older } = start({ persist: 'session' })
@@ -54,7 +54,7 @@ test('two streams of one URL do not share a place in silence', async () => {
   expect([...kept.values()]).toEqual(['e5'])
 })
 
-test('a stream that is opened before the one it replaces is closed goes on from its place, and is saved', async () => {
+test('a stream that replaces another one, opened before that is closed, goes on from its cursor and saves it', async () => {
   const kept = storage()
   const error = vi.spyOn(console, 'error').mockReturnValue()
   const { stream: older } = start({ persist: 'session' })
@@ -70,7 +70,7 @@ test('a stream that is opened before the one it replaces is closed goes on from 
   expect(error).not.toHaveBeenCalled()
 })
 
-test('a place is saved after the handlers have run, so that a page left in between gets the event again', async () => {
+test('a cursor is saved after the handlers have run, so that a page left in between gets the event again', async () => {
   const log: unknown[] = []
   const store = { load: () => null, save: (cursor: string | null) => log.push(cursor) }
   const { stream, events } = start({ persist: store })
@@ -84,7 +84,7 @@ test('a place is saved after the handlers have run, so that a page left in betwe
   expect(log).toEqual(['handled e1', 'e1', 'handled e2', 'e2'])
 })
 
-test('a place is saved when the oldest handler that waits has settled, also when it rejects', async () => {
+test('a cursor is saved when the oldest handler that waits has settled, also when it rejects', async () => {
   const error = vi.spyOn(console, 'error').mockReturnValue()
   const saved: unknown[] = []
   const { stream, events } = start({ persist: { load: () => null, save: (cursor) => saved.push(cursor) } })
@@ -109,7 +109,7 @@ test('a place is saved when the oldest handler that waits has settled, also when
   expect(saved).toEqual(['e0', 'e2', 'e3'])
 })
 
-test('a connection that is replaced while a handler waits asks for what comes after its event', async () => {
+test('a connection that is replaced while a handler waits requests the events after the one in the handler', async () => {
   const saved: unknown[] = []
   const { stream, events } = start({ persist: { load: () => null, save: (cursor) => saved.push(cursor) } })
   stream.on('message', () => new Promise(() => undefined))
@@ -123,7 +123,7 @@ test('a connection that is replaced while a handler waits asks for what comes af
   expect(saved).toEqual(['e0'])
 })
 
-test('saves of a store that takes its time do not overlap, and the latest place is the one that lasts', async () => {
+test('saves of a slow store do not overlap, and the latest cursor is the one that lasts', async () => {
   const started: unknown[] = []
   const ends = [deferred(), deferred()]
   const save = (cursor: string | null) => {
@@ -244,7 +244,7 @@ const unreadable: [string, () => string | Promise<string>][] = [
   ['gives a number', () => 4 as never],
 ]
 
-test.each(unreadable)('a hub is asked to tell what was missed when the store %s (§4.6)', async (_, load) => {
+test.each(unreadable)('the hub is asked to announce a gap when the store %s (§4.6)', async (_, load) => {
   const error = vi.spyOn(console, 'error').mockReturnValue()
   const saved: unknown[] = []
   const { stream, events } = start({ persist: { load, save: (cursor) => saved.push(cursor) } })
@@ -280,7 +280,7 @@ test('a load that never settles is reported, and the stream goes on after 10 s a
   await askedAsLost()
 })
 
-test('a server that is no hub is never asked for what a store could not tell', async () => {
+test('a server that is no hub is never asked to announce a gap when the store fails', async () => {
   vi.spyOn(console, 'error').mockReturnValue()
   const load = () => Promise.reject(new Error('forbidden'))
   const { stream, events } = start({ persist: { load, save: () => undefined } })
@@ -295,7 +295,7 @@ test('a server that is no hub is never asked for what a store could not tell', a
   expect(events.data()).toEqual(['e1', 'e2'])
 })
 
-test('a store that fails leaves a stream with a place of its own there', async () => {
+test('a stream that is given a cursor uses it when its store fails', async () => {
   vi.spyOn(console, 'error').mockReturnValue()
   const load = () => Promise.reject(new Error('forbidden'))
   start({ persist: { load, save: () => undefined }, from: 'e1' })
@@ -315,13 +315,13 @@ test('a store that is empty is a first visit, of which nothing is told', async (
   expect(sync).not.toHaveBeenCalled()
 })
 
-test('what is stored and is no id is not sent', async () => {
+test('a stored text that is no id is not sent', async () => {
   storage().set(`rejoin:${server.url}`, 'x'.repeat(8001))
   start({ persist: 'session' })
   await askedAsLost()
 })
 
-test('a place that was given up is forgotten', async () => {
+test('a cursor that the server cleared is removed from the store', async () => {
   const kept = storage()
   const { stream, events } = start({ persist: 'session' })
   const visit = await server.stream()

@@ -8,7 +8,7 @@ import { EventSource } from '../src/event-source.ts'
 import { connect, type SyncRequired } from '../src/index.ts'
 
 test.each(['fetch', 'long-poll'] as const)(
-  'what was published as text arrives as text by %s, and JSON as its value, without an option (§4.16)',
+  'an event published as text arrives as text by %s, and JSON as its value, without an option (§4.16)',
   async (transport) => {
     const { hub, url } = await serve()
     await hub.publish('a', { text: 'one' })
@@ -36,7 +36,7 @@ test('the browser’s own EventSource hides the sign: text that is no JSON arriv
   await expect.poll(() => seen).toEqual(['one', { n: 1 }])
 })
 
-test('what a channel retains as text arrives as text', async () => {
+test('a retained value that was published as text arrives as text', async () => {
   const { hub, url } = await serve({ retain: ['a'] })
   await hub.publish('a', { text: '1', key: 'text' })
   await hub.publish('a', { data: 1, key: 'json' })

@@ -10,7 +10,7 @@ import { idOf, indexOf, pick, unrulyHub } from './support/unruly-hub.ts'
 // connection at a time; nothing left over. More of them: MISFORTUNES=1000.
 const seeds = Array.from({ length: Number(process.env.MISFORTUNES ?? 40) }, (_, index) => index + 1)
 
-test('through any misfortune each event comes once and in order, or a gap is told', { timeout: 300_000 }, async () => {
+test('after any faults each event arrives once and in order, or a gap is announced', { timeout: 300_000 }, async () => {
   // Of tokens that cannot be had, and of handlers that throw.
   vi.spyOn(console, 'error').mockReturnValue()
   onTestFinished(() => void vi.restoreAllMocks())

@@ -15,7 +15,7 @@ test('a reload that outlasts its connection also holds what the next one receive
   expect(events).toEqual(['e6'])
 })
 
-test('what a connection received is not delivered once another has taken its place', async () => {
+test('events of a connection are not delivered once another connection has replaced it', async () => {
   const { receiver, events, finishReload, switchTo } = receiving()
   const first = receiver(1)
   void first({ type: 'sync-required', data: '{}', id: 'e5' })
@@ -28,7 +28,7 @@ test('what a connection received is not delivered once another has taken its pla
   expect(events).toEqual([])
 })
 
-test('reading is paused for a reload and goes on after it, and the place moves in between', async () => {
+test('reading is paused for a reload and goes on after it, and the cursor moves in between', async () => {
   const { receiver, reports, finishReload } = receiving()
   const held = receiver(1)({ type: 'sync-required', data: '{}', id: 'e5' })
   expect(reports).toEqual([{ type: 'sync' }, { type: 'paused', paused: true }])
@@ -46,7 +46,7 @@ test('a gap whose description cannot be read is told all the same', () => {
   expect(gaps).toEqual([{ reason: 'unknown-id', channels: [], requested: 'e1', oldest: null, latest: 'e5' }])
 })
 
-test('an event with an id that is too long to be sent back moves no place', () => {
+test('an event with an id that is too long to be sent back does not move the cursor', () => {
   const { receiver, events, places } = receiving()
   const receive = receiver(1)
   const id = 'x'.repeat(8001)

@@ -89,7 +89,7 @@ test('a wait is reported once, also when the network comes back before the serve
   expect(reports.flat().map(({ attempt }) => attempt)).toEqual([1])
 })
 
-test('what is noted too soon after a report is sent later, also when nothing else happens', async () => {
+test('a reconnect that follows a report too soon is reported later, also when nothing else happens', async () => {
   const reports: ReconnectRecord[][] = []
   const { stream } = start({ transports: ['fetch'], reports: (records) => reports.push(records) })
   const first = await server.visit()

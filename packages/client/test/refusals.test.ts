@@ -85,7 +85,7 @@ describe('a server that refuses', () => {
   })
 })
 
-describe('what cannot work is refused at once', () => {
+describe('options that cannot work are refused at once', () => {
   test.each([
     ['a relative URL outside of a page', '/events/orders', {}],
     ['a cursor that is empty', 'http://hub/events', { from: '' }],

@@ -17,18 +17,18 @@ describe('requests', () => {
     expect([first?.get('attempt'), searchParams.get('attempt')]).toEqual(['1', '2'])
   })
 
-  test('name the stream where the platform makes no such names, as on a page without TLS', async () => {
+  test('name the stream also where the platform has no randomUUID, as on a page without TLS', async () => {
     vi.stubGlobal('crypto', {})
     start()
     expect(Number((await server.visit()).url.searchParams.get('clientId'))).toBeGreaterThan(0)
   })
 
-  test('ask to be turned away by a status, which says for how long (§4.12)', async () => {
+  test('ask to be rejected by a status, which comes with the time to return (§4.12)', async () => {
     start()
     expect((await server.visit()).url.searchParams.get('reject')).toBe('status')
   })
 
-  test('say what they want, and that nobody may keep it', async () => {
+  test('ask for an event stream, and for no cache to keep it', async () => {
     start({ headers: { 'X-Shop': 'one', 'Last-Event-ID': 'not mine' } })
     const { headers } = await server.visit()
     expect(headers).toMatchObject({ accept: 'text/event-stream', 'cache-control': 'no-cache', 'x-shop': 'one' })
@@ -97,7 +97,7 @@ describe('requests', () => {
     },
   )
 
-  test('that such a fetch answers after the stream was closed are let go of', async () => {
+  test('that a fetch of the user’s own answers after the stream was closed are cancelled', async () => {
     const { stream } = start({ fetch: (input, { signal: _, ...init } = {}) => fetch(input, init) })
     const visit = await server.visit()
     stream.close()

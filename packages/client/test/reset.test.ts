@@ -20,7 +20,7 @@ test('a stream that is reset forgets its cursor and connects at once, as one tha
   expect(stream.cursor).toBe('e9')
 })
 
-test('a cursor that was stored is forgotten with it', async () => {
+test('a reset also removes the stored cursor', async () => {
   const saved: (string | null)[] = []
   const { stream, events } = start({ persist: { load: () => 'e0', save: (cursor) => saved.push(cursor) } })
   const first = await server.stream()
@@ -43,7 +43,7 @@ test('a reset inside a handler counts after the event that was handled', async (
   expect(stream.cursor).toBeNull()
 })
 
-test('a stream that a server closed opens again by it; one that its owner closed stays closed', async () => {
+test('a reset opens a stream again that a server closed; a stream that its owner closed stays closed', async () => {
   const { stream, events } = start()
   const first = await server.stream()
   first.send(...message('e1'))

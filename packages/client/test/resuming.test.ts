@@ -96,7 +96,7 @@ describe('resuming', () => {
     expect(events.all.map((event) => event.id)).toEqual(['', 'e1', 'e1', 'e1'])
   })
 
-  test('a block with an id and no data moves the place too (§6)', async () => {
+  test('a block with an id and no data moves the cursor too (§6)', async () => {
     const { stream } = start()
     const first = await server.stream()
     first.send(...hello({}, 'e0'))
@@ -104,7 +104,7 @@ describe('resuming', () => {
     await moved(stream, 'e5')
   })
 
-  test('a comment does not erase the place (§6)', async () => {
+  test('a comment does not erase the cursor (§6)', async () => {
     const { stream, events } = start({ from: 'e1' })
     const first = await server.stream()
     first.send(': hb')
@@ -129,7 +129,7 @@ describe('resuming', () => {
     expect(events.all).toEqual([])
   })
 
-  test('a proxy that strips the header is noticed, and the place goes into the URL (§4.4)', async () => {
+  test('a proxy that strips the header is noticed, and the cursor goes into the URL (§4.4)', async () => {
     const { stream, events } = start({ from: 'e1' })
     const first = await server.stream()
     first.send(...hello({ requested: null }, 'e5'))
@@ -147,7 +147,7 @@ describe('resuming', () => {
     expect((await server.visit()).url.searchParams.get('lastEventId')).toBe('e6')
   })
 
-  test('a place that never reaches the hub is told as a gap', async () => {
+  test('a cursor that never reaches the hub is reported as a gap', async () => {
     const { stream, events } = start({ from: 'e1' })
     const gaps: unknown[] = []
     stream.onSync((gap) => gaps.push(gap))

@@ -27,7 +27,7 @@ const date = schema((value) => {
   return new Date(value)
 })
 
-test('handlers get what the schema of their type makes of the data, typed', async () => {
+test('handlers get the output of the schema of their type, typed', async () => {
   const stream = connect(server.url, { clock, schemas: { shipped: date } })
   opened.push(stream)
   stream.on('shipped', ({ data }) => expectTypeOf(data).toEqualTypeOf<Date>())
@@ -38,7 +38,7 @@ test('handlers get what the schema of their type makes of the data, typed', asyn
   expect(await events.until(2)).toEqual([new Date(86_400_000), 'unchecked'])
 })
 
-test('types without a schema are handled too, and what is known of them is typed', async () => {
+test('events of types without a schema are handled too, and typed as far as they are declared', async () => {
   const stream = connect(server.url, { clock, schemas: { shipped: date } })
   opened.push(stream)
   const others: unknown[] = []
@@ -62,7 +62,7 @@ test.each(['constructor', 'toString', '__proto__'])('a type named %s has no sche
   expect(await events.until(1)).toEqual([1])
 })
 
-test('what a schema refuses goes to onInvalid with the issues, and counts as handled', async () => {
+test('an event that its schema refuses goes to onInvalid with the issues, and counts as handled', async () => {
   const { stream, events } = start({ schemas: { shipped: date } })
   const invalid: unknown[] = []
   stream.onInvalid((event) => invalid.push(event))

@@ -27,7 +27,7 @@ test('a misspelt type, and data that is not there, do not compile in handlers', 
   expect(mistakes).toBeTypeOf('function')
 })
 
-test('the same in the bindings', () => {
+test('a misspelt type, and data that is not there, do not compile in the bindings', () => {
   const mistakes = () => {
     useReactStream<Events, number>(url, {
       initial: 0,
@@ -48,7 +48,7 @@ test('the same in the bindings', () => {
   expect(mistakes).toBeTypeOf('function')
 })
 
-test('the same in a test hub', () => {
+test('a misspelt type, and data that is not there, do not compile in a test hub', () => {
   const mistakes = async () => {
     const hub = await createTestHub<Channels>()
     await hub.publish('orders/42', { type: 'shipped', data: { at: 1 } })

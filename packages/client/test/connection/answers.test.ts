@@ -147,7 +147,7 @@ describe('401', () => {
 })
 
 describe('rights that expire (§4.4)', () => {
-  test('are renewed before that, from the same place, and once for each connection', () => {
+  test('are renewed before they expire, once for each connection, and the stream resumes from its cursor', () => {
     const { is, at, tell, connected, greet, opens, effects } = machine({ canRefresh: true })
     const asked = () => effects.filter((effect) => effect === 'renew').length
     connected()
@@ -172,7 +172,7 @@ describe('rights that expire (§4.4)', () => {
     expect(asked()).toBe(1)
   })
 
-  test('and are asked for when the connection is lost, are asked for again, and what comes late is not used', () => {
+  test('are asked for again when the connection is lost during a renewal, and credentials that come late are not used', () => {
     const { is, at, tell, input, connected, greet, opens } = machine({ canRefresh: true })
     connected()
     greet({ expiresInMs: 100_000, heartbeatMs: 3_600_000 })
@@ -200,7 +200,7 @@ describe('rights that expire (§4.4)', () => {
     expect(is().generation).toBe(1)
   })
 
-  test('and did so while there was no connection, are asked for anew', () => {
+  test('are asked for anew when they expired while there was no connection', () => {
     const { is, at, tell, connected, greet, setClock, fire, opens } = machine({ canRefresh: true })
     connected()
     greet({ expiresInMs: 100_000 })
@@ -237,7 +237,7 @@ describe('credentials that are asked for', () => {
     expect(is().generation).toBe(1)
   })
 
-  test('and are refused by the user’s code, are asked for again as after any failure', () => {
+  test('are asked for again, as after any failure, when the user’s code rejects', () => {
     const { is, at, tell } = machine({ canRefresh: true })
     tell({ type: 'asking', asking: true })
     tell({ type: 'ended' })
@@ -273,7 +273,7 @@ describe('a hub that ends a stream on purpose (§4.10)', () => {
     expect(is()).toMatchObject({ state: 'backoff', closeReason: null })
   })
 
-  test('and has nothing more to send, ends it for good', () => {
+  test('ends it for good when it has nothing more to send', () => {
     const { is, tell, connected, greet, timer } = machine()
     connected()
     greet()
@@ -282,7 +282,7 @@ describe('a hub that ends a stream on purpose (§4.10)', () => {
     expect(timer()).toBe(Infinity)
   })
 
-  test('because a token has expired, is asked with another', () => {
+  test('is asked with another token when the first one has expired', () => {
     const { is, at, tell, connected, greet, opens } = machine()
     connected()
     greet()
@@ -293,7 +293,7 @@ describe('a hub that ends a stream on purpose (§4.10)', () => {
     expect(is().refresh).toBe(false)
   })
 
-  test('again and again, is asked less and less often', () => {
+  test('is asked less and less often when it does so again and again', () => {
     const { is, at, tell, connected } = machine()
     const waits = Array.from({ length: 4 }, () => {
       connected()

@@ -20,7 +20,7 @@ describe('the cursor', () => {
     expect(opens.at(-1)).toMatchObject({ cursor: '2', inQuery: false })
   })
 
-  test('is not moved by hello when the hub saw none: the header was stripped, and the URL takes its place (§4.4)', () => {
+  test('is not moved by hello when the hub saw none: the header was stripped, and the cursor goes into the URL (§4.4)', () => {
     const { connected, greet, is, opens, effects } = machine({ cursor: 'mine' })
     connected()
     greet({ id: 'theirs', requested: null })
@@ -38,7 +38,7 @@ describe('the cursor', () => {
     expect(opens.at(-1)).toMatchObject({ cursor: 'mine', inQuery: true })
   })
 
-  test('that the hub does not see in the URL either is a gap, of which the user is told', () => {
+  test('that the hub does not see in the URL either is reported to the user as a gap', () => {
     const { connected, greet, input, is } = machine({ cursor: 'mine' })
     connected()
     greet({ id: 'theirs', requested: null })
@@ -51,7 +51,7 @@ describe('the cursor', () => {
     expect(is().astray).toBe(false)
   })
 
-  test('is not moved by a hello that does not say what it was asked for', () => {
+  test('is not moved by a hello that does not say which cursor was requested', () => {
     const { connected, tell, is } = machine({ cursor: 'mine' })
     connected()
     tell({ type: 'hello', id: 'theirs', hello: {} })

@@ -3,7 +3,7 @@ import type { Report } from '../../src/connection-input.ts'
 import { machine } from '../support/machine.ts'
 
 describe('opening', () => {
-  test('a first connection asks for no place', () => {
+  test('a first connection sends no cursor', () => {
     expect(machine().opens).toMatchObject([{ generation: 1, cursor: null, inQuery: false }])
   })
 
@@ -51,7 +51,7 @@ describe('opening', () => {
 })
 
 describe('a connection that was given up', () => {
-  test('can report what it likes: nobody listens', () => {
+  test('changes nothing any more, whatever it reports', () => {
     const { is, input, connected, effects } = machine()
     connected()
     input({ type: 'connect' })

@@ -57,7 +57,7 @@ const happening = fc.oneof(
 )
 type Happening = typeof happening extends fc.Arbitrary<infer Value> ? Value : never
 
-test('no order of events opens two connections, keeps a timer after the end, leaves a wait without one, or loses the place', () => {
+test('no order of events opens two connections, keeps a timer after the end, leaves a wait without a timer, or loses the cursor', () => {
   fc.assert(
     fc.property(
       fc.constantFrom('a', null),

@@ -85,7 +85,7 @@ describe('retrying', () => {
     expect(is().attempt).toBe(2)
   })
 
-  test('as often as the user allows, and then no more', () => {
+  test('stops after as many retries as the user allows', () => {
     const { is, tell, at, timer } = machine({ maxRetries: 2 })
     for (let retry = 1; retry <= 2; retry++) {
       tell({ type: 'ended' })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { machine } from '../support/machine.ts'
 
-describe('a silent line', () => {
+describe('a silent connection', () => {
   test('is dropped after two heartbeats and five seconds', () => {
     const { is, at, connected, greet } = machine()
     connected()
@@ -33,7 +33,7 @@ describe('a silent line', () => {
     expect(is().nextRetryAt! - at()).toBe(500 + 500)
   })
 
-  test('is not one on which anything arrives, and costs no timer per arrival', () => {
+  test('counts from the last byte that arrived, and costs no timer per arrival', () => {
     const { is, tell, elapse, connected, greet, timers } = machine()
     connected()
     greet({ heartbeatMs: 1000 })
@@ -49,7 +49,7 @@ describe('a silent line', () => {
     expect(is().state).toBe('backoff')
   })
 
-  test('of a server that announces no heartbeat proves nothing', () => {
+  test('to a server that announces no heartbeat is kept', () => {
     const { is, tell, elapse, connected, timer } = machine()
     connected()
     tell({ type: 'event', id: '1' })
@@ -58,7 +58,7 @@ describe('a silent line', () => {
     expect(timer()).toBe(Infinity)
   })
 
-  test('proves nothing while a handler keeps us from reading', () => {
+  test('is kept while a handler keeps the client from reading', () => {
     const { is, tell, elapse, connected, greet } = machine()
     connected()
     greet({ heartbeatMs: 1000 })
@@ -72,7 +72,7 @@ describe('a silent line', () => {
     expect(is().state).toBe('backoff')
   })
 
-  test('is noticed again on the next connection, also when a handler had kept us from reading the last', () => {
+  test('is replaced, also when a handler kept the client from reading the connection before it', () => {
     const { is, tell, input, elapse, connected } = machine()
     connected()
     tell({ type: 'paused', paused: true })
@@ -81,7 +81,7 @@ describe('a silent line', () => {
     expect(is().state).toBe('backoff')
   })
 
-  test('of a heartbeat that no timer can wait for is waited for all the same', () => {
+  test('with a heartbeat longer than any timer is kept until that heartbeat is overdue', () => {
     const { is, fire, connected, greet, timer } = machine()
     connected()
     greet({ heartbeatMs: 2 ** 40 })
@@ -148,7 +148,7 @@ describe('a machine that nobody tells of its sleep, such as a worker,', () => {
     expect(is()).toMatchObject({ state: 'connected', generation: 1 })
   })
 
-  test('knows it also on a server without heartbeats', () => {
+  test('knows that it was frozen also on a server without heartbeats', () => {
     const { is, at, setClock, fire, connected, tell } = machine({ tickMs: 1000 })
     connected()
     tell({ type: 'event', id: '1' })
@@ -183,7 +183,7 @@ describe('being stale', () => {
     expect(is()).toMatchObject({ state: 'connected', stale: false })
   })
 
-  test('is told while a handler keeps us from reading, and is over when the event was handled', () => {
+  test('is told while a handler keeps the client from reading, and is over when the event was handled', () => {
     const { is, tell, elapse, connected, greet } = machine()
     connected()
     greet({ heartbeatMs: 1000 })
@@ -199,7 +199,7 @@ describe('being stale', () => {
     expect(is().stale).toBe(false)
   })
 
-  test('is told after two minutes while a handler keeps us from reading a server that announces no heartbeat', () => {
+  test('is told after two minutes while a handler keeps the client from reading a server that announces no heartbeat', () => {
     const { is, tell, elapse, connected } = machine()
     connected()
     tell({ type: 'event', id: 'e1' })
@@ -210,7 +210,7 @@ describe('being stale', () => {
     expect(is()).toMatchObject({ state: 'connected', stale: true })
   })
 
-  test('has whoever keeps us from reading named, once', () => {
+  test('because of a handler that takes too long is warned of, once per wait', () => {
     const { tell, elapse, connected, greet, effects } = machine()
     const warned = () => effects.filter((effect) => effect === 'warn').length
     connected()
@@ -227,7 +227,7 @@ describe('being stale', () => {
     }
   })
 
-  test('because of a connection names nobody', () => {
+  test('because of a connection blames no handler', () => {
     const { is, input, tell, elapse, connected, greet, effects } = machine()
     connected()
     greet({ heartbeatMs: 1000 })
@@ -267,7 +267,7 @@ describe('a hub that announced its heartbeat', () => {
     expect(is().state).toBe('backoff')
   })
 
-  test('but never more than two minutes', () => {
+  test('is given two minutes at most, however long its heartbeat', () => {
     const { is, input, elapse, connected, greet } = machine()
     connected()
     greet({ heartbeatMs: 3_600_000 })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { machine } from '../support/machine.ts'
 
 describe('a transport', () => {
-  test('on which twice no byte arrives gives way to the next, and the place is kept', () => {
+  test('on which twice no byte arrives gives way to the next, and the cursor is kept', () => {
     const { at, is, connected, opens } = machine({ cursor: 'mine', tiers: 2 })
     for (let attempt = 0; attempt < 2; attempt++) {
       expect(is().tier).toBe(0)

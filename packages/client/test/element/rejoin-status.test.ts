@@ -55,7 +55,7 @@ test('a login can take its time before the stream goes on', async () => {
   await expect.poll(() => element.dataset.status).toBe('live')
 })
 
-test('another source takes the place of the first, and words can be replaced', async () => {
+test('another source replaces the first, and words can be replaced', async () => {
   const element = place()
   const visit = await server.stream()
   element.words = { connecting: 'Verbinde …' }

@@ -171,7 +171,7 @@ if (Activity) {
   })
 }
 
-test('what onSync returns takes the place of the value, and later events wait for it', async () => {
+test('the result of onSync replaces the value, and later events wait for it', async () => {
   const loaded = deferred<number>()
   const onSync = vi.fn(() => loaded.promise)
   const { element } = await render(createElement(Sum, { onSync }))

@@ -82,7 +82,7 @@ describe('long polls against a hub', () => {
     await expect(run.ended).rejects.toThrow()
   })
 
-  test('end in order when the hub sends everybody away', async () => {
+  test('end in order when the hub drains its readers', async () => {
     const { hub, url } = await serve()
     const run = runTransport(transportTo(url))
     await run.waitFor(() => run.blocks.length > 0)
@@ -94,7 +94,7 @@ describe('long polls against a hub', () => {
 })
 
 describe('a run of polls', () => {
-  test('asks at once for what there is, then waits no longer than the hub may be silent', async () => {
+  test('asks at once for events that are there, then waits no longer than the hub may be silent', async () => {
     const server = await script()
     const run = runTransport(transportTo(server.url))
     const first = await server.visit()
@@ -140,7 +140,7 @@ describe('a run of polls', () => {
     })
   })
 
-  test('reports an answer that is none', async () => {
+  test('reports an answer that is not JSON', async () => {
     const server = await script()
     const run = runTransport(transportTo(server.url))
     const visit = await server.visit()
@@ -162,7 +162,7 @@ describe('a run of polls', () => {
     expect(run.reports).toEqual([])
   })
 
-  test('ends when an answer says nothing sooner than it was asked to', async () => {
+  test('ends when an empty answer comes sooner than the time it was asked to wait', async () => {
     const server = await script()
     const run = runTransport(transportTo(server.url, {}, () => 0))
     answer(await server.visit(), null, [event('1')], '1')
@@ -171,7 +171,7 @@ describe('a run of polls', () => {
     expect(server.visits()).toBe(2)
   })
 
-  test('ends when something that does not greet, and so is no hub, has nothing new', async () => {
+  test('ends when a server without hello, which is no hub, has nothing new', async () => {
     const server = await script()
     let now = 0
     // Each answer takes a while: it is not for want of time that the next one is not asked for.
@@ -187,7 +187,7 @@ describe('a run of polls', () => {
     expect(server.visits()).toBe(2)
   })
 
-  test('ends, without its events, when an answer is to another question', async () => {
+  test('ends, and drops the events, when an answer is to another cursor', async () => {
     const server = await script()
     const run = runTransport(transportTo(server.url))
     answer(await server.visit(), null, [event('1')], '1')
@@ -196,7 +196,7 @@ describe('a run of polls', () => {
     expect(run.blocks.at(-1)?.id).toBe('1')
   })
 
-  test('asks no further while a handler is waited for', async () => {
+  test('sends no further poll while a handler is waited for', async () => {
     const server = await script()
     let settle = () => {}
     const settled = new Promise<void>((resolve) => {
@@ -249,7 +249,7 @@ describe('a run of polls', () => {
     await expect(run.ended).rejects.toThrow()
   })
 
-  test('ends, and lets go of the rest, at an answer that is none in its midst', async () => {
+  test('ends, and drops the rest of the answer, at a malformed event', async () => {
     const server = await script()
     const run = runTransport(transportTo(server.url))
     const visit = await server.visit()

@@ -23,7 +23,7 @@ test('an answer is read as JSON.parse reads it, wherever it is cut and however i
   )
 })
 
-test('what was whole when an answer was cut is known, and the rest is not', () => {
+test('events that were whole when an answer was cut are read, and the rest is not', () => {
   const reader = createAnswerReader()
   expect(reader.read('{"events":[{"id":"1","type":"a","data":"[\\"{\\"]"},{"id":"2"')).toEqual([
     { id: '1', type: 'a', data: '["{"]' },
@@ -31,7 +31,7 @@ test('what was whole when an answer was cut is known, and the rest is not', () =
   expect(() => reader.finish()).toThrow(SyntaxError)
 })
 
-test('what has the shape of frames elsewhere in the answer is none', () => {
+test('text in the shape of frames elsewhere in the answer is not read as events', () => {
   const reader = createAnswerReader()
   expect(reader.read('{"others":[{"id":"1"}],"events":[')).toEqual([])
 })

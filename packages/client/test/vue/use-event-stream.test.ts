@@ -90,7 +90,7 @@ test('another URL is another stream, and the first one is closed', async () => {
   await visit.gone
 })
 
-test('what onSync returns takes the place of the value', async () => {
+test('the result of onSync replaces the value', async () => {
   const onSync = vi.fn(async () => 100)
   const { element } = mount(Sum, { onSync })
   const visit = await server.stream()

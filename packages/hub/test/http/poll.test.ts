@@ -132,7 +132,7 @@ describe('GET /poll', () => {
 })
 
 describe('heartbeats', () => {
-  test('come as events to whoever asks for those, without an id (§4.7)', async () => {
+  test('come as events to a reader that asks for that, without an id (§4.7)', async () => {
     const server = await serveHub({ heartbeatMs: 50 })
     const stream = await server.open('/events/a?heartbeat=event')
     await stream.waitFor((events) => events.some(({ type }) => type === 'heartbeat'))

@@ -98,7 +98,7 @@ describe('POST /publish', () => {
   })
 })
 
-describe('what is refused', () => {
+describe('a publish that is refused', () => {
   const deep = `{"channel":"a","data":${'['.repeat(100_000)}${']'.repeat(100_000)}}`
   const nested = (levels: number) => `{"channel":"a","data":${'{"x":'.repeat(levels)}1${'}'.repeat(levels)}}`
   test.each([
@@ -130,7 +130,7 @@ describe('what is refused', () => {
     ['a body over 256 KiB', '/publish/a', 'x'.repeat(256 * 1024 + 1), 413, 'too-large'],
     ['text that is no UTF-8', '/publish/a', Uint8Array.of(0x61, 0xff), 400, 'invalid-data'],
     ['a surrogate in UTF-8', '/publish/a', Uint8Array.of(0xed, 0xa0, 0x80), 400, 'invalid-data'],
-  ])('%s, with a code and advice, and nothing is appended (§5.7)', async (_what, path, body, status, code) => {
+  ])('%s is answered with a code and advice, and appends nothing (§5.7)', async (_what, path, body, status, code) => {
     const server = await serveHub()
     const stream = await listen(server, '/events/a')
     const answer = await post(server, path, body)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { serveHub } from '../support/http-server.ts'
 
 describe('an event that was published as text (§4.16)', () => {
-  test('says so before its data, live and replayed; JSON has no such line', async () => {
+  test('is marked as text before its data, live and replayed; JSON has no such line', async () => {
     const { hub, open } = await serveHub()
     const start = await hub.publish('a', { data: 0 })
     await hub.publish('a', { type: 'note', text: '42' })
@@ -22,7 +22,7 @@ describe('an event that was published as text (§4.16)', () => {
     ])
   })
 
-  test('says so in polls, in hub.stream() and in what a channel retains', async () => {
+  test('is marked as text in polls, in hub.stream() and in retained values', async () => {
     const { hub, url } = await serveHub({ retain: ['a'] })
     await hub.publish('a', { data: 0, key: 'json' })
     await hub.publish('a', { text: '1', key: 'text' })

@@ -13,7 +13,7 @@ function authorize(request: IncomingMessage) {
 const as = (token: string) => ({ Authorization: `Bearer ${token}` })
 
 describe('a hub that asks who you are (§7)', () => {
-  test('lets nobody in without an answer', async () => {
+  test('answers 401 to a request without credentials', async () => {
     const { url, open } = await serveHub({}, { authorize })
     expect((await open('/events/news')).status).toBe(401)
     expect((await fetch(url('/publish/news'), { method: 'POST', body: 'x' })).status).toBe(401)
@@ -46,7 +46,7 @@ describe('a hub that asks who you are (§7)', () => {
     expect([(await publish()).status, (await publish()).status]).toEqual([401, 429])
   })
 
-  test('gives what was granted: a name, or everything below a prefix', async () => {
+  test('lets a reader read the names that were granted, and everything below a granted prefix', async () => {
     const { open } = await serveHub({}, { authorize })
     const statusOf = async (path: string) => (await open(path, as('ada'))).status
     expect(await statusOf('/events/news')).toBe(200)
@@ -198,7 +198,7 @@ describe('cursors from elsewhere (§3.1, §3.4)', () => {
     expect(last.events.slice(1).map(({ data }) => data)).toEqual(['4', '5'])
   })
 
-  test('what was published before the answer is found by whoever connects after it', async () => {
+  test('an event whose publish was answered is found by a reader that connects afterwards', async () => {
     const { url, open } = await serveHub()
     const { id } = await (await fetch(url('/publish/a'), { method: 'POST', body: '1' })).json()
     const stream = await open('/events/a?replay=1')
@@ -234,7 +234,7 @@ describe('readers that leave early', () => {
     expect(connects).toBe(0)
   })
 
-  test('with streams pipelined behind each other free every place they took', async () => {
+  test('with streams pipelined behind each other free all the room they took', async () => {
     const { hub, port } = await serveHub()
     let here = 0
     hub.on('connect', () => {

@@ -13,7 +13,7 @@ const megabyte = 1024 * 1024
 const oneAnswer = 2 * 1.2 * megabyte
 
 describe('an answer that nobody reads (§4.14)', () => {
-  test('keeps the polls pipelined behind it from being answered, and each comes when it is read', async () => {
+  test('holds back the polls pipelined behind it, and each is answered when the one before is read', async () => {
     const { hub, port } = await serveBig()
     const socket = idle(port, '/poll/big?lastEventId=earliest', 30)
     // The system's own buffers hold the first of them; then one waits, and no other is begun.
@@ -36,7 +36,7 @@ describe('an answer that nobody reads (§4.14)', () => {
     await expect.poll(() => hub.port.unread.bytes).toBe(0)
   })
 
-  test('takes no more memory with others on its connection than one, when they are hundreds: it is cut', async () => {
+  test('with hundreds of polls pipelined behind it has its connection cut', async () => {
     const { hub, port, connections } = await serveBig()
     const sockets = Array.from({ length: 5 }, () => idle(port, '/poll/big?lastEventId=earliest', 900))
     await Promise.all(sockets.map((socket) => once(socket, 'connect')))
@@ -44,7 +44,7 @@ describe('an answer that nobody reads (§4.14)', () => {
     await expect.poll(() => hub.port.unread.bytes).toBe(0)
   })
 
-  test('is given up after the stall timeout, and those who observe are told', async () => {
+  test('is given up after the stall timeout, and observers are told', async () => {
     const { hub, port, connections } = await serveBig({ stallTimeoutMs: 400 })
     const told: number[] = []
     hub.on('unread', ({ pending }) => told.push(pending))
@@ -56,7 +56,7 @@ describe('an answer that nobody reads (§4.14)', () => {
     expect(told[0]).toBeGreaterThan(0)
   })
 
-  test('makes way when memory for answers is short, and an honest reader gets its own', async () => {
+  test('makes way when memory for answers is short, and a reader that reads gets every event', async () => {
     const maxAnswerBytes = 4 * megabyte
     const { hub, port, url } = await serveBig({ limits: { maxAnswerBytes } })
     for (let n = 0; n < 20; n += 1) idle(port, '/poll/big?lastEventId=earliest', 30)
@@ -108,7 +108,7 @@ describe('an answer that nobody reads (§4.14)', () => {
 })
 
 describe('a stream pipelined behind another', () => {
-  test('begins when the first has ended, and takes no place before that', async () => {
+  test('begins when the first has ended, and takes no room before that', async () => {
     const { hub, raw } = await serveHub({ limits: { maxConnections: 1 } })
     const head = 'HTTP/1.1\r\nHost: x\r\n\r\n'
     const connected: string[] = []

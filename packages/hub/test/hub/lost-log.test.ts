@@ -99,7 +99,7 @@ const closing = (reader: { events: { type: string; data: string }[] }) =>
   reader.events.filter(({ type }) => type === 'close').map(({ data }) => JSON.parse(data).reason)
 
 describe('a hub that hears nothing from its log', () => {
-  test('keeps its readers for a while, then sends them elsewhere with their place', async () => {
+  test('keeps its readers for a while, then closes their streams, and they keep their cursors', async () => {
     const { distant, hub, environment, connect } = await openDistant()
     const reader = connect('a')
     const [id] = await publish(hub, 'a', 1)
@@ -113,7 +113,7 @@ describe('a hub that hears nothing from its log', () => {
     expect([closing(reader), reader.lastId, told]).toEqual([['log-unavailable'], id, [{ silentMs: 11_000 }]])
   })
 
-  test('turns newcomers away until it hears from it again', async () => {
+  test('rejects new readers until it hears from its log again', async () => {
     const { distant, environment, connect } = await openDistant()
     distant.silence(11_000)
     await environment.advance(2000)
@@ -123,7 +123,7 @@ describe('a hub that hears nothing from its log', () => {
     expect(connect('a').ended).toBe(false)
   })
 
-  test('says so by status to a client that asks for it (§4.12)', async () => {
+  test('rejects by status a client that asks for that (§4.12)', async () => {
     const distant = distantLog()
     const { hub, url } = await serveHub({ log: distant.source })
     const silent = new Promise((resolve) => void hub.on('silence', resolve))
@@ -134,7 +134,7 @@ describe('a hub that hears nothing from its log', () => {
     expect(await answer.json()).toMatchObject({ error: { code: 'log-unavailable' } })
   })
 
-  test('keeps them whatever happens when it is told to', async () => {
+  test('keeps its readers for ever when maxTailSilenceMs is Infinity', async () => {
     const { distant, environment, connect } = await openDistant({ maxTailSilenceMs: Number.POSITIVE_INFINITY })
     const reader = connect('a')
     distant.silence(1e9)
@@ -143,14 +143,14 @@ describe('a hub that hears nothing from its log', () => {
   })
 })
 
-describe('what the log has taken, and the hub has not heard of', () => {
+describe('a write that the log has taken, and the hub has not heard of', () => {
   const taken: [string, (hub: Hub) => Promise<unknown>][] = [
     ['a publish', (hub) => hub.publish('a', { data: 1 })],
     ['an invalidation', (hub) => hub.invalidate('a')],
     ['an end', (hub) => hub.end('a')],
   ]
 
-  test.each(taken)('%s is answered once it is clear that nothing is heard', async (_, ask) => {
+  test.each(taken)('such as %s is answered once the hub counts its log as silent', async (_, ask) => {
     const { distant, hub, environment } = await openDistant()
     distant.muffle()
     let answers = 0
@@ -188,7 +188,7 @@ describe('a publish while the log is away', () => {
     await expect(hub.publish('a', { data: 1 })).rejects.toMatchObject({ code: 'log-unavailable' })
   })
 
-  test('reaches the readers of this hub, with an id that no log accepts', async () => {
+  test('reaches the readers of this hub with an id that no log accepts, when whenDown is local', async () => {
     const { distant, hub, environment, connect } = await openDistant({ whenDown: 'local' })
     const audit: unknown[] = []
     hub.on('local', ({ channel, id }) => audit.push([channel, id]))
@@ -232,7 +232,7 @@ describe('a publish while the log is away', () => {
   const shown = (reader: { events: { type: string; data: string }[] }) =>
     reader.events.map(({ type, data }) => (type === 'message' ? data : type))
 
-  test('is served for as long as the log is away, to those who were here and to those who come (§5.6)', async () => {
+  test('reaches connected and new readers for as long as the log is away (§5.6)', async () => {
     const { distant, hub, environment, connect } = await openDistant({ whenDown: 'local' })
     const reader = connect('a')
     await publish(hub, 'a', 1)
@@ -273,7 +273,7 @@ describe('a publish while the log is away', () => {
     expect(closing(connect('a', { start: { from: 'earliest' } }))).toEqual(['log-unavailable'])
   })
 
-  test('is told of to the readers that have it before they get anything of the log, whoever publishes first (§5.6)', async () => {
+  test('is announced as a gap to the readers that have it, before they get an event of the log (§5.6)', async () => {
     const { distant, hub, environment, connect } = await openDistant({ whenDown: 'local' })
     const [here, bystander] = [connect('a'), connect('b')]
     await publish(hub, 'a', 1)
@@ -290,7 +290,7 @@ describe('a publish while the log is away', () => {
     expect(here.lastId).toBe(bystander.lastId)
   })
 
-  test('is nothing for polls, which are sent elsewhere (§4.14)', async () => {
+  test('does not reach polls, which are told to return later (§4.14)', async () => {
     const distant = distantLog()
     const { hub, url } = await serveHub({ log: distant.source, whenDown: 'local' })
     const silent = new Promise((resolve) => void hub.on('silence', resolve))
@@ -322,7 +322,7 @@ describe('a publish while the log is away', () => {
     expect(distant.asked).toBe(asked)
   })
 
-  test('is answered 202, kept nowhere; refused, it is answered 503 with when to try again', async () => {
+  test('is answered 202 when it is kept nowhere, and 503 with a time to try again when it is refused', async () => {
     const distant = distantLog()
     const { url } = await serveHub({ log: distant.source, whenDown: 'local' })
     distant.cut()

@@ -86,7 +86,7 @@ describe('an operator', () => {
     ])
   })
 
-  test('counts what was heard and handed out', async () => {
+  test('sees how many events the hub has heard and handed out', async () => {
     const { hub, environment, connect } = await openHub()
     const readers = [connect('a'), connect('a'), connect('b')]
     await environment.settle()
@@ -101,7 +101,7 @@ describe('an operator', () => {
   test.each([
     ['memory', () => memoryLog()],
     ['lmdb', () => lmdbLog(folderOfTest())],
-  ])('can have it proved that the %s log takes events, without an event', async (_name, log) => {
+  ])('can probe that the %s log takes events, without publishing one', async (_name, log) => {
     const { hub } = await openHub({ log: log() })
     await hub.probe()
     expect(await hub.channels()).toEqual([])
@@ -111,7 +111,7 @@ describe('an operator', () => {
 })
 
 describe('rights', () => {
-  test('that were revoked while their stream was being opened do not open it', async () => {
+  test('that are revoked while a stream is being opened do not open it', async () => {
     const { hub, environment, connect } = await openHub()
     const asOf = hub.port.revocations
     hub.revoke('ada')
@@ -122,7 +122,7 @@ describe('rights', () => {
     expect(late.data).toEqual([])
   })
 
-  test('that everybody has belong to nobody: no reader replaces or revokes another', async () => {
+  test('without a subject belong to nobody: no reader replaces another', async () => {
     const { environment, connect } = await openHub()
     const rights = { grant: { subject: null, subscribe: ['*'] } }
     const readers = [1, 2].map((attempt) => connect('a', { rights, client: { id: 'tab', attempt } }))

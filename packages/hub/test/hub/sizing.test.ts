@@ -36,7 +36,7 @@ describe('a hub that watches its window', () => {
     return { environment, observers, told, come, stop }
   }
 
-  test('says which channel keeps too little for those who come back, and how much it needs', async () => {
+  test('says which channel keeps too little for returning readers, and how much it needs', async () => {
     const { environment, told, come } = watch()
     come(1000, 50)
     come(60_000, 2)

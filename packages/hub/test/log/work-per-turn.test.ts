@@ -205,7 +205,7 @@ describe.each([
   const environment = { ...systemEnvironment, now: () => started + work.ms }
   const started = Date.now()
 
-  test('no turn is held up by a publish that a thousand others have to go for, and they go in the end', async () => {
+  test('no turn is held up by a publish that a thousand older events have to make room for, and they go in the end', async () => {
     const log = await source(held).open(environment)
     const append = (channel: (index: number) => string, data: string, events: number) =>
       log.append(
@@ -263,7 +263,7 @@ describe('in the embedded log, with a channel of many records', () => {
   const holds = (records: number) =>
     vi.waitUntil(() => recordsIn(stores.at(-1) as Store) === records, { timeout: 10_000, interval: 5 })
 
-  test('no turn is held up by a reader of one that has grown too old as a whole', async () => {
+  test('no turn is held up by a reader of the channel when all of it has grown too old', async () => {
     agedMs = 120_000
     const head = await log.head()
     const ms = await longestTurn(() => log.read(['full'], origin, head, { events: 10, bytes: 10 }))
@@ -273,7 +273,7 @@ describe('in the embedded log, with a channel of many records', () => {
     expect(page).toMatchObject({ events: [], gap: { reason: 'expired', wholeAfter: head } })
   })
 
-  test('no turn is held up by a publish to it, and it is let go of in the end', async () => {
+  test('no turn is held up by a publish to the channel, and its old events go in the end', async () => {
     agedMs = 120_000
     const before = await log.head()
     const ms = await longestTurn(async () => {
@@ -285,7 +285,7 @@ describe('in the embedded log, with a channel of many records', () => {
     expect(page.events).toHaveLength(1)
   })
 
-  test('no turn is held up by its invalidation, nothing of it is served again, and its room is given back', async () => {
+  test('no turn is held up by an invalidation of the channel, none of it is served again, and its room is given back', async () => {
     const before = await log.head()
     const ms = await longestTurn(() => log.invalidate('full'))
     expect(ms).toBeLessThan(2 * trimmedAtATime * slowEntry)
@@ -389,7 +389,7 @@ describe('from before the feed of the memory log', () => {
     await log.close()
   })
 
-  test('a reader of a pattern is told of a channel that was declared void between two pages', async () => {
+  test('a reader of a pattern is told of a channel that was invalidated between two pages', async () => {
     const log = await openFar()
     const head = await log.head()
     const first = await log.read(['many/*'], origin, head, limit)

@@ -166,7 +166,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
   })
 
   describe('a reader', () => {
-    test('that leaves is noticed, and its place is free', async () => {
+    test('that leaves is noticed, and its room is free again', async () => {
       const { hub, open } = await start({}, { limits: { maxConnections: 1 } })
       const closed = new Promise((resolve) => void hub.on('close', resolve))
       const first = await open('/events/a')
@@ -262,7 +262,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
       expect(data((await (await waiting).json()).events)).toEqual(['3'])
     })
 
-    test('ends a channel: its readers are told, and stay away when they have all of it (§4.10, §5.8)', async () => {
+    test('ends a channel: its readers are told, and do not return when they have all of it (§4.10, §5.8)', async () => {
       const { hub, open, url } = await start()
       const [id] = await publish(hub, 'a/1', 1)
       const stream = await open('/events/a/1', { 'Last-Event-ID': id as string })
@@ -307,7 +307,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
       expect((await fetch(url('/events/a'))).status).toBe(404)
     })
 
-    test('does what its sender may do, and no more (§7)', async () => {
+    test('has the rights of its sender, and no more (§7)', async () => {
       const grants: Record<string, Grant> = { ada: { subject: 'ada', subscribe: ['orders/*'], publish: ['orders/1'] } }
       const authorize = (token: string | undefined) => grants[token ?? ''] ?? null
       const { hub, url, open } = await start({ authorize })
@@ -327,7 +327,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
       expect(stream.events.map(({ type }) => type)).toEqual(['hello', 'message', 'close'])
     })
 
-    test('that the program fails to judge is answered with 500, and the program is told', async () => {
+    test('for which authorize fails is answered with 500, and the program is told', async () => {
       const { hub, url } = await start({
         authorize() {
           throw new Error('database down')
@@ -339,7 +339,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
       expect((await failed).cause).toMatchObject({ message: 'database down' })
     })
 
-    testIf(hasErrorHandler)("that the program fails to judge reaches the framework's error handler", async () => {
+    testIf(hasErrorHandler)('for which authorize fails reaches the error handler of the framework', async () => {
       class Teapot extends Error {
         readonly status = 418
       }
@@ -412,8 +412,8 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
     })
   })
 
-  describe('a bad day', () => {
-    test('of requests that are reset as soon as they are sent costs nobody else anything', async () => {
+  describe('a fault', () => {
+    test('in which requests are reset as soon as they are sent costs other requests nothing', async () => {
       const { hub, port, open } = await start({}, { limits: { maxPerIp: 50, maxOpensPer10s: 100_000 } })
       const paths = ['/events/x', '/poll/x?replay=1', '/events/x?reject=status']
       for (let n = 0; n < 300; n += 1) {
@@ -433,7 +433,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
     })
 
     test.each(['/events/a', '/poll/a', '/events/a//b'])(
-      'of middleware that has answered a request for %s and passes it on all the same',
+      'of middleware that answers a request for %s and passes it on all the same leaves no connection behind',
       async (path) => {
         let answers = true
         const { hub, url, open } = await start({
@@ -451,7 +451,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
       },
     )
 
-    test('of a timeout that answers while rights are looked up', async () => {
+    test('in which a timeout answers while rights are looked up leaves no connection behind', async () => {
       const asked = new Signal<() => void>()
       const grant: Grant = { subject: null, subscribe: ['*'] }
       let answered: ServerResponse | undefined

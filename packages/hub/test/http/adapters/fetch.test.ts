@@ -46,7 +46,7 @@ describe('Request and Response', () => {
     return { hub, handler: fetchHandler(hub, options) }
   }
 
-  test('what the reader has not taken waits in the hub, within the budget, and is counted', async () => {
+  test('bytes that the reader has not taken wait in the hub, within its budget, and are counted', async () => {
     const { hub, handler } = await openHub({ sinkBudgetBytes: 10_000 })
     const response = await handler(new Request('http://x/events/a'))
     const { reader, greeting } = await startReading(response)
@@ -79,7 +79,7 @@ describe('Request and Response', () => {
     expect(await aborted.reader.read()).toMatchObject({ done: true })
   })
 
-  test('a response that nobody reads is nobody, and takes no room from those who come', async () => {
+  test('a response that nobody reads is no connection, and takes no room from other readers', async () => {
     const hub = await createHub({ log: memoryLog(), limits: { maxConnections: 1 } })
     const handler = fetchHandler(hub)
     for (let n = 0; n < 10; n += 1) await handler(new Request('http://x/events/a'))
@@ -96,7 +96,7 @@ describe('Request and Response', () => {
     expect([await response.text(), [...hub.connections()]]).toEqual(['', []])
   })
 
-  test('the platform says who asks, by whatever else it calls the handler with', async () => {
+  test('the address of a reader comes from the arguments that the platform calls the handler with', async () => {
     const hub = await createHub({ log: memoryLog() })
     const handler = fetchHandler(hub, { ip: (_request: Request, info: { address: string }) => info.address })
     const connected = new Promise((resolve) => void hub.on('connect', resolve))
@@ -104,7 +104,7 @@ describe('Request and Response', () => {
     expect(await connected).toMatchObject({ ip: '192.0.2.7' })
   })
 
-  test('an address that cannot be told is a 500, told to the program, and not the end of it', async () => {
+  test('an ip function that throws is answered with 500, and the program is told and goes on', async () => {
     const failure = new Error('no such peer')
     const hub = await createHub({ log: memoryLog() })
     const told = new Promise((resolve) => void hub.on('error', ({ cause }) => resolve(cause)))
@@ -117,12 +117,12 @@ describe('Request and Response', () => {
     expect(await told).toBe(failure)
   })
 
-  test('a platform that counts the parameters of a handler gives it all that it has, as Deno does', async () => {
+  test('a handler has two parameters, because Deno passes only as many arguments as it counts', async () => {
     const hub = await createHub({ log: memoryLog() })
     expect([fetchHandler(hub).length, subscribe(hub).length]).toEqual([2, 2])
   })
 
-  test('a proxy is believed when the program says so', async () => {
+  test('X-Forwarded-For is believed only with trustProxy', async () => {
     for (const trustProxy of [true, false]) {
       const { hub, handler } = await openHub({ trustProxy })
       const connected = new Promise((resolve) => void hub.on('connect', resolve))
@@ -132,7 +132,7 @@ describe('Request and Response', () => {
     }
   })
 
-  test('a hub that has no room sends the reader away in band', async () => {
+  test('a hub without room rejects the reader in band', async () => {
     const hub = await createHub({ log: memoryLog(), limits: { maxConnections: 1 } })
     const handler = fetchHandler(hub)
     await startReading(await handler(new Request('http://x/events/a')))

@@ -7,7 +7,7 @@ import { openHub } from '../../support/recorder.ts'
 const small = () => memoryLog({ window: { maxEvents: 1 } })
 
 describe('a channel that retains its newest values (§5.9)', () => {
-  test('gives a reader that lost its place the newest event of each key, and then goes on', async () => {
+  test('gives a reader whose cursor has expired the newest event of each key, and then goes on', async () => {
     const { hub, environment, connect } = await openHub({ log: small(), hotBytes: 1, retain: ['prices/*'] })
     const reader = connect('prices/fx')
     await environment.settle()
@@ -80,7 +80,7 @@ describe('a channel that retains its newest values (§5.9)', () => {
 })
 
 describe('a live event (§5.10)', () => {
-  test('reaches those who are here, in its place, and nobody who comes later', async () => {
+  test('reaches connected readers, in order, and no reader that comes later', async () => {
     const { hub, environment, connect } = await openHub()
     const here = connect('a')
     await environment.settle()
@@ -105,7 +105,7 @@ describe('a live event (§5.10)', () => {
     expect(JSON.parse(reader.events[0]?.data ?? '').resumed).toBe(true)
   })
 
-  test('is answered with what became of it', async () => {
+  test('is answered with the durability none', async () => {
     const { url } = await serveHub()
     const answer = async (path: string, body: string) => (await fetch(url(path), { method: 'POST', body })).json()
     expect(await answer('/publish/a?live', 'x')).toEqual({ id: expect.any(String), durability: 'none' })

@@ -36,7 +36,7 @@ async function openPolls(options: Partial<HubOptions> = {}) {
 const types = ({ events }: PollAnswer) => events.map(({ type }) => type)
 
 describe('a reader that polls', () => {
-  test('is one connection to those who observe, from its first poll until it stays away (§4.14)', async () => {
+  test('is one connection to observers, from its first poll until it polls no more (§4.14)', async () => {
     const { hub, environment, told, now, poll } = await openPolls()
     let { cursor } = await now(null)
     const connections = new Set<string>()
@@ -66,7 +66,7 @@ describe('a reader that polls', () => {
     expect(told).toEqual(['return', 'replay 1'])
   })
 
-  test('is not turned away for polling often while there is something to read', async () => {
+  test('is not rejected for polling often while there is something to read', async () => {
     const { hub, told, now } = await openPolls({ limits: { maxOpensPer10s: 3 } })
     let { cursor } = await now(null)
     for (let n = 0; n < 50; n += 1) {
@@ -78,7 +78,7 @@ describe('a reader that polls', () => {
     expect(told).toEqual(['connect'])
   })
 
-  test('is turned away when it asks for the same old place again and again', async () => {
+  test('is rejected when it polls with the same old cursor again and again', async () => {
     const { hub, poll, environment } = await openPolls({ limits: { maxOpensPer10s: 3 } })
     const { id } = await hub.publish('a', { data: 1 })
     await hub.publish('a', { data: 2 })
@@ -87,14 +87,14 @@ describe('a reader that polls', () => {
     expect((await Promise.all(answers)).map((answer) => 'reason' in answer)).toEqual([false, false, false, true])
   })
 
-  test('is turned away when it asks without end and waits for nothing', async () => {
+  test('is rejected when it polls without end and without waiting', async () => {
     const { now, told } = await openPolls({ limits: { maxOpensPer10s: 3 } })
     let { cursor } = await now(null)
     for (let n = 0; n < 10; n += 1) cursor = (await now(cursor, 0)).cursor ?? cursor
     expect(told).toContain('reject too-rapid')
   })
 
-  test('keeps its place between two polls when the hub is full', async () => {
+  test('keeps its room between two polls when the hub is full', async () => {
     const { now, hub, told } = await openPolls({ limits: { maxConnections: 1 } })
     const { cursor } = await now(null)
     const other = { reader: { ...reader, ip: '192.0.2.2' }, subscription, start: { from: 'now' as const } }
@@ -104,7 +104,7 @@ describe('a reader that polls', () => {
     expect(told).toEqual(['connect', 'reject connections'])
   })
 
-  test('that goes while it waits is gone at once', async () => {
+  test('that leaves while it waits is gone at once', async () => {
     const { now, poll, told, environment } = await openPolls()
     const { cursor } = await now(null)
     const leaving = new AbortController()
@@ -117,7 +117,7 @@ describe('a reader that polls', () => {
 })
 
 describe('an answer', () => {
-  test('says nothing only once the hub has all that the log holds', async () => {
+  test('is empty only when the hub has heard everything that the log holds', async () => {
     const log = laggingLog()
     const { hub, environment, now, poll } = await openPolls({ log: log.source })
     const { cursor } = await now(null)
@@ -135,7 +135,7 @@ describe('an answer', () => {
     expect(types((await waiting) as PollAnswer)).toContain('message')
   })
 
-  test('sends the reader back with its cursor when the log stays behind', async () => {
+  test('brings close, and leaves the cursor as it is, when the log stays behind', async () => {
     const log = laggingLog()
     const { hub, environment, now, poll, told } = await openPolls({ log: log.source })
     const { cursor } = await now(null)
@@ -150,7 +150,7 @@ describe('an answer', () => {
     expect(told.at(-1)).toMatch(/^close log-unavailable/)
   })
 
-  test('moves the cursor over what others were sent, so that the next poll does not search it again (§4.9)', async () => {
+  test('moves the cursor over events of other channels, so that the next poll does not search them again (§4.9)', async () => {
     const { hub, environment, now, poll } = await openPolls()
     const { cursor } = await now(null)
     const waiting = poll(cursor, 5000)

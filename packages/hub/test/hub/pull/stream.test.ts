@@ -112,7 +112,7 @@ describe('a stream inside the program', () => {
     expect(await read(hub, undefined, { signal: abort.signal }).next()).toEqual({ done: true, value: undefined })
   })
 
-  test('left while it waits, it does not wait for one more event', async () => {
+  test('that is left while it waits does not wait for one more event', async () => {
     const hub = await startHub()
     const frames = read(hub)
     await take(frames, 1)
@@ -142,7 +142,7 @@ describe('a stream inside the program', () => {
     ])
   })
 
-  test('that nobody reads from is given up, and says so to whoever comes back to it', async () => {
+  test('that nobody reads is given up, and a later read fails with an error', async () => {
     const { hub, environment } = await openHub({ stallTimeoutMs: 1000 })
     const stalls: number[] = []
     hub.on('stall', ({ pending }) => void stalls.push(pending))

@@ -12,7 +12,7 @@ const closeOf = (reader: { events: { type: string; data: string }[] }) =>
   reader.events.filter((event) => event.type === 'close').map((event) => JSON.parse(event.data))
 
 describe('a channel that ends (§4.10)', () => {
-  test('sends its readers away with everything and the reason', async () => {
+  test('closes the streams of its readers, with the reason, when they have every event', async () => {
     const { hub, environment, connect } = await openHub()
     const reader = connect('a')
     await environment.settle()
@@ -60,7 +60,7 @@ describe('a channel that ends (§4.10)', () => {
     expect([reader.data, reader.ended]).toEqual([['1', '2'], false])
   })
 
-  test('tells a reader that comes in the same turn', async () => {
+  test('closes the stream of a reader that comes in the same turn', async () => {
     const { hub, environment, connect } = await openHub()
     const reader = connect('a')
     await hub.end('a')
@@ -68,7 +68,7 @@ describe('a channel that ends (§4.10)', () => {
     expect(closeOf(reader)).toEqual([{ reason: 'finished' }])
   })
 
-  test('tells a reader that is slow to catch up, however many others come meanwhile', async () => {
+  test('closes the stream of a reader that is slow to catch up, however many others come meanwhile', async () => {
     const { hub, environment, connect } = await openHub({ hotBytes: 1 })
     await publish(hub, 'a', 1, 2)
     await hub.end('a')
@@ -83,7 +83,7 @@ describe('a channel that ends (§4.10)', () => {
     expect([slow.data, closeOf(slow)]).toEqual([['1', '2'], [{ reason: 'finished' }]])
   })
 
-  test('loses nothing of what fills the sink of a reader right before it is sent away', async () => {
+  test('loses no event that fills the sink of a reader right before its stream closes', async () => {
     const { hub, environment, connect } = await openHub()
     await publish(hub, 'a', 1)
     await hub.end('a')
@@ -127,7 +127,7 @@ describe('a channel that ends (§4.10)', () => {
     },
   )
 
-  test('refuses what comes after, and can be ended again', async () => {
+  test('refuses later publishes, and can be ended again', async () => {
     const { hub } = await openHub()
     const { id } = await hub.end('a')
     await expect(hub.publish('a', { data: 1 })).rejects.toMatchObject({ code: 'channel-ended' })
@@ -135,7 +135,7 @@ describe('a channel that ends (§4.10)', () => {
     expect((await hub.window('a')).ended).toBe(true)
   })
 
-  test('tells a reader that lost part of it before it says that there is no more', async () => {
+  test('announces a gap to a reader that lost part of it, before it closes the stream', async () => {
     const { hub, environment, connect } = await openHub({ hotBytes: 1, log: memoryLog({ window: { maxEvents: 1 } }) })
     const [first] = await publish(hub, 'a', 1, 2, 3)
     await hub.end('a')
@@ -144,7 +144,7 @@ describe('a channel that ends (§4.10)', () => {
     expect(reader.events.map((event) => event.type)).toEqual(['hello', 'sync-required', 'close'])
   })
 
-  test('sends a reader away also when the tail lost its place while the reader caught up', async () => {
+  test('closes the stream of a reader also when the tail lost its position while the reader caught up', async () => {
     let hub: Hub
     let skip = false
     const source = memoryLog({ window: { maxEvents: 1 } })
@@ -177,7 +177,7 @@ describe('a channel that ends (§4.10)', () => {
     expect(reader.events.map((event) => event.type)).toEqual(['hello', 'sync-required', 'close'])
   })
 
-  test('does not turn away a reader for whom the log holds something that has not come here yet', async () => {
+  test('does not reject a reader for which the log holds events that this hub has yet to hear', async () => {
     const log = laggingLog()
     const { hub, environment } = await openHub({ log: log.source })
     const [first] = await publish(hub, 'a', 1)
@@ -196,7 +196,7 @@ describe('a channel that ends (§4.10)', () => {
   })
 })
 
-describe('what a hub knows of ends', () => {
+describe('the knowledge of a hub that a channel has ended', () => {
   const end = { ms: 7, seq: 0 }
 
   /** A log that answers when it is told to. */

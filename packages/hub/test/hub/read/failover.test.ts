@@ -38,7 +38,7 @@ describe('while another master takes over whose clock is behind (§2.3)', () => 
     expect(reader.events.map(({ type, data }) => (type === 'hello' ? type : data))).toEqual(['hello', 'new'])
   })
 
-  test('a reader that lost its place is not given the values of one master at a position of the other', async () => {
+  test('a reader with an unknown cursor is not given the values of one master at a position of the other', async () => {
     const log = failedOverLog()
     const { hub, environment, connect } = await openHub({ log: log.source, retain: ['a'] })
     const [first] = await publish(hub, 'a', 1, 2)

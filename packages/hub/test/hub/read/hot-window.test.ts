@@ -74,7 +74,7 @@ describe('blocks of the log', () => {
     expect(most()).toBeLessThanOrEqual(4)
   })
 
-  test('an event whose predecessor was taken from under the log is a gap, not a skip', async () => {
+  test('an event whose predecessor was removed from the log is a gap, and is not skipped in silence', async () => {
     const lost = [event(at(5), at(4)), event(at(9), at(8))]
     const log = {
       read: async (_channels: unknown, after: Position) => ({
@@ -92,7 +92,7 @@ describe('blocks of the log', () => {
     expect(await blocks.read('a', at(8), at(9))).toMatchObject({ through: at(9) })
   })
 
-  test('what was read before an invalidation is not served after it', async () => {
+  test('events that were read before an invalidation are not served after it', async () => {
     const { inner, blocks, places, reads } = await openLog(10)
     const before = blocks.read('a', places[0] as Position, places[9] as Position)
     await inner.invalidate('a')
@@ -124,7 +124,7 @@ describe('blocks of the log', () => {
   })
 })
 
-describe('what a small event keeps in memory', () => {
+describe('the memory of a small event', () => {
   const events = Array.from({ length: 1000 }, (_, n) => event(at(n + 1), at(n), 'a', `number ${n}`))
   const idOf = ({ ms }: Position) => `${ms}`
 
@@ -182,7 +182,7 @@ describe('events encoded together', () => {
   const idOf = ({ ms }: Position) => `id-${ms}`
   const oneByOne = events.map((one) => text(encodeFrame(one, idOf(one.position))))
 
-  test('in a block are what they are one by one, whatever their characters', () => {
+  test('in a block have the same bytes as one by one, whatever their characters', () => {
     expect(encodeFrames(events, idOf).map(text)).toEqual(oneByOne)
   })
 

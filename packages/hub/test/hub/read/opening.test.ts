@@ -70,7 +70,7 @@ describe('a reader without a cursor (§3.4)', () => {
     expect(reader.data).toEqual(['3', '4', '5'])
   })
 
-  test('is greeted with the place before the first event, so that a cut right after hello repeats nothing and loses nothing', async () => {
+  test('is greeted with the position before the first event, so that a cut right after hello repeats nothing and loses nothing', async () => {
     const { hub, environment, connect } = await openHub()
     await publish(hub, 'a', 1, 2, 3, 4)
     const first = connect('a', { start: { from: 'last', events: 2 } })
@@ -111,7 +111,7 @@ describe('a reader that would have to be replayed too much', () => {
 })
 
 describe('a reader that added a channel (§3.3)', () => {
-  test('is told so at its own cursor, and gets everything after it from both', async () => {
+  test('is told of the added channel at its own cursor, and gets everything after it from both', async () => {
     const { hub, environment, connect } = await openHub()
     const [cursor] = await publish(hub, 'a', 1)
     await publish(hub, 'b', 2)
@@ -147,7 +147,7 @@ describe('an invalidated channel', () => {
     expect(other.events.map((event) => event.type)).toEqual(['hello', 'message'])
   })
 
-  test('alarms nobody who came after it', async () => {
+  test('announces no gap to a reader that came after it', async () => {
     const { hub, environment, connect } = await openHub()
     await publish(hub, 'a', 1)
     await hub.invalidate('a')
@@ -183,7 +183,7 @@ describe('a reader of a quiet channel (§4.9)', () => {
     expect(reader.events.map((event) => event.type)).toEqual(['hello'])
   })
 
-  test('and a filter that lets nothing through is moved on while it replays', async () => {
+  test('with a filter that lets nothing through is moved on while it replays', async () => {
     const { hub, environment, connect } = await openHub({
       log: memoryLog({ window: { maxEvents: 5000 } }),
       hotBytes: 1,
@@ -328,7 +328,7 @@ describe('the beginning of a channel (§3.4)', () => {
     expect(reader.data).toEqual(['4', '5', '6', '7'])
   })
 
-  test('that is there is announced by nothing', async () => {
+  test('that is still there is not announced as a gap', async () => {
     const { hub, environment, connect } = await openHub({ log: smallWindow() })
     await publish(hub, 'a', 1, 2, 3)
     const readers = ['a', 'b', ['a', 'b'], '*'].map((names) => connect(names, { start: { from: 'earliest' } }))
@@ -349,7 +349,7 @@ describe('the beginning of a channel (§3.4)', () => {
     expect(reader.data).toEqual(['2', '3', '4'])
   })
 
-  test('that was invalidated is announced as that', async () => {
+  test('that was invalidated is announced with the reason forced', async () => {
     const { hub, environment, connect } = await openHub()
     await publish(hub, 'a', 1)
     await hub.invalidate('a')
@@ -373,7 +373,7 @@ describe('the beginning of a channel (§3.4)', () => {
     }
   })
 
-  test('of a channel that was forgotten is that of the new one', async () => {
+  test('of a channel that was forgotten is its first event after that', async () => {
     const environment = createVirtualEnvironment()
     const log = memoryLog({ window: { maxAgeMs: 1000 }, forgetAfterMs: 1000 })
     const { hub, connect } = await openHub({ log, environment })
@@ -413,7 +413,7 @@ describe('the beginning of a channel (§3.4)', () => {
 })
 
 describe('a channel that is declared to be read from its start (§3.4)', () => {
-  test('is read from there by a reader without a cursor, who is then live', async () => {
+  test('is read from its start by a reader without a cursor, which is then live', async () => {
     const { hub, environment, connect } = await openHub({ fromStart: ['chats/*'] })
     await publish(hub, 'chats/1', 1, 2)
     const readers = ['chats/1', ['chats/1', 'chats/2'], 'chats/*'].map((names) => connect(names))
@@ -426,7 +426,7 @@ describe('a channel that is declared to be read from its start (§3.4)', () => {
     }
   })
 
-  test('is read from the head together with one that is not, and with replay=0', async () => {
+  test('is read from the head together with a channel that is not declared so, and with replay=0', async () => {
     const { hub, environment, connect } = await openHub({ fromStart: ['chats/*'] })
     await publish(hub, 'chats/1', 1)
     const readers = [connect(['chats/1', 'news']), connect('chats/1', { start: { from: 'last', events: 0 } })]

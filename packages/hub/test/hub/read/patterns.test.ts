@@ -69,7 +69,7 @@ describe.each([
     expect(returned.data).toEqual(['5'])
   })
 
-  test('is told of an invalidation below it, here or away', async () => {
+  test('is told of an invalidation below it, while connected or when it returns', async () => {
     const { hub, environment, connect } = await openHub({ hotBytes })
     const here = connect('a/*')
     const other = connect('b/*')
@@ -88,7 +88,7 @@ describe.each([
   })
 })
 
-test('a reader of a pattern is given nothing that was declared void, though another reader was given it before', async () => {
+test('a reader of a pattern gets no event that was invalidated, although another reader got it before', async () => {
   const { hub, environment, connect } = await openHub({ hotBytes: 4000 })
   const [first] = await publish(hub, 'a/1', 1, 2, 3)
   // Out of the hot window, for what comes next: both readers are served from what was read of the log.

@@ -32,7 +32,7 @@ describe('a reader that comes back', () => {
     expect(closes).toEqual([{ requested: cursor, found: true, replayed }, undefined])
   })
 
-  test('and leaves before the log has answered is told apart from both', async () => {
+  test('and leaves before the log has answered is reported as neither found nor lost', async () => {
     const { hub, connect } = await openHub({ hotBytes: 1 })
     const closes: unknown[] = []
     hub.on('close', ({ unfinished }) => closes.push(unfinished))
@@ -125,8 +125,8 @@ describe('a reader that comes back', () => {
   })
 })
 
-describe('what a cut cannot do', () => {
-  test('two channels in one turn: cut after any byte, the reader gets the rest once and in order (§4.3)', async () => {
+describe('a cut', () => {
+  test('after any byte of a turn with two channels leaves the rest to come once and in order (§4.3)', async () => {
     const { hub, environment, connect } = await openHub()
     const reader = connect(['a', 'b'])
     await environment.settle()
@@ -144,7 +144,7 @@ describe('what a cut cannot do', () => {
     }
   })
 
-  test('hello does not hide a gap: cut while the snapshot is built, the reader is told again (§4.4)', async () => {
+  test('while the snapshot is built does not hide the gap: the reader is told again (§4.4)', async () => {
     let finish = (_state: unknown) => {}
     const snapshot = () =>
       new Promise((resolve) => {
@@ -172,7 +172,7 @@ describe('what a cut cannot do', () => {
   })
 })
 
-describe('what is gone is announced', () => {
+describe('a gap is announced', () => {
   const small = () => ({ log: memoryLog({ window: { maxEvents: 3 } }), hotBytes: 1 })
 
   test('first, with its reason, what is lost and what is left; then everything that follows (§4.6)', async () => {
@@ -214,7 +214,7 @@ describe('what is gone is announced', () => {
     })
   })
 
-  test('the id of sync-required is a place to come back to: no second alarm', async () => {
+  test('the id of sync-required is a cursor to resume from, without a second gap', async () => {
     const { hub, environment, connect } = await openHub(small())
     const ids = await publish(hub, 'a', 1, 2, 3, 4, 5, 6)
     const told = connect('a', { cursor: ids[0] as string })
@@ -279,7 +279,7 @@ describe('what is gone is announced', () => {
     expect(JSON.parse(reader.events[1]?.data ?? '')).not.toHaveProperty('snapshot')
   })
 
-  test('a slow reader that falls out of its window is told where the hole is, and goes on', async () => {
+  test('a slow reader that falls out of its window is told of one gap, and goes on', async () => {
     const { hub, environment, connect } = await openHub(small())
     const reader = connect('a', { fullAfter: 400 })
     await environment.settle()
@@ -328,7 +328,7 @@ describe('what is gone is announced', () => {
     expect(JSON.parse(reader.events[1]?.data ?? '')).toMatchObject({ reason: 'epoch', requested: id })
   })
 
-  test('who comes while the hub has yet to hear from its log that everything is lost is told once, from the new branch', async () => {
+  test('a reader that comes before the hub has heard that the log was emptied is told of one gap, on the new branch', async () => {
     const log = emptiedLog()
     const { hub, environment, connect } = await openHub({ log: log.source })
     const [id] = await publish(hub, 'a', 1)
@@ -344,7 +344,7 @@ describe('what is gone is announced', () => {
     expect(JSON.parse(back.events[0]?.data ?? '')).toMatchObject({ resumed: true })
   })
 
-  test('also when the log is emptied once more before the hub has heard of the first time', async () => {
+  test('a reader is told of one gap also when the log is emptied twice before the hub hears of it', async () => {
     const log = emptiedLog()
     const { hub, environment, connect } = await openHub({ log: log.source })
     const [id] = await publish(hub, 'a', 1)
@@ -359,7 +359,7 @@ describe('what is gone is announced', () => {
     expect(reader.events.map(({ type }) => type)).toEqual(['hello', 'sync-required'])
   })
 
-  test('who comes when the hub does not hear of it for long is sent elsewhere, with the place it has', async () => {
+  test('a reader keeps its cursor when its stream closes because the hub hears too late that the log was emptied', async () => {
     const log = emptiedLog()
     const { hub, environment, connect } = await openHub({ log: log.source })
     const [id] = await publish(hub, 'a', 1)

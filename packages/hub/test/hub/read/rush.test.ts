@@ -25,7 +25,7 @@ describe('readers that return together', () => {
     expect(new Set(readers.map(({ data }) => data.join())).size).toBe(1)
   })
 
-  test('and of whom some ask for certain types get what each asked for', async () => {
+  test('and filter by different types each get the types they asked for', async () => {
     const { hub, environment, connect } = await openHub()
     const { id: cursor } = await hub.publish('a', { data: 'first' })
     for (const data of many) await hub.publish('a', { type: data % 2 ? 'odd' : 'even', data: `${data} ${long}` })
@@ -62,7 +62,7 @@ describe('readers that return together', () => {
     }
   })
 
-  test('of whom one does not read leave the others what is theirs, and it catches up when it reads', async () => {
+  test('each get everything although one of them does not read, which catches up when it reads', async () => {
     const { hub, environment, connect } = await openHub()
     const { id: cursor } = await hub.publish('a', { data: 'first' })
     for (const data of many) await hub.publish('a', { data: `${data} ${long}` })

@@ -3,7 +3,7 @@ import { createAdmission } from '../../../src/hub/readers/admission.ts'
 
 const from = (ip: string, subject: string | null = null) => ({ ip, subject, userAgent: null })
 
-describe('who may come in', () => {
+describe('a hub lets in', () => {
   test('no more than the hub has room for, and again when somebody leaves', () => {
     const admission = createAdmission({ maxConnections: 2 })
     admission.enter(from('10.0.0.1'))
@@ -20,7 +20,7 @@ describe('who may come in', () => {
     expect(admission.reasonToReject(from('10.0.0.2'), 0)).toBeUndefined()
   })
 
-  test('one household of IPv6 counts as one', () => {
+  test('no more than its share from one /64 of IPv6', () => {
     const admission = createAdmission({ maxPerIp: 1 })
     admission.enter(from('2001:db8:1:2:aaaa::1'))
     expect(admission.reasonToReject(from('2001:db8:1:2::ffff'), 0)).toBe('per-ip')
@@ -34,7 +34,7 @@ describe('who may come in', () => {
     expect(admission.reasonToReject(from('10.0.0.2', 'bob'), 0)).toBeUndefined()
   })
 
-  test('a client that reconnects in a loop is turned away until it slows down', () => {
+  test('no client that reconnects in a loop, until it slows down', () => {
     const admission = createAdmission({ maxOpensPer10s: 5 })
     const attempt = (ip: string, now: number) => {
       admission.countAttempt(from(ip), now)
@@ -46,7 +46,7 @@ describe('who may come in', () => {
     expect(attempt('10.0.0.1', 30_000)).toBeUndefined()
   })
 
-  test('everybody still, when the clock was set back', () => {
+  test('every client still, when the clock was set back', () => {
     const admission = createAdmission({ maxOpensPer10s: 5 })
     admission.countAttempt(from('10.0.0.1'), 3_600_000)
     for (let minute = 0; minute < 10; minute += 1) {
@@ -55,7 +55,7 @@ describe('who may come in', () => {
     }
   })
 
-  test('whoever sends an address that is none, without a failure', () => {
+  test('a client with a malformed address, and limits it like any other', () => {
     const admission = createAdmission({ maxPerIp: 1 })
     for (const ip of ['1:2:3:4:5:6:7:8:9::1', '::', ':', 'nonsense', '']) {
       admission.enter(from(ip))

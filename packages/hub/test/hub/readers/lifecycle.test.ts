@@ -93,7 +93,7 @@ describe('heartbeats and retry', () => {
     expect(told.filter((ms, index) => ms < (bases[index] ?? 0) || ms > 1.2 * (bases[index] ?? 0))).toEqual([])
   })
 
-  test('a channel’s own time is in its goodbye, in its refusal and in a heartbeat that raises it', async () => {
+  test('a channel’s own time is in its close, in its rejection and in a heartbeat that raises it', async () => {
     let heapUsed = 0.1
     const options = { heartbeatMs: 10_000, retries: { 'prices/*': 7000 }, limits: { maxConnections: 1 } }
     const { hub, environment, connect } = await openHub(options)
@@ -168,7 +168,7 @@ describe('heartbeats and retry', () => {
 })
 
 describe('a hub that is drained', () => {
-  test('can tell readers a longer time to stay away before it ends a stream, each a time of its own (§4.11)', async () => {
+  test('can tell readers a longer time to return before it ends a stream, each a time of its own (§4.11)', async () => {
     const { hub, environment, connect } = await openHub()
     const readers = Array.from({ length: 40 }, () => connect('a'))
     await environment.settle()
@@ -200,7 +200,7 @@ describe('a hub that is drained', () => {
     expect(new Set(closes).size).toBeGreaterThan(30)
   })
 
-  test('sends newcomers away with a time to return, and nobody loses their place', async () => {
+  test('rejects new readers with a time to return, and moves no cursor', async () => {
     const { hub, environment, connect } = await openHub()
     await publish(hub, 'a', 1)
     void hub.drain({ withinMs: 1000 })
@@ -289,7 +289,7 @@ describe('one client, one connection (§4.13)', () => {
   })
 })
 
-test('what happens to a reader is told with who it is', async () => {
+test('observations of a reader say who it is', async () => {
   const { hub, environment, connect } = await openHub()
   const told: [string, object][] = []
   for (const kind of ['connect', 'replay', 'gap', 'close'] as const) hub.on(kind, (facts) => told.push([kind, facts]))
@@ -303,7 +303,7 @@ test('what happens to a reader is told with who it is', async () => {
   expect(told[3]?.[1]).toMatchObject({ ...reader, reason: 'unknown-id', requested: 'nonsense' })
 })
 
-test('how long a reader was away is told by the first event it had missed', async () => {
+test('the absence of a reader is measured from the first event it missed', async () => {
   const { hub, environment, connect } = await openHub()
   const told: (number | null)[] = []
   hub.on('replay', ({ absenceMs }) => told.push(absenceMs))
@@ -326,7 +326,7 @@ test('a hub says what a channel holds', async () => {
   expect(await hub.window('b')).toMatchObject({ events: 0, oldest: null, newest: null })
 })
 
-describe('what must not harm others', () => {
+describe('a failure that must not harm others', () => {
   test('a sink that throws ends its own session; everybody else goes on', async () => {
     const { hub, environment, connect } = await openHub()
     const broken = connect('a')
@@ -395,7 +395,7 @@ describe('what must not harm others', () => {
     expect(connect('a').ended).toBe(false)
   })
 
-  test('a cursor that cannot be judged is sent back untouched after ten seconds', async () => {
+  test('a stream whose cursor the log cannot judge closes after ten seconds, and its reader keeps the cursor', async () => {
     const { environment, connect, hub } = await openHub({
       log: {
         name: 'mute',
@@ -435,7 +435,7 @@ describe('what must not harm others', () => {
     expect(closes).toEqual([new Error('disk gone')])
   })
 
-  test('a tail that could not go on where it stood sends readers to the log, and they miss nothing', async () => {
+  test('readers miss nothing when the tail skips events, because they read those from the log', async () => {
     let skip = false
     const { environment, connect, hub } = await openHub({
       log: {
@@ -464,7 +464,7 @@ describe('what must not harm others', () => {
     expect(reader.data).toEqual(['1', '2', '3', '4'])
   })
 
-  test('rights that cannot be asked for end the reader instead of leaving it asleep', async () => {
+  test('a stream whose rights cannot be renewed closes instead of waiting for ever', async () => {
     const { hub, environment, connect } = await openHub()
     const grant = { subject: 'ada', subscribe: ['*'] }
     const reader = connect('a', { fullAfter: 150, rights: { grant, renew: () => new Promise(() => {}) } })

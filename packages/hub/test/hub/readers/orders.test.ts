@@ -64,7 +64,7 @@ describe('rights that are revoked on one hub', () => {
   })
 })
 
-test('a connection is ended wherever it is, and nobody else', async () => {
+test('a connection is ended on whichever hub it is, and no other connection is', async () => {
   const { environment, open } = stage()
   const [one, other] = [await open(), await open()]
   const [meant, not] = [other.read('ada'), other.read('ada')]

@@ -5,7 +5,7 @@ const reader = { ip: '192.0.2.1', userAgent: null, subject: null }
 const retryMs = 2000
 
 describe('a client that returns well before the time it was told', () => {
-  test('is sent away with waits that grow, and is let in again when it waits (§4.12)', async () => {
+  test('is rejected with waits that grow, and is let in again when it waits (§4.12)', async () => {
     const { hub, environment, connect } = await openHub({ retryMs })
     const cursor = await cursorOf(hub)
     const visits: Recorder[] = []
@@ -44,7 +44,7 @@ describe('a client that returns well before the time it was told', () => {
     expect(waitOf(other)).toEqual([])
   })
 
-  test('is told so by a status where it can read one', async () => {
+  test('is rejected by a status where it can read one', async () => {
     const { hub, environment, connect } = await openHub({ retryMs })
     const cursor = await cursorOf(hub)
     const request = () => ({
@@ -73,8 +73,8 @@ describe('a client that returns well before the time it was told', () => {
   })
 })
 
-describe('nobody is sent away for returning early', () => {
-  test('who reloads a page, ten times in as many seconds', async () => {
+describe('a reader is not rejected for returning early', () => {
+  test('when it reloads a page ten times in as many seconds', async () => {
     const { hub, environment, connect } = await openHub({ retryMs })
     const cursor = await cursorOf(hub)
     for (let reload = 0; reload < 10; reload += 1) {
@@ -86,7 +86,7 @@ describe('nobody is sent away for returning early', () => {
     }
   })
 
-  test('who is one of two hundred readers behind one address, all with the same cursor, whose line was cut', async () => {
+  test('when it is one of two hundred readers behind one address, all with the same cursor, whose connections were cut', async () => {
     const { hub, environment, connect } = await openHub({ retryMs })
     const cursor = await cursorOf(hub)
     for (let cut = 0; cut < 5; cut += 1) {
@@ -98,7 +98,7 @@ describe('nobody is sent away for returning early', () => {
     }
   })
 
-  test('who sits in one office with a tab that loops', async () => {
+  test('when another reader behind the same address returns in a loop', async () => {
     const { hub, environment, connect } = await openHub({ retryMs })
     const cursor = await cursorOf(hub)
     const colleague = connect('a', { cursor, reader })
@@ -111,7 +111,7 @@ describe('nobody is sent away for returning early', () => {
     expect(waitOf(connect('a', { cursor, reader }))).toEqual([])
   })
 
-  test('whose rights expired, and who is back with new ones at once', async () => {
+  test('when its rights expired and it is back with new ones at once', async () => {
     const { environment, connect } = await openHub({ retryMs })
     for (let token = 0; token < 30; token += 1) {
       const rights = { grant: { subject: 'ada', subscribe: ['*'], expiresAt: environment.now() + 100 } }
@@ -121,7 +121,7 @@ describe('nobody is sent away for returning early', () => {
     }
   })
 
-  test('whom nobody could tell from others: without a cursor, or without an address', async () => {
+  test('when it has no cursor or no address, and cannot be told from others', async () => {
     const { hub, environment, connect } = await openHub({ retryMs })
     const cursor = await cursorOf(hub)
     for (let visit = 0; visit < 30; visit += 1) {

@@ -33,7 +33,7 @@ test('a backup that is made while events are published is the log of one moment'
   expect(together).toEqual(ids.sort())
 })
 
-test('every reader that held an id before the restore is told, whether it saw what was lost or was away', async () => {
+test('every reader that held an id before the restore is told of a gap, whether it had the lost events or not', async () => {
   const { place, hubIn } = await workplace()
   const hub = await hubIn('log')
   const early = await hub.publish('orders', { data: 1 })

@@ -109,7 +109,7 @@ describe('a damaged entry of a channel', () => {
     expect((await readOn(log, 'orders/42', await log.head())).gaps).toEqual([])
   })
 
-  test('that is missing is one too', async () => {
+  test('that is missing is a gap too', async () => {
     const { open, data } = lmdbWorkbench()
     const before = await open()
     const start = await before.head()
@@ -121,7 +121,7 @@ describe('a damaged entry of a channel', () => {
     expect((await readOn(await open(), 'orders/42', start)).gaps).toEqual(['expired'])
   })
 
-  test('is found while the log is open, too', async () => {
+  test('is noticed while the log is open, too', async () => {
     const { open, data, environment } = lmdbWorkbench()
     const log = await open()
     const start = await log.head()
@@ -133,10 +133,10 @@ describe('a damaged entry of a channel', () => {
   })
 })
 
-describe('what a channel retains', () => {
+describe('the retained values of a channel', () => {
   const keyed = (key: string) => ({ channel: 'a', type: 'message', data: unusual(key), key })
 
-  test('is not given in part when a value is damaged, and is whole again once it was published anew', async () => {
+  test('are not given in part when one is damaged, and are whole again once it was published anew', async () => {
     const { open, data } = lmdbWorkbench()
     const before = await open({ window: { maxEvents: 1 } })
     await before.append([keyed('x'), keyed('y')], { token: '1' })
@@ -149,7 +149,7 @@ describe('what a channel retains', () => {
     expect((await log.retained(['*']))?.map(({ key }) => key)).toEqual(['y', 'x'])
   })
 
-  test('is not said to be nothing when the entry of the channel is damaged', async () => {
+  test('are not given as none when the entry of the channel is damaged', async () => {
     const { open, data } = lmdbWorkbench()
     const log = await open()
     await log.append([keyed('x')], { token: '1' })

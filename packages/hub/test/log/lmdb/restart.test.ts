@@ -44,7 +44,7 @@ test('a log that let go of all its events opens again, whatever their number and
   }
 })
 
-test('a clock that was set back while the log was closed takes no place twice, and ids sort as they were given', async () => {
+test('a clock that was set back while the log was closed gives no position twice, and ids sort in the order they were given', async () => {
   const { open, environment } = lmdbWorkbench()
   const ids: string[] = []
   for (let start = 0; start < 8; start += 1) {

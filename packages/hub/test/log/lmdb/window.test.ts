@@ -146,7 +146,7 @@ test('a channel that is ended in the very commit that would forget it stays ende
   await log.close()
 })
 
-test('a gap leads to where everything that was asked for is whole, also what the page did not come to', async () => {
+test('a gap ends where every requested channel is whole, also channels that the page did not reach', async () => {
   const { open } = lmdbWorkbench()
   const log = await open({ window: { maxEvents: 1 } })
   const after = await log.head()

@@ -100,7 +100,7 @@ test('a Redis that is far away is asked again as soon as it has answered a call,
   expect(calls).toHaveLength(3)
 })
 
-test('what has gathered while Redis was behind goes out before it has answered everything', async () => {
+test('publishes that gathered while Redis was behind go out before Redis has answered everything', async () => {
   const { appends, calls } = start()
   for (let added = 0; added < 3 * 128 + 1; added += 1) void appends.add([event('1')], undefined, '')
   expect(calls).toHaveLength(2)
@@ -109,7 +109,7 @@ test('what has gathered while Redis was behind goes out before it has answered e
   expect(calls).toHaveLength(3)
 })
 
-test('what is asked after a publish comes after it, also while a call is under way', async () => {
+test('a command that follows a publish is sent after it, also while a call is under way', async () => {
   const { appends, calls } = start()
   void appends.add([event('1')], undefined, '')
   await endOfTurn()

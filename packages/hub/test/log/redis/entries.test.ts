@@ -38,7 +38,7 @@ test('text is told from JSON, with a key and without, and a hub of an earlier ve
   expect(JSON.parse(keyLine('k', 'price'))).toBe('price')
 })
 
-test('of many channels and types none is taken for another', () => {
+test('no channel or type is taken for another, however many there are', () => {
   const names = createInternedNames()
   for (let number = 0; number < 10_000; number += 1) {
     const [id, value] = stored(`1-${number}`, '0-0', '0-0', {
@@ -51,7 +51,7 @@ test('of many channels and types none is taken for another', () => {
   }
 })
 
-test('an entry that was fed after another place is not taken for the next one', () => {
+test('an entry that follows another position in the feed is not taken for the next one', () => {
   const [, value] = stored('5-0', '4-12', '0-0', { channel: 'a', type: 'tick', data: '' })
   expect(isFedAfter(value, '4-12')).toBe(true)
   for (const other of ['4-1', '4-123', '4-2', '', '4-12 ']) expect(isFedAfter(value, other)).toBe(false)

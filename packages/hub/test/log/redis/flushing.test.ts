@@ -3,7 +3,7 @@ import { createFlushing } from '../../../src/log/redis/flushing.ts'
 
 const set = (appendonly: string, appendfsync: string) => ['appendonly', appendonly, 'appendfsync', appendfsync]
 
-test('a hub that answers with more than memory asks Redis behind every call whether that is still true (§5.6)', () => {
+test('a hub that promises more than memory asks Redis after every call whether that still holds (§5.6)', () => {
   const flushing = createFlushing(() => undefined)
   expect(flushing.isDue(true)).toBe(true)
   for (const how of ['always', 'no']) {
@@ -12,7 +12,7 @@ test('a hub that answers with more than memory asks Redis behind every call whet
   }
 })
 
-test('a hub that answers with memory asks behind single calls, and in a rush once a second', () => {
+test('a hub that promises memory asks Redis after single calls, and once a second in a rush', () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   const flushing = createFlushing(() => undefined)
   flushing.learn(set('yes', 'everysec'))

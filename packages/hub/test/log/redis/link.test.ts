@@ -52,7 +52,7 @@ function linkTo({
 
 const evicts = () => new RejoinError('It evicts. Do not.', { code: 'invalid-option' })
 
-test('a server that is refused is refused as it is when the log is opened', async () => {
+test('a server that is refused while the log opens fails with the reason itself', async () => {
   const { link } = linkTo({ greet: () => Promise.reject(evicts()), answer: async () => [] })
   await expect(link.step('head')).rejects.toMatchObject({ code: 'invalid-option' })
 })
@@ -60,7 +60,7 @@ test('a server that is refused is refused as it is when the log is opened', asyn
 test.each([
   ['the connection is a new one', 'ECONNRESET'],
   ['the log is looked at again', 'NOSCRIPT No such script'],
-])('a server that is refused later is one that cannot be used now, with the reason: %s', async (_, failure) => {
+])('a server that is refused later makes the log unavailable, with the reason: %s', async (_, failure) => {
   let greetings = 0
   const { link } = linkTo({
     greet: async () => {
@@ -80,7 +80,7 @@ test.each([
 test.each<[string, () => Promise<unknown>]>([
   ['is refused', () => Promise.reject(new Error('OOM command not allowed'))],
   ['is not answered', () => new Promise(() => undefined)],
-])('a repair that %s is a log that cannot be used now', async (_, repair) => {
+])('a repair that %s makes the log unavailable', async (_, repair) => {
   const { link } = linkTo({
     answer: async ([, , , , step]) => (step === 'repair' ? repair() : ['!damaged']),
     answerWithinMs: 200,

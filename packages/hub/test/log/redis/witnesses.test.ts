@@ -12,7 +12,7 @@ test.each([
   ['a hub on a log in another database', `name=${family}other idle=0 db=1`, false],
   ['a hub on a log with another prefix', 'name=rejoin:%7Bmine%7D%3A:other idle=0 db=0', false],
   ['no hub, but a client without a name', 'name= idle=0 db=0', false],
-])('a log is vouched for by who follows it: %s', async (_, line, isWitness) => {
+])('only another hub that follows the log vouches for it: %s', async (_, line, isWitness) => {
   const witnesses = createWitnesses('{rejoin}:', 'self')
   expect(await witnesses.areThere(answering({ INFO: own, LIST: `${own}\n${line}\n` }), 'run')).toBe(isWitness)
 })

@@ -110,7 +110,7 @@ describe.each(everyCodec)('with ids of $name', (codec) => {
     }
   })
 
-  test('whatever is sent, the verdict is a verdict', () => {
+  test('any text that is sent as a cursor gets a verdict', () => {
     const log = openLog(codec)
     fc.assert(
       fc.property(fc.oneof(fc.anything(), fc.string({ unit: 'binary' }), fc.string({ maxLength: 300 })), (sent) => {

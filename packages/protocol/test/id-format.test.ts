@@ -57,7 +57,7 @@ describe('a log that has changed its format', () => {
     expect(createIdFormats([{ codec: snowflake() }, { codec: ulid(), since: change }]).lasting).toBe(true)
   })
 
-  test('renders what is before its oldest remembered format in that one', () => {
+  test('renders a position before its oldest remembered format in that format', () => {
     const shortened = createIdFormats([
       { codec: uuidv7(), version: 2, since: change },
       { codec: ulid(), version: 3, since: late },

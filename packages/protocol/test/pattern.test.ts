@@ -20,18 +20,18 @@ describe('a pattern (§5.2)', () => {
     expect(covers(name, other)).toBe(expected)
   })
 
-  test.each(['*', 'orders/*', 'a/b/*', 'orders', 'orders/42'])('%s is a name to subscribe to', (name) => {
+  test.each(['*', 'orders/*', 'a/b/*', 'orders', 'orders/42'])('%s is a selector', (name) => {
     expect(checkSelector(name)).toBe(name)
   })
 
   test.each(['a*', '*/a', 'a/*/b', '**', 'a/**', '/*', 'a//*', '../*', '', 'a\n/*', undefined])(
-    '%j is none',
+    '%j is no selector',
     (name) => {
       expect(() => checkSelector(name)).toThrowError(expect.objectContaining({ code: 'invalid-channel' }))
     },
   )
 
-  test('those over a channel are found from its name alone', () => {
+  test('over a channel is found from the name of the channel alone', () => {
     expect([...patternsOver('a/b/c')]).toEqual(['*', 'a/*', 'a/b/*'])
     expect([...patternsOver('a')]).toEqual(['*'])
   })

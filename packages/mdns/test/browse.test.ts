@@ -161,7 +161,7 @@ describe('records that come in several packets', () => {
     expect(asked()).toEqual(['TXT My NAS._http._tcp.local', 'A nas.local', 'AAAA nas.local'])
   })
 
-  test('make it found when only its name is known, and resolved when the rest has come', async () => {
+  test('make a service found when only its name is known, and resolved when the rest has come', async () => {
     const { browse, news, time } = browsing()
     browse.receive(only(announcement(), 'PTR'))
     await time.advance(300)
@@ -182,7 +182,7 @@ describe('records that come in several packets', () => {
   })
 })
 
-test('it asks at once, again after one second, and then less and less often', async () => {
+test('a browse asks at once, again after one second, and then less and less often', async () => {
   const { time, queries } = browsing()
   const times: number[] = []
   for (let second = 0; second < 40; second += 1) {
@@ -192,7 +192,7 @@ test('it asks at once, again after one second, and then less and less often', as
   expect(times).toEqual([0, 1, 3, 7, 15, 31])
 })
 
-test('what it knows it says with the question, so that nobody has to send it again', async () => {
+test('a question names the services that are known, so that they are not sent again', async () => {
   const { announce, queries, time } = browsing()
   announce({ ttl: 4500 })
   announce({ ttl: 4500, name: 'Printer 2.0' })
@@ -214,7 +214,7 @@ test('a name with a dot in it is kept alive by asking for its type', async () =>
   expect(news()).toEqual(['resolved Printer 2.0 10.0.0.7:80'])
 })
 
-test('records of other types and of unknown hosts are none of its business', async () => {
+test('records of other types and of unknown hosts are ignored', async () => {
   const { announce, browse, news, time } = browsing()
   announce({ type: '_ipp._tcp.local' })
   browse.receive([{ type: 'A', name: 'other.local', ttl: 10, flush: true, data: '10.0.0.9' }])
@@ -223,7 +223,7 @@ test('records of other types and of unknown hosts are none of its business', asy
   expect(news()).toEqual([])
 })
 
-test('service types are found, and nothing that is no type', async () => {
+test('a browse of service types finds types, and ignores names that are no type', async () => {
   const { browse, news, time } = browsing({ type: allTypes })
   for (const data of ['_http._tcp.local', '_IPP._tcp.local', 'nonsense', '_x._sctp.local']) {
     browse.receive([{ type: 'PTR', name: '_services._dns-sd._udp.local', ttl: 10, flush: false, data }])
@@ -233,7 +233,7 @@ test('service types are found, and nothing that is no type', async () => {
   expect(news()).toEqual(['removed _http._tcp.local.', 'removed _ipp._tcp.local.'])
 })
 
-test('more services than there is room for are passed over, and that is seen', () => {
+test('services beyond maxServices are passed over, and the overflow is reported', () => {
   const { announce, browse, news } = browsing({ maxServices: 3 })
   for (let n = 0; n < 10; n += 1) announce({ name: `nas ${n}` })
   expect(news()).toHaveLength(3)

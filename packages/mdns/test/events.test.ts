@@ -5,7 +5,7 @@ import { eventsOf, has, hasEvents, stage } from './support/stage.ts'
 
 const uuidv7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-test('an event has a UUIDv7, in its data too, and says all of a service; of one that is gone only which', async () => {
+test('an event has a UUIDv7, in its data too, and describes its service; the event of a removed service only names it', async () => {
   const { read, announce, time } = await stage()
   const reader = await read()
   await reader.until(has('hello'))
@@ -100,7 +100,7 @@ describe('a reader that comes late', () => {
     expect(eventsOf(next).map(({ data }) => data.name)).toEqual(['three'])
   })
 
-  test('and is cut right behind hello has no cursor yet, so it gets them when it is back', async () => {
+  test('and is cut right after hello has no cursor yet, so it gets the services when it is back', async () => {
     const { read, announce } = await stage()
     const first = await read()
     await first.until(has('hello'))
@@ -112,7 +112,7 @@ describe('a reader that comes late', () => {
     expect(late.text.match(/^id: .+$/m)?.[0]).toBe(`id: ${eventsOf(first)[0]?.id}`)
   })
 
-  test('and is cut among them resumes behind the last that it got, and gets the others', async () => {
+  test('and is cut among the services resumes after the last one that it got, and gets the others', async () => {
     const { read, announce } = await stage()
     const first = await read()
     await first.until(has('hello'))
@@ -280,7 +280,7 @@ test('all readers of a type share one browse, and another type has its own', asy
   ])
 })
 
-test('a server that closes lets its readers go with a word', async () => {
+test('a server that closes sends close to its readers', async () => {
   const { read, server } = await stage()
   const reader = await read()
   await reader.until(has('hello'))

@@ -26,7 +26,7 @@ test('a hub of the user carries the events, with its own ids', async () => {
   expect((await hub.window('mdns/_http._tcp')).newest).toBe(eventsOf(reader)[0]?.id)
 })
 
-test('when nobody knows whether a publish is in the log, readers are told, and all that holds is said again', async () => {
+test('when a publish may or may not be in the log, readers are told of a gap, and every current fact is published again', async () => {
   const hub = await opened()
   let isAway = true
   const shaky: Hub = {
@@ -52,7 +52,7 @@ test('when nobody knows whether a publish is in the log, readers are told, and a
   expect(again?.id).not.toBe(reader.frames[1]?.id)
 })
 
-test('facts that wait for too long are let go, and what holds is said when the log is back', async () => {
+test('facts that wait for too long are dropped, and the current facts are published when the log is back', async () => {
   const hub = await opened()
   const time = createVirtualEnvironment()
   let failures = 2
@@ -69,7 +69,7 @@ test('facts that wait for too long are let go, and what holds is said when the l
   expect((await feed.known()).map(({ fact }) => fact.service.name)).toEqual(['now'])
 })
 
-test('a hub that takes none of the facts is asked once a second, and gets them when it does', async () => {
+test('a hub that takes no publish is tried once a second, and gets the facts when it takes one', async () => {
   const hub = await opened()
   const time = createVirtualEnvironment()
   let refusals = 0

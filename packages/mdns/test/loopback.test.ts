@@ -16,7 +16,7 @@ async function onLoopback() {
   return { ...staged, port, announce: (announced?: Announced) => send(responder, announcement(announced), port) }
 }
 
-test('what is announced over UDP is told, changed and taken back', async () => {
+test('a service that is announced, changed and withdrawn over UDP is told', async () => {
   const { read, announce } = await onLoopback()
   const reader = await read()
   await reader.until(has('hello'))

@@ -16,7 +16,7 @@ test('a string without a key, and a key that is not printable ASCII, are passed 
   expect(read('=x', '', 'a\nb=1', 'é=1', '\u0000=1')).toEqual({})
 })
 
-test('the same in another order is the same text', () => {
+test('the same keys in another order are the same text', () => {
   expect(JSON.stringify(read('b=2', 'a=1'))).toBe(JSON.stringify(read('a=1', 'b=2')))
 })
 

@@ -8,7 +8,7 @@ import { serve } from '../src/serve.ts'
 import { version } from '../src/version.ts'
 import { open, send, serving, until } from './support/http.ts'
 
-test('says that it is well', async () => {
+test('rejoin serve answers 200 under /healthz', async () => {
   const { url } = await serving()
   const { status, headers, text } = await send(url, '/healthz')
   expect(status).toBe(200)
@@ -30,14 +30,14 @@ test('a reader that comes back with the last id it saw gets what it missed', asy
   expect(replayed).not.toContain('data: one')
 })
 
-test('a path that is nobody’s is answered with advice', async () => {
+test('an unknown path is answered with advice', async () => {
   const { url } = await serving()
   const { status, text } = await send(url, '/nothing')
   expect(status).toBe(404)
   expect(JSON.parse(text).error.code).toBe('not-found')
 })
 
-test('who looks for the dashboard or the metrics where they are not is told how to open them', async () => {
+test('a request for the dashboard or the metrics where they are off is told how to open them', async () => {
   const { url } = await serving()
   for (const path of ['/dashboard', '/metrics']) {
     const { status, text } = await send(url, path)
@@ -45,7 +45,7 @@ test('who looks for the dashboard or the metrics where they are not is told how 
   }
 })
 
-test('who asks for the metrics without the admin token is told to show it', async () => {
+test('a request for the metrics without the admin token is told to show it', async () => {
   const { url } = await serving({ admin: { token: 'a token of sixteen' } })
   const { status, text } = await send(url, '/metrics')
   expect([status, JSON.parse(text).error.message]).toEqual([404, expect.stringContaining('Show the admin token')])

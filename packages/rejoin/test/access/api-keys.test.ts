@@ -63,10 +63,10 @@ test('secrets are compared by their digests and in constant time', async () => {
   expect(ofAdmins).not.toMatch(/(?:token|sent|expected) ?[!=]==? (?!undefined)/)
 })
 
-describe('whoever presents something that is not good is not taken for nobody', () => {
+describe('a request with bad credentials is not taken for an anonymous one', () => {
   const access = createAccess({ keys: [rule], cookie: 'rejoin', anonymous: { subscribe: ['public/*'] } })
 
-  test('nobody has the rights that the rules give nobody, and only those', async () => {
+  test('an anonymous request has the anonymous rights of the rules, and no others', async () => {
     expect(await verdict(access, {})).toEqual({ subject: null, subscribe: ['public/*'], publish: [] })
     expect(await verdict(createAccess({ keys: [rule] }), {})).toBeNull()
     expect(await verdict(createAccess({ anonymous: {} }), {})).toBeNull()
@@ -116,7 +116,7 @@ describe('whoever presents something that is not good is not taken for nobody', 
     expect(JSON.parse(wrong.text).error.code).toBe('unauthorized')
   })
 
-  test('whoever shows nothing and may not is asked for a token; whoever shows one and may not is refused (§7.2)', async () => {
+  test('a request without credentials is asked for a token; a request with a token that gives no right is refused (§7.2)', async () => {
     const { url } = await guarded({ keys: [rule], anonymous: { subscribe: ['public/*'] } })
     const post = { method: 'POST', body: 'x' }
     for (const [path, options] of [
@@ -158,7 +158,7 @@ test('whatever a request presents, it gets rights or a reason', async () => {
   )
 })
 
-test('what looks like a ticket in the name of a channel is none', async () => {
+test('text that looks like a ticket in the name of a channel is no ticket', async () => {
   const open = createAccess({ anonymous: { subscribe: ['*'] } })
   expect(await verdict(open, {}, '/events/a&ticket=1')).toMatchObject({ subscribe: ['*'] })
 })

@@ -71,7 +71,7 @@ describe('a publish by cookie without an Origin goes by its Referer', () => {
     expect((await send(url, '/publish/a', { method: 'POST', headers, body: 'x' })).status).toBe(status)
   })
 
-  test('and is told which page may not, or that it has to say', async () => {
+  test('a refusal names the page that may not publish, or asks for Origin or Referer', async () => {
     const { url } = await guarded({ ...rules, cors: ['https://app.example'] })
     const refusalFor = async (headers: Record<string, string>) => {
       const { text } = await send(url, '/publish/a', {

@@ -15,7 +15,7 @@ import { guarded, inAnHour, noon, secret, token, verdict } from './guarded.ts'
 const key = 'rk_2v8XqLw9ZtB4nHc7JmYs1Kd6Fp3Gr5Ae'
 const revoked = 'unauthorized: These rights were taken back. Get a new token.'
 
-describe('what was revoked', () => {
+describe('a revocation', () => {
   const seconds = noon / 1000
   const start = () => {
     const clock = { now: noon }
@@ -26,7 +26,7 @@ describe('what was revoked', () => {
     return { clock, access, judge }
   }
 
-  test('a subject’s tokens of before are refused, also those found good a moment ago; newer ones are good', async () => {
+  test('of a subject refuses its earlier tokens, also those found good a moment ago; newer ones are good', async () => {
     const { clock, access, judge } = start()
     expect(await judge({ iat: seconds - 10 })).toMatchObject({ subject: 'alice' })
     access.revoke('alice')
@@ -38,7 +38,7 @@ describe('what was revoked', () => {
     expect(await judge({ iat: seconds + 1 })).toMatchObject({ subject: 'alice' })
   })
 
-  test('a single token is refused by its name, and the others of its subject are not', async () => {
+  test('of a single token refuses it by its name, and the others of its subject are good', async () => {
     const { access, judge } = start()
     access.revoke('alice', { jti: 'stolen' })
     expect(await judge({ jti: 'stolen' })).toBe(revoked)
@@ -47,14 +47,14 @@ describe('what was revoked', () => {
     expect(await judge({ jti: 'stolen', sub: 'bob' })).toMatchObject({ subject: 'bob' })
   })
 
-  test('an API key is refused by its name', async () => {
+  test('of an API key refuses it by its name', async () => {
     const { access } = start()
     expect(await verdict(access, { authorization: `Bearer ${key}` })).toMatchObject({ subject: 'key:app' })
     access.revoke('key:app')
     expect(await verdict(access, { authorization: `Bearer ${key}` })).toBe(revoked)
   })
 
-  test('is remembered until it would have expired anyway', async () => {
+  test('is remembered until the token would have expired anyway', async () => {
     const { clock, access, judge } = start()
     access.revoke('alice', { until: noon + 60_000 })
     clock.now += 59_999

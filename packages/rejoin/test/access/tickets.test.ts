@@ -21,7 +21,7 @@ describe('POST /ticket', () => {
     expect(again.text).toContain('POST /ticket')
   })
 
-  test('is that path and no other', async () => {
+  test('answers under that path and no other', async () => {
     const { url } = await guarded({ jwt: [{ secret }] })
     const headers = { authorization: `Bearer ${await token({ exp: soon() })}` }
     expect((await send(url, '/ticket/office', { method: 'POST', headers })).status).toBe(404)
@@ -45,7 +45,7 @@ describe('POST /ticket', () => {
     expect((await send(url, `/events/orders/1?ticket=${ticket}`, { method: 'DELETE' })).status).toBe(405)
   })
 
-  test('is not for nobody, nor for a bad token, and says how to do it', async () => {
+  test('gives no ticket without a token or for a bad token, and says how to get one', async () => {
     const { url } = await guarded({ jwt: [{ secret }], anonymous: { subscribe: ['*'] } })
     for (const headers of [{}, { authorization: 'Bearer x' }]) {
       const { status, headers: answer, text } = await send(url, '/ticket', { method: 'POST', headers })
@@ -117,7 +117,7 @@ describe('a ticket', () => {
     for (const ticket of made) expect(ticket).toMatch(/^[\w-]{32}$/)
   })
 
-  test('who asks for many uses up their own, and nobody else’s', () => {
+  test('is kept although another subject asks for thousands', () => {
     const tickets = createTickets(30_000, () => 0)
     const { ticket: of_bob } = tickets.issue('bob’s', 'bob', Number.POSITIVE_INFINITY)
     const flood = Array.from({ length: 20_000 }, () => tickets.issue('t', 'alice', Number.POSITIVE_INFINITY).ticket)
@@ -125,7 +125,7 @@ describe('a ticket', () => {
     expect(flood.filter((ticket) => tickets.redeem(ticket) !== undefined)).toEqual(flood.slice(-16))
   })
 
-  test('there is room for 10,000, and for more when those are too old', () => {
+  test('is refused beyond 10,000, until older tickets have expired', () => {
     let time = 0
     const tickets = createTickets(30_000, () => time)
     for (let n = 0; n < 10_000; n += 1) tickets.issue('t', `s${n}`, Number.POSITIVE_INFINITY)

@@ -12,8 +12,8 @@ const adminPaths = [
   '/admin/ids',
 ]
 
-describe('who may', () => {
-  test.each(adminPaths)('%s does not exist for those without the token', async (path) => {
+describe('the admin API', () => {
+  test.each(adminPaths)('at %s does not exist without the token', async (path) => {
     const { url } = await observed()
     const nowhere = await send(url, '/nothing')
     const attempts = [
@@ -33,13 +33,13 @@ describe('who may', () => {
     expect((await send(url, `${path}${path.includes('?') ? '&' : '?'}token=${adminToken}`)).status).toBe(404)
   })
 
-  test.each(adminPaths)('%s does not exist where no admin API was asked for', async (path) => {
+  test.each(adminPaths)('at %s does not exist where it is not enabled', async (path) => {
     const { url, adminUrl } = await observed({ admin: undefined })
     expect((await send(url, path, { headers: asAdmin })).status).toBe(404)
     expect((await send(adminUrl, path, { headers: asAdmin })).status).toBe(404)
   })
 
-  test('whoever has the token', async () => {
+  test('is open to a request with the token', async () => {
     const { url } = await observed()
     expect((await send(url, '/admin/connections', { headers: asAdmin })).status).toBe(200)
     expect((await send(url, '/metrics', { headers: asAdmin })).status).toBe(200)
@@ -135,7 +135,7 @@ describe('looking', () => {
     },
   )
 
-  test('shows the state of a channel to those who think in entries', async () => {
+  test('shows the state of a channel under /debug/sse-state', async () => {
     const { url } = await observed()
     const stream = await open(url, '/events/demo')
     await until(stream, 'event: hello')
@@ -242,7 +242,7 @@ describe('acting', () => {
     ])
   })
 
-  test('tells the readers of a channel that its past is void', async () => {
+  test('tells the readers of a channel that it was invalidated', async () => {
     const { url } = await observed()
     const told = until(await open(url, '/events/demo'), '"reason":"forced"')
     expect((await admin(url, '/admin/invalidate', { channel: 'demo' })).body).toEqual({ invalidated: 'demo' })
@@ -276,7 +276,7 @@ describe('acting', () => {
     expect(answer).toMatchObject({ status: 400, body: { error: { message: expect.stringContaining(advice) } } })
   })
 
-  test('a body that is no JSON, or too long, is refused and the next request on that line is served', async () => {
+  test('a body that is no JSON, or too long, is refused and the next request on that connection is served', async () => {
     const { url } = await observed()
     const act = (body: string) => send(url, '/admin/revoke', { method: 'POST', headers: asAdmin, body })
     expect((await act('{')).status).toBe(400)
@@ -310,7 +310,7 @@ describe('acting', () => {
 })
 
 describe('maintenance', () => {
-  test('sends readers away with a reason and a time to return', async () => {
+  test('closes streams with a reason and a time to return', async () => {
     const { url } = await observed()
     const stream = await open(url, '/events/demo')
     const ended = until(stream, '{"reason":"maintenance"}')
@@ -342,7 +342,7 @@ describe('maintenance', () => {
     },
   )
 
-  test('that is over leaves those alone who were still to be sent away', async () => {
+  test('that is over closes no further streams', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const { url, inner } = await observed()

@@ -149,7 +149,7 @@ describe('a test that orders', () => {
     expect([ada!.stream.state.closeReason, bob!.stream.state.state]).toEqual(['unauthorized', 'connected'])
   })
 
-  test('something that cannot be done is told how to say it', async () => {
+  test('an order with a value that is not allowed is refused, with advice', async () => {
     const { url, chaos } = await chaotic()
     await expect(chaos.slow(-1)).rejects.toThrow('Say ?bytesPerSecond= with a whole number from 0')
     const { status } = await send(url, '/chaos/expire?what=everything', { method: 'POST' })

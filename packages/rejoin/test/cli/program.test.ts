@@ -60,7 +60,7 @@ test('the help names the choices of a flag, and has examples', async () => {
   expect(words).toContain('Examples: rejoin serve --port 8080')
 })
 
-describe('what cannot work is refused, with advice', () => {
+describe('a command line that cannot work is refused, with advice', () => {
   test.each([
     [['--host', '0.0.0.0'], 'pass --insecure if that is what you want'],
     [
@@ -109,14 +109,14 @@ test('a command that is not there is answered with those that are', async () => 
   expect(exitCode).toBe(1)
 })
 
-test('to serve is what it does when nothing else is said', async () => {
+test('rejoin without a command serves', async () => {
   const { url, signal } = await started(['--port', '0', '--log', 'memory'])
   expect((await send(url, '/healthz')).status).toBe(200)
   signal('SIGINT')
 })
 
 describe('events are kept in a folder', () => {
-  test('what was published before a restart is there after it', async () => {
+  test('an event that was published before a restart is there after it', async () => {
     const data = temporaryFolder()
     const before = await started(['--port', '0', '--data', data])
     const hello = await until(await open(before.url, '/events/demo'), 'event: hello')
@@ -243,7 +243,7 @@ test('SIGHUP without a certificate ends nothing, and says so', async () => {
   expect(exits).toEqual([])
 })
 
-describe('a mistake that nobody had thought of', () => {
+describe('an unforeseen failure', () => {
   test.each(['uncaughtException', 'unhandledRejection'] as const)(
     '%s is told, and ends it in order',
     async (mistake) => {

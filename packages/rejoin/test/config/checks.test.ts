@@ -11,7 +11,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 const secret = 'kY7ryw1QsbCOpzUe3vT9aLxgF0mDJnh4'
 
-describe('what serve refuses, config refuses in the same words', () => {
+describe('settings that serve refuses are refused by config in the same words', () => {
   test.each<[what: string, flags: string[], env: Record<string, string>, words: RegExp]>([
     ['a host that everybody reaches, without rules', ['--host', '0.0.0.0'], {}, /there are no access rules/],
     ['half a pair of TLS', ['--tls-cert', file], {}, /tls\.cert is set and tls\.key is not/],

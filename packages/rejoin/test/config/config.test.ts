@@ -6,8 +6,8 @@ import { type Given, loadConfig } from '../../src/config/load.ts'
 import { hasFlag, settings } from '../../src/config/settings.ts'
 import { run as runIn } from '../support/fake-process.ts'
 
-describe('who is believed', () => {
-  test('a flag over the environment, that over the file, and that over what holds anyway', async () => {
+describe('the value of a setting comes from', () => {
+  test('a flag before the environment, the environment before the file, and the file before the default', async () => {
     const file = configFile({ port: 1, host: 'file', log: 'memory', limits: { maxPerIp: 1 } })
     const { config, values } = await load({
       flags: { port: '3' },
@@ -44,7 +44,7 @@ describe('who is believed', () => {
   })
 })
 
-describe('what is wrong is said by its name, with what was found and what is allowed', () => {
+describe('a wrong setting is named, with the value that was found and the values that are allowed', () => {
   test('in a file', async () => {
     const file = configFile({
       port: 70_000,
@@ -91,7 +91,7 @@ describe('what is wrong is said by its name, with what was found and what is all
     `)
   })
 
-  test('in what stands beneath a channel', async () => {
+  test('in the settings of a channel', async () => {
     const file = configFile({
       windows: { 'prices/*': { maxEvents: 0, maxAge: 1 }, news: 5 },
       retries: { 'prices/*': 100, news: 'soon', old: 70_000, half: 600.5 },
@@ -141,7 +141,7 @@ describe('what is wrong is said by its name, with what was found and what is all
 })
 
 describe('rejoin config', () => {
-  test('prints what holds and who said so', async () => {
+  test('prints the value of each setting and where it comes from', async () => {
     const file = configFile({ limits: { maxPerIp: 20 } })
     const { stdout, exitCode } = await run(['config', '--config', file, '--port', '80'], { REJOIN_HOST: '::1' })
     expect(exitCode).toBe(0)
@@ -266,7 +266,7 @@ describe('secrets', () => {
   })
 })
 
-test('what a flag would show to everybody on the machine has none', () => {
+test('a secret has no flag, which would show it to everybody on the machine', () => {
   expect(settings.filter(({ secret }) => secret).filter(hasFlag)).toEqual([])
 })
 

@@ -14,7 +14,7 @@ describe('/admin/live', () => {
     expect([connects, log.name, retryMs]).toEqual([1, 'memory', 2000])
   })
 
-  test('tells what became of those who came back, and how much they got', async () => {
+  test('tells what became of returning readers, and how many events they got', async () => {
     const { url, inner } = await observed()
     const { id } = await inner.publish('orders', { text: 'one' })
     await inner.publish('orders', { text: 'two' })
@@ -26,7 +26,7 @@ describe('/admin/live', () => {
     expect(replaySizes).toEqual([0, 1, 0, 0, 0, 0, 0])
   })
 
-  test('tells who has gone, and why', async () => {
+  test('tells which readers have gone, and why', async () => {
     const { url, inner } = await observed()
     const reader = await open(url, '/events/orders')
     await until(reader, 'hello')
@@ -62,7 +62,7 @@ describe('/admin/live', () => {
     }
   })
 
-  test('does not exist for others', async () => {
+  test('does not exist without the admin token', async () => {
     const { url } = await observed()
     expect((await send(url, '/admin/live')).status).toBe(404)
     expect((await send(url, '/events/figures?replay=1', { method: 'POST' })).status).toBe(405)

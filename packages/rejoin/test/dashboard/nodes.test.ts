@@ -21,7 +21,7 @@ test('hubs on one log know of each other, with the figures of each', async () =>
   expect(one.known).toMatchObject([{ name: 'a 1', connections: 4, deliveriesPerSecond: 200 }, { name: 'b 2' }])
 })
 
-test('none is known while the log does not answer', async () => {
+test('no other hub is known while the log does not answer', async () => {
   const log = sharedLog()
   const nodes = createNodes(log.seenBy('one'))
   nodes.tell(figures({ at: 1000 }))

@@ -72,7 +72,7 @@ describe.skipIf(!hasOpenssl)('TLS (needs openssl)', () => {
 
   // CVE-2023-44487: to ask and take it back costs the asker nothing, and a server all that it has begun.
   test.each(['/events/demo', '/poll/demo?waitMs=20000', '/publish/demo'])(
-    'who takes back what it asks for of %s, again and again, is cut off, and leaves nothing behind',
+    'a client that resets its requests for %s again and again is cut off, and leaves nothing behind',
     async (path) => {
       // Cut off at about 1,100, by what nghttp2 counts.
       const most = 20_000

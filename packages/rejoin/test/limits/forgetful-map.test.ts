@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createForgetfulMap } from '../../src/limits/forgetful-map.ts'
 
-test('what was set is there for as long as was asked, and gone after twice that', () => {
+test('an entry is there for as long as was asked, and gone after twice that', () => {
   const { map, wait } = forgetful({ forMs: 1000 })
   map.set('first', 1)
   wait(999)
@@ -16,7 +16,7 @@ test('what was set is there for as long as was asked, and gone after twice that'
   expect(map.size).toBe(0)
 })
 
-test('what is set again and again stays', () => {
+test('an entry that is set again and again stays', () => {
   const { map, wait } = forgetful({ forMs: 1000 })
   for (let n = 0; n < 100; n += 1) {
     map.set('key', n)
@@ -25,7 +25,7 @@ test('what is set again and again stays', () => {
   }
 })
 
-test('there are never more than twice as many as were allowed', () => {
+test('there are never more than twice as many entries as were allowed', () => {
   const { map } = forgetful({ forMs: 1000, maxEntries: 10 })
   for (let n = 0; n < 1000; n += 1) {
     map.set(`key ${n}`, n)
@@ -34,7 +34,7 @@ test('there are never more than twice as many as were allowed', () => {
   }
 })
 
-test('a clock that was set back keeps nothing for longer', () => {
+test('a clock that was set back keeps no entry for longer', () => {
   const { map, wait } = forgetful({ forMs: 1000 })
   map.set('key', 1)
   wait(-3_600_000)

@@ -29,14 +29,14 @@ describe('publishing too fast', () => {
     expect(await rejections(url, 'publish-rate')).toBe(1)
   })
 
-  test('is each subject’s own affair', async () => {
+  test('by one subject leaves other subjects alone', async () => {
     const { url } = await serving({ limits, access: { keys: [keyOf('a'), keyOf('b')] } })
     const as = (name: string) => publish(url, { authorization: `Bearer ${secretOf(name)}` })
     expect((await Promise.all([as('a'), as('a'), as('a')])).map(({ status }) => status).sort()).toEqual([201, 201, 429])
     expect((await as('b')).status).toBe(201)
   })
 
-  test('counts who is not known by the address', async () => {
+  test('is counted by the address when the subject is not known', async () => {
     const { url } = await serving({ limits, access: { keys: [keyOf('a')] } })
     const wrong = () => publish(url, { authorization: 'Bearer wrong' })
     expect((await Promise.all([wrong(), wrong(), wrong()])).map(({ status }) => status).sort()).toEqual([401, 401, 429])
@@ -45,7 +45,7 @@ describe('publishing too fast', () => {
   test.each([
     ['without rules', {}],
     ['by anonymous rights', { access: { anonymous: { publish: ['*'] } } }],
-  ])('goes by the address that a proxy names, if there is one to be believed, %s', async (_how, options) => {
+  ])('is counted by the address that a trusted proxy names, %s', async (_how, options) => {
     const { url } = await serving({ limits, trustProxy: true, ...options })
     const from = (address: string) => publish(url, { 'x-forwarded-for': `10.0.0.1, ${address}` })
     for (const address of ['192.0.2.1', '192.0.2.1', '192.0.2.2', '192.0.2.2']) {
@@ -54,7 +54,7 @@ describe('publishing too fast', () => {
     expect((await from('192.0.2.1')).status).toBe(429)
   })
 
-  test('goes by the /64 of an IPv6 address, of which one sender has all', async () => {
+  test('is counted by the /64 of an IPv6 address, because one sender has all of it', async () => {
     const { url } = await serving({ limits, trustProxy: true })
     const from = (address: string) => publish(url, { 'x-forwarded-for': address })
     for (const address of ['2001:db8::1', '2001:db8:0:0:ffff::2']) expect((await from(address)).status).toBe(201)
@@ -73,7 +73,7 @@ describe('publishing too fast', () => {
     request.on('error', () => undefined).destroy()
   })
 
-  test('is also to send what is too large', async () => {
+  test('also counts bodies that are too large', async () => {
     const { url } = await serving({ limits: { ...limits, maxBodyBytes: 10 }, access: { keys: [keyOf('a')] } })
     const headers = { authorization: `Bearer ${secretOf('a')}`, 'transfer-encoding': 'chunked' }
     const statuses = []
@@ -242,7 +242,7 @@ describe('requests pipelined on one connection', () => {
   })
 })
 
-test('what is not HTTP, and a head that is too large, are counted', async () => {
+test('bytes that are not HTTP, and a head that is too large, are counted', async () => {
   const { url } = await serving({ admin })
   const answers = ['no HTTP\r\n\r\n', `GET / HTTP/1.1\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`].map((bytes) => {
     const socket = rawSocket(url)

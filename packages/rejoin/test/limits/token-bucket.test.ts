@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createTokenBuckets } from '../../src/limits/token-bucket.ts'
 
 describe('a ration', () => {
-  test('is what comes at once, and then so much a second', () => {
+  test('lets a burst through, and then so many a second', () => {
     const { take, wait } = rations({ perSecond: 2, burst: 3 })
     expect([take(), take(), take()]).toEqual([0, 0, 0])
     expect(take()).toBe(500)
@@ -10,7 +10,7 @@ describe('a ration', () => {
     expect([take(), take()]).toEqual([0, 500])
   })
 
-  test('says how long to wait, and then there is one', () => {
+  test('that is used up says how long to wait for the next', () => {
     const { take, wait } = rations({ perSecond: 10, burst: 1 })
     take()
     wait(40)
@@ -40,7 +40,7 @@ describe('a ration', () => {
     expect(take()).toBe(0)
   })
 
-  test('of those who are gone costs no memory', () => {
+  test('of a key that is no longer used costs no memory', () => {
     const { take, wait, buckets } = rations({ perSecond: 10, burst: 10 })
     for (let n = 0; n < 10_000; n += 1) {
       take(`key ${n}`)

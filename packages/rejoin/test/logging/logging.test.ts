@@ -230,7 +230,7 @@ describe('in a pipe', () => {
     ])
   })
 
-  test('a reader turned away, a client’s report, an operator’s act and a failure are lines', async () => {
+  test('a rejected reader, a client’s report, an operator’s act and a failure are lines', async () => {
     const lines = await inPipe((logging) => {
       observe(logging, 'reject', { ...reader, reason: 'per-ip', status: 503 })
       const timestamp = '2026-01-01T00:00:00.000Z'
@@ -251,7 +251,7 @@ describe('in a pipe', () => {
     ])
   })
 
-  test('a failure says what was behind it, once', async () => {
+  test('a failure names its cause, once', async () => {
     const refused = new Error('connect ECONNREFUSED ::1:443')
     const lines = await inPipe((logging) => {
       observe(logging, 'error', {

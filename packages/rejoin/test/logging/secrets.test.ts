@@ -10,7 +10,7 @@ const adminToken = 'adm_7Hq2Vn9XcLw4ZtBkYs1Kd6Fp3Gr5Ae8J'
 const apiKey = 'key_4NtRb8Wq2Zc7LmVx9Hd3Jf6Ks1Pg5YaU'
 const everything = { subscribe: ['*'], publish: ['*'] }
 
-test('of a run that uses everything, with all its lines written, none holds a secret', async () => {
+test('no log line of a run that uses every feature holds a secret', async () => {
   const keys = [{ name: 'app', sha256: createHash('sha256').update(apiKey).digest('hex'), ...everything }]
   const { url, written, emit } = await started({
     REJOIN_ACCESS_JWT: JSON.stringify([{ secret: jwtSecret }]),

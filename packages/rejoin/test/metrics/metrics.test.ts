@@ -33,7 +33,7 @@ describe('/metrics', () => {
     })
   })
 
-  test('counts who comes, who comes back, and what becomes of them', async () => {
+  test('counts new readers, returning readers, and the outcome of their resumes', async () => {
     const { url } = await observed()
     const first = await open(url, '/events/demo')
     await until(first, 'event: hello')
@@ -71,7 +71,7 @@ describe('/metrics', () => {
       })
   })
 
-  test('tells a return that fails later from one that failed, and counts those who left before', async () => {
+  test('does not count a later gap as a failed resume, and counts readers that left before their resume was done', async () => {
     const { tell, values } = await told()
     const requested = 'X'
     tell('connect', { ...reader, connection: 'c_1', requested, resuming: true })
@@ -87,7 +87,7 @@ describe('/metrics', () => {
     })
   })
 
-  test('counts those who are turned away, by which limit', async () => {
+  test('counts rejected readers and publishers, by limit', async () => {
     const { url, rejected } = await observed({ hubOptions: { limits: { maxPerIp: 1 } } })
     await until(await open(url, '/events/demo'), 'event: hello')
     await send(url, '/events/demo')

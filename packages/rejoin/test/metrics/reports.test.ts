@@ -44,7 +44,7 @@ describe('POST /log', () => {
     'http://localhost/events/demo?token=secret#secret',
     'https://user:secret@example.com/events/demo?x=secret',
     'secret:secret@/events?secret\nsecret',
-  ])('drops the places of %s where some keep their secrets', async (address) => {
+  ])('drops the query, the fragment and the user of %s, which may hold secrets', async (address) => {
     const { url, told } = await reporting()
     await report(url, { ...record, url: address })
     expect(told()[0]?.url).not.toMatch(/\?|#|user:|example\.com\/.*secret/)
@@ -69,7 +69,7 @@ describe('POST /log', () => {
     expect((await report(url, { ...record, url: 'x'.repeat(70_000) })).status).toBe(413)
   })
 
-  test('stops listening to an address that says too much, and to all when all do', async () => {
+  test('stops listening to an address that sends too many reports, and to all when all do', async () => {
     let now = 0
     const told: ReconnectReport[] = []
     const { handle } = reconnectReportRoute(
@@ -87,7 +87,7 @@ describe('POST /log', () => {
     expect(told).toHaveLength(3001)
   })
 
-  test('answers one who says too much with 429', async () => {
+  test('answers a client that sends too many reports with 429', async () => {
     const { url } = await reporting()
     for (let count = 0; count < 60; count += 1) await report(url, record)
     expect((await report(url, record)).status).toBe(429)

@@ -87,7 +87,7 @@ describe('the page', () => {
 })
 
 describe('the plain stream', () => {
-  test('sends numbers to whoever is there, without ids', async () => {
+  test('sends numbers to connected readers, without ids', async () => {
     const { url } = await serving()
     const stream = await open(url, plain('aaaaaaaa'))
     expect(stream.headers['content-type']).toBe('text/event-stream')
@@ -96,7 +96,7 @@ describe('the plain stream', () => {
     expect(await until(stream, '\n\n')).toBe('data: 7\n\n')
   })
 
-  test('keeps nothing for a reader that is away', async () => {
+  test('keeps nothing for a reader that is disconnected', async () => {
     const { url } = await serving()
     await broadcast(url, 'aaaaaaaa', 1)
     const stream = await open(url, plain('aaaaaaaa'))

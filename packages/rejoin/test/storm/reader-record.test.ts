@@ -3,7 +3,7 @@ import { createReaderRecord } from '../../src/storm/reader-record.ts'
 
 const good = { lost: 0, announced: 0, doubled: 0, disordered: 0 }
 
-describe('what one reader saw', () => {
+describe('the record of one reader', () => {
   test('is good when every event came once and in order', () => {
     expect(seen([0, 1, 2]).verdict(3)).toEqual(good)
   })
@@ -20,7 +20,7 @@ describe('what one reader saw', () => {
     expect(seen([0, 2, 1, 1, 3]).verdict(4)).toEqual({ ...good, disordered: 1, doubled: 1 })
   })
 
-  test('still shows as lost what is left of a gap out of which one event came late', () => {
+  test('still shows a loss as lost after one event of it came late', () => {
     expect(seen([0, 5, 3]).verdict(6)).toEqual({ ...good, lost: 3, firstLost: 1, disordered: 1 })
   })
 
@@ -35,14 +35,14 @@ describe('what one reader saw', () => {
     ])
   })
 
-  test('counts what the hub has announced apart', () => {
+  test('counts events that the hub has announced as gone apart from losses', () => {
     const record = seen([0, 1])
     record.gap(5)
     record.event(5)
     expect(record.verdict(6)).toEqual({ ...good, announced: 3 })
   })
 
-  test('does not let an announced gap cover what was published after it', () => {
+  test('does not let an announced gap cover events that were published after it', () => {
     const record = seen([0, 1])
     record.gap(4)
     record.event(6)

@@ -26,7 +26,7 @@ test('status and headers are told before the body', () => {
 })
 
 test.each(['SSH-2.0-OpenSSH\r\n\r\n', `${head}Transfer-Encoding: chunked\r\n\r\nx\r\n`, 'a'.repeat(70_000)])(
-  'what is no HTTP is an error: %.12s',
+  'an answer that is no HTTP is an error: %.12s',
   (text) => expect(() => read([text])).toThrow(),
 )
 

@@ -12,7 +12,7 @@ test.each([
   [['publish', 'demo', 'x', '--json'], { id: `1${obeyed}`, channel: 'demo' }],
   [['channels'], { channels: [{ channel: obeyed, events: obeyed, bytes: obeyed, newest: obeyed }], next: null }],
   [['drain', '--no-wait'], { total: obeyed }],
-])('what a hub of somebody else answers to %j is shown and not obeyed', async (command, answer) => {
+])('control characters in the answer of a foreign hub to %j are shown and not obeyed', async (command, answer) => {
   const url = await hubThat((response) => json(response, 200, answer))
   const { stdout, exitCode } = await run([...command, '--url', url])
   expect(exitCode).toBe(0)
@@ -20,7 +20,7 @@ test.each([
   expect(stdout).not.toMatch(isObeyed)
 })
 
-test.each([['publish', 'demo', 'x'], ['channels'], ['drain']])('nor why it refuses %s', async (...command) => {
+test.each([['publish', 'demo', 'x'], ['channels'], ['drain']])('%s shows a refusal as text', async (...command) => {
   const url = await hubThat((response) =>
     json(response, 400, { error: { code: 'invalid-data', message: `No ${obeyed}` } }),
   )
@@ -30,7 +30,7 @@ test.each([['publish', 'demo', 'x'], ['channels'], ['drain']])('nor why it refus
   expect(stderr).not.toMatch(isObeyed)
 })
 
-test('nor the ids that it sends to tail, nor what it says of a gap', async () => {
+test('control characters in ids and gaps that a foreign hub sends to tail are shown and not obeyed', async () => {
   const gap = { reason: 'expired', channels: ['demo'], requested: null, oldest: null, latest: `1${obeyed}` }
   const url = await hubThat((response) => {
     response.writeHead(200, { 'Content-Type': 'text/event-stream' })
@@ -42,13 +42,13 @@ test('nor the ids that it sends to tail, nor what it says of a gap', async () =>
   expect(stdout + stderr).not.toMatch(isObeyed)
 })
 
-test.each(['channels', 'drain'])('%s says when it is no hub that answers', async (command) => {
+test.each(['channels', 'drain'])('%s says that no hub answers where another server does', async (command) => {
   const url = await hubThat((response) => response.end('<html>'))
   const { stderr, exitCode } = await run([command, '--url', url])
   expect([exitCode, stderr]).toEqual([2, `rejoin: What answers at ${url} is no hub. Check the address.\n`])
 })
 
-test.each(['channels', 'drain'])('%s says the same where there is no such page', async (command) => {
+test.each(['channels', 'drain'])('%s says that no hub answers where the page does not exist', async (command) => {
   const url = await hubThat((response) => response.writeHead(404).end('<html>'))
   const { stderr, exitCode } = await run([command, '--url', url])
   expect([exitCode, stderr]).toEqual([2, `rejoin: What answers at ${url} is no hub. Check the address.\n`])

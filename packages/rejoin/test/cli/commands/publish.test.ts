@@ -44,7 +44,7 @@ describe('one event', () => {
     expect([other.exitCode, other.stderr]).toEqual([2, expect.stringContaining('was used for another publish')])
   })
 
-  test('can be the newest value of a key, or for those who are there alone', async () => {
+  test('can be the newest value of a key, or for connected readers alone', async () => {
     const { url, hub } = await serving({ hub: { retain: ['prices'] } })
     expect((await run(['publish', 'prices', '1.07', '--key', 'EUR', '--url', url])).exitCode).toBe(0)
     expect((await run(['publish', 'demo', 'typing', '--live', '--url', url])).exitCode).toBe(0)
@@ -129,19 +129,19 @@ describe('lines', () => {
   })
 })
 
-describe('what cannot work is refused, with advice', () => {
-  test('no hub: what to start', async () => {
+describe('a publish that cannot work is refused, with advice', () => {
+  test('without a hub: what to start', async () => {
     const url = await nobody()
     const { exitCode, stderr } = await run(['publish', 'demo', 'x', '--url', url])
     expect([exitCode, stderr]).toEqual([4, `rejoin: No hub answers at ${url}. Start one with: rejoin serve\n`])
   })
 
-  test('an address that can be no hub’s: why', async () => {
+  test('to an address that can be no hub’s: why', async () => {
     const { exitCode, stderr } = await run(['publish', 'demo', 'x', '--url', 'http://127.0.0.1:1'])
     expect([exitCode, stderr]).toEqual([4, 'rejoin: Cannot reach http://127.0.0.1:1: bad port.\n'])
   })
 
-  test('no right: what to show', async () => {
+  test('without the right: which token to show', async () => {
     const access = { keys: [{ name: 'shop', sha256: '0'.repeat(64), publish: ['*'] }] }
     const { url } = await serving({ access })
     const without = await run(['publish', 'demo', 'x', '--url', url])
@@ -151,7 +151,7 @@ describe('what cannot work is refused, with advice', () => {
     expect(wrong.stderr).not.toContain('x'.repeat(40))
   })
 
-  test('no right: why, and what to do, each said once', async () => {
+  test('without the right: why, and what to do, each said once', async () => {
     const key = 'k'.repeat(40)
     const sha256 = createHash('sha256').update(key).digest('hex')
     const { url } = await serving({ access: { keys: [{ name: 'shop', sha256, publish: ['orders'] }] } })
@@ -179,12 +179,12 @@ describe('what cannot work is refused, with advice', () => {
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining(advice)])
   })
 
-  test('a channel that is none', async () => {
+  test('to a name that is no channel', async () => {
     const { url } = await serving()
     expect((await run(['publish', 'a//b', 'x', '--url', url])).exitCode).toBe(2)
   })
 
-  test('input that is no text', async () => {
+  test('of input that is no text', async () => {
     const { url } = await serving()
     const { exitCode, stderr } = await run(['publish', 'demo', '--url', url], {
       stdin: [Uint8Array.of(0x61, 0xff, 0x0a)],

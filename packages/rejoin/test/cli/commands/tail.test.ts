@@ -49,7 +49,7 @@ describe('as JSON', () => {
   })
 })
 
-describe('where it begins', () => {
+describe('tail begins', () => {
   test('after an id, with the last so many, or with the oldest that is held', async () => {
     const { url, hub } = await serving()
     const ids: string[] = []
@@ -66,7 +66,7 @@ describe('where it begins', () => {
     expect(await printed('--since', 'earliest', '--count', '3')).toEqual([1, 2, 3])
   })
 
-  test('a gap is told to a person too', async () => {
+  test('with words about a gap when events after the id are gone', async () => {
     const { url, hub } = await serving()
     const { id } = await hub.publish('demo', { data: 1 })
     await hub.invalidate('demo')
@@ -96,14 +96,14 @@ test('only the types that were asked for are printed', async () => {
   expect([...stdout.matchAll(/"type":"(.)"/g)].map(([, type]) => type)).toEqual(['a', 'c'])
 })
 
-test('what a terminal would obey is shown and not obeyed', async () => {
+test('control characters in an event are shown and not obeyed', async () => {
   const { url, hub } = await serving()
   await hub.publish('demo', { type: 'a\u202eb', text: '\u001b[2Jgone\nnext \u009b1m' })
   const { stdout } = await run(['tail', 'demo', '--last', '1', '--count', '1', '--url', url])
   expect(stdout.slice(26)).toBe('  a\ufffdb  \ufffd[2Jgone\n  next \ufffd1m\n')
 })
 
-describe('it ends', () => {
+describe('tail ends', () => {
   test('when a channel has ended and all of it is printed', async () => {
     const { url, hub } = await serving()
     await hub.publish('answer', { text: 'whole' })
@@ -160,7 +160,7 @@ test('a hub that is not there is waited for, and the way to start one is shown',
   await tail.prints('here')
 })
 
-test('a hub that lets it go is returned to', async () => {
+test('tail returns to a hub that closed its stream', async () => {
   const { url, hub } = await serving({ hub: { retryMs: 500 } })
   const tail = start(['tail', 'demo', '--url', url])
   await tail.says('connected')
@@ -172,7 +172,7 @@ test.each([
   ['log-unavailable', { error: { code: 'log-unavailable', message: 'The hub hears nothing from its log now.' } }],
   ['overloaded', { error: { code: 'overloaded', message: 'The hub has no room for this reader now.' } }],
   ['overloaded', { error: 'of somebody else' }],
-])('a hub that turns it away is quoted: %s', async (reason, body) => {
+])('a hub that rejects tail is quoted: %s', async (reason, body) => {
   const url = await refusing(JSON.stringify(body))
   const tail = start(['tail', 'demo', '--url', url])
   await tail.says(`rejoin: the hub let go (${reason}), trying again in`)

@@ -107,7 +107,7 @@ test.concurrent('a word when the server has nothing more to send', async (contex
   expect(await page.getByRole('button').count()).toBe(0)
 })
 
-test.concurrent('the same of the element, in a page without a framework', async (context) => {
+test.concurrent('the element shows the same states in a page without a framework', async (context) => {
   const { page, proxy, answers } = await open(context)
   await page.evaluate(() => {
     const element = document.createElement('rejoin-status')

@@ -61,7 +61,7 @@ test.concurrent('a page misses nothing when its hub is restarted', async (contex
   await page.getByText('2 events, in order').waitFor()
 })
 
-test.concurrent('a page is told when events expire while it is away', async (context) => {
+test.concurrent('a page is told when events expire while it is disconnected', async (context) => {
   const { page, publish, chaos, status } = await open(context)
   const told = page.waitForEvent('console', (message) => message.text().includes('onSync'))
   await chaos.cut()

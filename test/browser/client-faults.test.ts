@@ -56,7 +56,7 @@ test.concurrent.for(outages)('an outage of %i s costs no reader an event', async
   expect(await recordsOf(page)).toEqual(each(published))
 })
 
-test.concurrent('who was offline is back as soon as the network is, and has every event', async (context) => {
+test.concurrent('a page that was offline is back as soon as the network is, and has every event', async (context) => {
   // So patient that nobody comes back by itself while the test runs.
   const patient = { retryMs: 300_000, maxRetryMs: 300_000 }
   const { page, proxy, publisher } = await openBusyStage(context, chromium.tabs, {}, patient)

@@ -13,7 +13,7 @@ declare global {
   var signs: Record<string, number>
 }
 
-test('ten quiet minutes do not look like a dead line, and a dead line does', async (context) => {
+test('ten quiet minutes do not look like a dead connection, and a dead connection does', async (context) => {
   const hubTime = createVirtualEnvironment()
   // Its own turns are the real ones, as bytes come and go in real time.
   const environment: Environment = { ...hubTime, endOfTurn: setImmediate }

@@ -59,7 +59,7 @@ describe.concurrent.each(['everything', 'the body'] satisfies Holds[])(
   },
 )
 
-test.concurrent('behind a proxy that takes the cursor’s header away, the cursor travels in the query', async (context) => {
+test.concurrent('behind a proxy that strips the cursor’s header, the cursor travels in the query', async (context) => {
   const { site, proxy, page } = await openStage(context, chromium.tabs, {
     intercept({ headers }) {
       headers['last-event-id'] = undefined

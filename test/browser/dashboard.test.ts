@@ -35,7 +35,7 @@ test.concurrent('a wrong token opens nothing, the right one does, and is kept fo
   await page.getByLabel('Admin token').waitFor()
 })
 
-test.concurrent('it shows who reads, what is published and what became of returns, as it happens', async (context) => {
+test.concurrent('the dashboard shows readers, publishes and the outcome of returns, as they happen', async (context) => {
   const server = await startHub(context)
   const page = await openDashboard(context, server)
   await context.expect.poll(() => figure(page, 'Connections').textContent(), patience).toBe('0')
@@ -60,7 +60,7 @@ test.concurrent('how long a client may be away goes by the window of the channel
   await page.getByRole('row', { name: /^orders\/42 1 .* 5 min Invalidate/ }).waitFor()
 })
 
-test.concurrent('a rate of a few returns says of how many it is', async (context) => {
+test.concurrent('a rate of only a few returns says how many they are', async (context) => {
   const server = await startHub(context)
   const page = await openDashboard(context, server)
   for (const id of ['nonsense', 'nonsense', 'nonsense']) expect(await toldOf(server, id)).toContain('sync-required')
@@ -95,7 +95,7 @@ test.concurrent('it shows who was rejected and why', async (context) => {
   await latest.getByRole('cell', { name: 'publish', exact: true }).waitFor()
 })
 
-test.concurrent('maintenance and a drain are shown, and their switches stand as they are, also for who comes later', async (context) => {
+test.concurrent('maintenance and a drain are shown with their switches on, also in a dashboard that is opened later', async (context) => {
   const server = await startHub(context)
   const page = await openDashboard(context, server)
   const maintenance = page.getByRole('button', { name: 'Maintenance', exact: true })
@@ -117,7 +117,7 @@ test.concurrent('maintenance and a drain are shown, and their switches stand as 
   expect(await page.getByRole('button', { name: 'Drained' }).isDisabled()).toBe(true)
 })
 
-test.concurrent('of a channel that has ended it does not say how long a client may be away', async (context) => {
+test.concurrent('the dashboard does not say how long a client may be away from a channel that has ended', async (context) => {
   const server = await startHub(context)
   const page = await openDashboard(context, server)
   await server.hub.publish('answers/1', { text: 'one' })

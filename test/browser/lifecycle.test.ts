@@ -15,7 +15,7 @@ test('a hidden tab is left alone, and goes on reading', async (context) => {
   expect(await connectionsOf(page)).toEqual(each(1))
 })
 
-test('a hidden tab whose lines are cut comes back although its timers are throttled', async (context) => {
+test('a hidden tab whose connections are cut comes back although its timers are throttled', async (context) => {
   const stage = await openBusyStage(context, chromium.context)
   const { page } = stage
   await hide(page)
@@ -51,7 +51,7 @@ test('a tab that was frozen has every event that it slept through as soon as it 
   expect(await recordsOf(page)).toEqual(each(published))
 })
 
-test('a tab whose lines were cut while it was frozen resumes when it wakes', async (context) => {
+test('a tab whose connections were cut while it was frozen resumes when it wakes', async (context) => {
   const { page, proxy, publisher } = await openBusyStage(context, chromium.context)
   await publisher.more(50)
   const thaw = await freeze(page)

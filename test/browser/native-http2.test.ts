@@ -11,7 +11,7 @@ const chromium = sharedChromium()
 const certificate = makeCertificate()
 
 // So with HTTP/2 tabs do not wait for each other, and one cut is a cut of all of them: a hub must expect them together.
-test.skipIf(!certificate)('on HTTP/2 twenty streams share a line, and all resume when it is cut', async (context) => {
+test.skipIf(!certificate)('twenty HTTP/2 streams share a connection, and all resume after a cut', async (context) => {
   const { site, proxy, page } = await openStage(context, chromium.trusting, { certificate }, '/native')
   await page.evaluate(() => {
     for (let tab = 1; tab <= 20; tab += 1) listen(`/events/numbers?tab=${tab}`)

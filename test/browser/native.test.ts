@@ -17,7 +17,7 @@ const leaving: Answer = { text: 'retry: 10\nid: 7\ndata: a\n\n' }
 const stays: Answer = { stays: true, text: ': here\n\n' }
 
 // So a page needs no code to resume on a hub, as long as it is not loaded again.
-test.concurrent('on a hub it resumes by itself after cuts, with every event once', async (context) => {
+test.concurrent('the browser’s EventSource resumes on a hub by itself after cuts, with every event once', async (context) => {
   const { site, proxy, page } = await openStage(context, chromium.tabs, {}, '/native')
   await listenTo(page, '/events/numbers', 1)
   const publisher = startPublishing(site)
@@ -34,7 +34,7 @@ test.concurrent('on a hub it resumes by itself after cuts, with every event once
 })
 
 // So a page that is loaded again has to keep its cursor itself, and to send it in the URL.
-test.concurrent('a new one starts without a cursor, also after a reload', async (context) => {
+test.concurrent('a new EventSource starts without a cursor, also after a reload', async (context) => {
   const { site, page } = await openStage(context, chromium.tabs, {}, '/native')
   await listenTo(page, '/events/numbers', 1)
   await page.reload()
@@ -57,7 +57,7 @@ test.concurrent('on HTTP/1.1 the seventh stream of a browser waits until another
 
 describe.concurrent('cursors', () => {
   // So `id` without a value is how a server says that there is no place to come back to.
-  test.concurrent('an empty id takes the cursor away', async (context) => {
+  test.concurrent('an empty id clears the cursor', async (context) => {
     const { page, site } = await openScripted(context, [leaving, { text: 'id\ndata: b\n\n' }, stays])
     await listenTo(page, '/scripted', 3)
     expect(cursorsOf(site)).toEqual([null, '7', null])
@@ -87,7 +87,7 @@ describe.concurrent('cursors', () => {
   })
 })
 
-describe.concurrent('what ends it for good', () => {
+describe.concurrent('the browser’s EventSource ends for good on', () => {
   // So a hub answers 200 whatever the cursor (§4.2), and our client opens the next EventSource itself.
   test.concurrent('any status but 200, also one that a server means for a while', async (context) => {
     const statuses = [204, 401, 403, 404, 408, 429, 500, 502, 503]
@@ -156,7 +156,7 @@ describe.concurrent('redirects', () => {
   const statuses = [301, 302, 303, 307, 308]
 
   // So who moves a stream, even for a while (302, 307), has moved its readers until they are loaded again.
-  test.concurrent('it comes back to where it was sent, whatever the status', async (context) => {
+  test.concurrent('the EventSource returns to the address it was redirected to, whatever the status', async (context) => {
     const { page, site } = await openScripted(context, {
       ...scriptFor(statuses, (status) => [{ status, headers: { Location: `/${status}/moved` } }]),
       ...scriptFor(
@@ -176,7 +176,7 @@ describe.concurrent('redirects', () => {
   })
 
   // So any site can send its readers to a hub with a cursor of its choice: a hub takes none on trust (§3.2).
-  test.concurrent('to another origin it takes the cursor along, without a preflight', async (context) => {
+  test.concurrent('the cursor follows a redirect to another origin, without a preflight', async (context) => {
     const other = await openOther(
       context,
       scriptFor(statuses, () => [stays]),

@@ -10,7 +10,7 @@ const chromium = sharedChromium()
 test.each([
   ['light', 1280],
   ['dark', 390],
-] as const)('the order board stays in its place when the banner comes: %s, %i px wide', async (colorScheme, width) => {
+] as const)('the order board does not move when the banner comes: %s, %i px wide', async (colorScheme, width) => {
   const address = await startBoard()
   const page = await chromium.browser.newPage({ viewport: { width, height: 844 }, colorScheme })
   onTestFinished(() => page.close())

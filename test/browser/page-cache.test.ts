@@ -17,7 +17,7 @@ test('pages that the browser keeps for the back button hold no connection: the t
   expect(await page.evaluate(() => Object.keys(readers))).toEqual([])
 })
 
-test('a page that comes back from there is live at once on every transport, with every event and none twice', async (context) => {
+test('a page that comes back from the page cache is live at once on every transport, with every event and none twice', async (context) => {
   const { page, proxy, site } = await openStage(context, chromium.context)
   await openReaders(page, { ...hasty, retryMs: 5000, maxRetryMs: 5000 })
   await watchReturn(page)

@@ -19,7 +19,7 @@ import { sharedChromium } from './support/shared-chromium.ts'
 
 const chromium = sharedChromium()
 
-test.concurrent('a cut leaves holes in the plain lane and none in Rejoin’s, and touches no other tab', async (context) => {
+test.concurrent('a cut leaves gaps in the plain lane and none in Rejoin’s, and touches no other tab', async (context) => {
   const server = await startHub(context)
   const page = await openPlayground(context, server)
   const bystander = await openPlayground(context, server)
@@ -57,7 +57,7 @@ test.concurrent('the wire shows the id that Rejoin came back with, and what it w
   await page.getByText(`Last-Event-ID: ${cursor}' `).waitFor()
 })
 
-test.concurrent('whoever stays away too long is told so, and gets a snapshot', async (context) => {
+test.concurrent('a reader that returns too late is told of a gap, and gets a snapshot', async (context) => {
   const server = await startHub(context)
   const page = await openPlayground(context, server)
   await press(page, 'Stay away too long')

@@ -79,7 +79,7 @@ describe('lost-write', () => {
     expect(tell.broken()).toEqual({})
   })
 
-  test('what was in the log before a reader asked is not owed to it', () => {
+  test('a reader is not owed events that were in the log before it connected', () => {
     const tell = story()
     tell.publish(1)
     tell.reader('r')
@@ -89,7 +89,7 @@ describe('lost-write', () => {
     expect(tell.broken()).toEqual({})
   })
 
-  test('what was published while a stream opened may be before it or after', () => {
+  test('an event that was published while a stream opened may or may not be owed to it', () => {
     const tell = story()
     tell.write({ kind: 'reader', who: 'r', channels: ['a'], once: true, from: null })
     tell.write({ kind: 'connect', who: 'r', requested: null })
@@ -99,7 +99,7 @@ describe('lost-write', () => {
     expect(tell.broken()).toEqual({})
   })
 
-  test('what stands after the place at which a stream opened is owed, however early it was published', () => {
+  test('an event after the position at which a stream opened is owed, however early it was published', () => {
     const tell = story()
     tell.write({ kind: 'reader', who: 'r', channels: ['a'], once: true, from: null })
     tell.write({ kind: 'connect', who: 'r', requested: null })
@@ -183,7 +183,7 @@ describe('unannounced-gap', () => {
     ])
   })
 
-  test('a reader that comes back without its cursor has a hole', () => {
+  test('a reader that comes back without its cursor has an unannounced gap', () => {
     const tell = story()
     tell.reader('r')
     tell.reader('s')
@@ -227,7 +227,7 @@ describe('unannounced-gap', () => {
     expect(tell.broken()).toEqual({ 'unannounced-gap': 1 })
   })
 
-  test('a gap that was announced for an earlier place excuses nothing later', () => {
+  test('a gap that was announced for an earlier position excuses no later loss', () => {
     const tell = story()
     tell.write({ kind: 'window', maxEvents: 1 })
     tell.reader('r')
@@ -241,7 +241,7 @@ describe('unannounced-gap', () => {
     expect(tell.broken()).toEqual({ 'unannounced-gap': 1 })
   })
 
-  test('a gap that was announced for a later place excuses nothing earlier', () => {
+  test('a gap that was announced for a later position excuses no earlier loss', () => {
     const tell = story()
     tell.write({ kind: 'window', maxEvents: 1 })
     tell.reader('r')
@@ -270,7 +270,7 @@ describe('unannounced-gap', () => {
     expect(tell.broken()).toEqual({})
   })
 
-  test('a channel that a reader did not ask for has no holes for it', () => {
+  test('a channel that a reader did not ask for has no gaps for it', () => {
     const tell = story()
     tell.reader('r')
     tell.reader('s', { channels: ['a', 'b'] })
@@ -284,7 +284,7 @@ describe('unannounced-gap', () => {
     expect(tell.broken()).toEqual({})
   })
 
-  test('what happens in a channel while its reader may not read it is not owed', () => {
+  test('a reader is not owed events of a channel from the time when it may not read it', () => {
     const tell = story()
     tell.reader('r')
     tell.reader('s')
@@ -479,7 +479,7 @@ describe('false-gap', () => {
     expect(missing.broken()).toEqual({ 'lost-write': 1 })
   })
 
-  test('what was acknowledged before a loss, and is not there, is lost all the same', () => {
+  test('an event that was acknowledged before a loss, and is not there, is lost all the same', () => {
     const tell = story()
     tell.reader('r')
     tell.publish(1)
@@ -501,7 +501,7 @@ describe('false-gap', () => {
     expect(tell.broken()).toEqual({})
   })
 
-  test('what was gone before a reader came is no reason for a gap', () => {
+  test('events that were gone before a reader came are no reason for a gap', () => {
     const tell = story()
     tell.write({ kind: 'window', maxEvents: 2 })
     for (const seq of [1, 2, 3, 4]) tell.publish(seq)
@@ -845,7 +845,7 @@ describe('unknown-twice', () => {
     expect(tell.broken()).toEqual({ 'inconsistent-id': 1 })
   })
 
-  test('that the log was emptied before or after is no excuse for two at one time', () => {
+  test('a log that was emptied before or after is no excuse for a publish that is there twice', () => {
     const tell = story()
     tell.write({ kind: 'branch', why: 'emptied' })
     tell.write({ kind: 'branched' })
@@ -927,13 +927,13 @@ describe('private-leak', () => {
     return tell
   }
 
-  test('an event of a channel that was taken away is seen', () => {
+  test('an event of a channel whose rights were revoked is seen', () => {
     const tell = revoked(100)
     tell.recv('r', 2, { channel: 'b/1' })
     expect(tell.broken()).toEqual({ 'private-leak': 1 })
   })
 
-  test('an event within the grace is not', () => {
+  test('an event within the grace after a revocation is not seen', () => {
     const tell = revoked(1000)
     tell.recv('r', 2, { channel: 'b/1' })
     expect(tell.broken()).toEqual({})
@@ -1073,7 +1073,7 @@ describe('liveness', () => {
     expect(tell.broken()).toEqual({ liveness: 1 })
   })
 
-  test('a reader that is just in time is not', () => {
+  test('a reader that is just in time is not seen', () => {
     const tell = healed(100)
     tell.wait(99)
     tell.recv('r', 1)

@@ -56,7 +56,7 @@ test.skipIf(!isRoot)(
   },
 )
 
-test('one bit that has changed, or an end that is missing, never makes wrong data, nor a loss that nobody is told of', async () => {
+test('one changed bit, or a missing end of the file, never leads to wrong data or to an unannounced loss', async () => {
   const outcomes = await runDamage({ directory: folder(), seed, flips: 40, aimed: 10, truncations: 10 })
   const wrong = outcomes.filter((outcome) => (outcome.wrong?.length ?? 0) > 0)
   expect(wrong, `seed ${seed}`).toEqual([])

@@ -202,7 +202,7 @@ export const mends: readonly Mend[] = [
     ],
     caughtBy: service(
       'redis/split.test.ts',
-      'a Redis that lost its newest events tells those of the channels concerned',
+      'a Redis that lost its newest events tells the readers of the channels concerned',
     ),
   },
   {
@@ -213,7 +213,7 @@ export const mends: readonly Mend[] = [
     ],
     caughtBy: service(
       'redis/split.test.ts',
-      'a Redis that lost its newest events tells those of the channels concerned',
+      'a Redis that lost its newest events tells the readers of the channels concerned',
     ),
   },
   {

@@ -43,7 +43,7 @@ test.concurrent('a network that is gone for longer than the window reaches is fo
   expect(report.tally.unjudgedGaps).toBe(0)
 })
 
-test.concurrent('lines that deliver late, and a few bytes at a time, tear nothing when they are cut', async (context) => {
+test.concurrent('connections that deliver late, and a few bytes at a time, tear no frame when they are cut', async (context) => {
   const { field, verdict } = await openHub(context, { window })
   const toxics = { down: { latencyMs: 30, jitterMs: 20, slice: true }, up: { slice: true } }
   // Slices of a few bytes are the dearest way to move an event: fewer of them, and more time, on a machine that is busy.
@@ -68,7 +68,7 @@ test.concurrent('publishes that are cut off and sent again are there once (§5.5
   expect(proxy.cuts).toBeGreaterThan(10)
 })
 
-test.concurrent('a proxy that takes cursors away is noticed by our client, and fools a plain reader', async (context) => {
+test.concurrent('a proxy that strips cursors is noticed by our client, and fools a plain reader', async (context) => {
   const tamper = ({ headers }: IncomingMessage) => {
     delete headers['last-event-id']
   }

@@ -4,7 +4,7 @@ import { type BatchOutcome, inBatches, type TextEvent } from './batches.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-test('what is published within the time is one batch, and each has its own id', async () => {
+test('events that are published within the time are one batch, and each has its own id', async () => {
   const { calls, answers, send } = scripted()
   answers.push({ kind: 'ok', ids: ['x', 'y'] }, { kind: 'ok', ids: ['z'] })
   const first = [send('a', '1', 'k1'), send('b', '2', 'k2')]

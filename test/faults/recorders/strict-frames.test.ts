@@ -49,7 +49,7 @@ describe('frames that a hub may write (§4.3)', () => {
   })
 })
 
-describe('what no hub may write is reported', () => {
+describe('bytes that no hub may write are reported', () => {
   test.each([
     ['a carriage return', 'id: 1\r\ndata: x\r\n\n'],
     ['a NUL', 'id: 1\ndata: \0\n\n'],

@@ -17,7 +17,7 @@ test('a publish that is to be replicated is answered when a replica has it (§5.
   expect(hub.log.durability).toBe('replicated')
 })
 
-test('a publish that no replica has in time fails, and is one event when it is tried again', async () => {
+test('a publish that reaches no replica in time fails, and is one event when it is tried again', async () => {
   const { replication, hub } = await withReplica({ answerWithinMs: 500 })
   const entry = { channel: 'a', type: 'message', data: 'kept' }
   const once = { scope: '', key: 'one', hash: 'hash' }

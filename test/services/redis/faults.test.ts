@@ -53,7 +53,7 @@ test('an answer that gets lost on the way does not make two events of one', asyn
   expect(hub.events().map(({ data }) => data)).toEqual(everything)
 })
 
-test('a tail whose line is dead without a word goes on over another one, where it stood', async () => {
+test('a tail whose connection dies in silence goes on over another one, from the same position', async () => {
   const server = await redis()
   const proxy = await between(server)
   const [cut, other] = [await openRedisLog(proxy.port), await openRedisLog(server.port)]
@@ -158,7 +158,7 @@ test.each([
   },
 )
 
-test('a replica promoted without the newest events opens a branch: who saw them is told, all others go on', async () => {
+test('a replica promoted without the newest events opens a branch: readers that saw them are told, all others go on', async () => {
   const master = await redis({ settings: { 'repl-diskless-sync-delay': 0 } })
   const replication = await between(master)
   const replica = await redis({ settings: { replicaof: `127.0.0.1 ${replication.port}` } })
@@ -192,7 +192,7 @@ test('a replica promoted without the newest events opens a branch: who saw them 
   expect(hub.batches.at(-1)?.after).toEqual(hub.log.history.at(-1)?.first)
 })
 
-test('a power cut takes the last moments of a Redis that flushes every second: who saw them is told, and no id comes again', async () => {
+test('a power cut loses the last second of a Redis that flushes every second: readers that saw it are told, and no id is used again', async () => {
   const server = await redis({ settings: { appendfsync: 'everysec' } })
   const [one, other] = [await openRedisLog(server.port), await openRedisLog(server.port)]
   const given: string[] = []
@@ -225,7 +225,7 @@ test('a power cut takes the last moments of a Redis that flushes every second: w
   expect((await one.read(['b'], one.start)).gap).toBeUndefined()
 })
 
-test('a log put back under the running Redis is noticed by whoever saw more of it', async () => {
+test('an older log that is put back under the running Redis is noticed by a hub that saw more of it', async () => {
   const server = await redis()
   const hub = await openRedisLog(server.port)
   await hub.publish('a', '1')
@@ -308,7 +308,7 @@ test('events removed from several channels are one gap, up to where all of them 
   expect((await hub.read(['b', 'a'], eighth!)).gap).toBeUndefined()
 })
 
-test('a removed feed costs a tail that was behind its place, and patterns nothing', async () => {
+test('after the feed was removed, a tail that was behind is told from where it goes on, and patterns miss nothing', async () => {
   const server = await redis()
   const hub = await openRedisLog(server.port)
   const [first, second] = await hub.publish('a/1', '1', '2')

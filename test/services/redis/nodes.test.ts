@@ -44,7 +44,7 @@ test('after Redis was emptied, every reader is told', async () => {
   expect(tally.gaps).toBe(3 * tally.readers)
 })
 
-test('after a replica took over without the newest events, whoever lost something is told, and no id is used again', async () => {
+test('after a replica took over without the newest events, readers that lost something are told, and no id is used again', async () => {
   await run({ hubs: 3, faults: (stage) => promoteReplica(stage, 1000) })
 })
 
@@ -52,7 +52,7 @@ test('with two masters at once, readers led from one to the other are told, and 
   await run({ hubs: 2, faults: (stage) => splitMasters(stage, { lagMs: 300, apartMs: 1000 }) })
 })
 
-test('after the master copied stale data and leads again, whoever lost something is told (§2.3)', async () => {
+test('after the master copied stale data and leads again, readers that lost something are told (§2.3)', async () => {
   await run({ hubs: 2, faults: (stage) => rollBack(stage, 500) })
 })
 
@@ -70,7 +70,7 @@ test('hubs that hear no answers, or are not heard, find back, and nothing is the
   expect(tally.gaps).toBe(0)
 })
 
-test('the clock of a hub is nobody else’s concern (§2.2)', async () => {
+test('hubs with wrong clocks harm no reader (§2.2)', async () => {
   const { tally } = await run({
     hubs: 2,
     faults: (stage) => stepClocks(stage, [-60_000, 3_600_000, -3_600_000, 0], 200),

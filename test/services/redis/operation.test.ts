@@ -69,7 +69,7 @@ test('a hub starts while Redis gets its first replica, which gives the server an
 })
 
 test.each(['stopped', 'running'])(
-  'a server that copies its data from a stale one and leads again tells who saw what was lost, hubs %s (§2.3)',
+  'a server that copies its data from a stale one and leads again tells readers that saw lost events, hubs %s (§2.3)',
   async (hubs) => {
     const master = await redis(flushing)
     const replication = await between(master)
@@ -126,7 +126,7 @@ test.each([
   ['dates', {}],
   ['numbers', { codec: sequence() }],
 ])(
-  'an older copy that is put back while no hub runs is told to who saw more, with %s for ids (§2.3)',
+  'an older copy that is put back while no hub runs is told to readers that saw more, with %s for ids (§2.3)',
   async (_, options) => {
     const server = await redis(flushing)
     const before = await openRedisLog(server.port, options)

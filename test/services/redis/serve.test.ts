@@ -32,7 +32,7 @@ test('two programs on one Redis are one hub: what is published on one is read, a
   expect(lines).not.toContain(password)
 })
 
-test('the dashboard of one shows both, with the readers of each', async () => {
+test('the dashboard of one program shows both, with the readers of each', async () => {
   const redis = await openRedis()
   const env = { REJOIN_ADMIN_TOKEN: 'an-admin-token-of-the-tests' }
   const [one, other] = await Promise.all([serveOn(redis, env), serveOn(redis, env)])
@@ -52,7 +52,7 @@ test('the dashboard of one shows both, with the readers of each', async () => {
   expect(counts()).toEqual([0, 1])
 })
 
-test('rights that are revoked on one are gone on the other, and on one that starts later; the answer says so', async () => {
+test('rights that are revoked on one hub are gone on the other, and on a hub that starts later; the answer says so', async () => {
   const redis = await openRedis()
   const key = 'rk_2v8XqLw9ZtB4nHc7JmYs1Kd6Fp3Gr5Ae'
   const sha256 = createHash('sha256').update(key).digest('hex')

@@ -59,7 +59,7 @@ test.each(clocks)(
 test.each([
   ['behind', 30_000],
   ['level', 60_000],
-])('a replica that takes over with its clock %s tells those who lost something, by every way', async (_, promoted) => {
+])('a replica that takes over with its clock %s tells readers that lost events, by every way', async (_, promoted) => {
   const masters = await startTwoMasters()
   const { one } = masters
   const kept = await one.publish('a', 'kept')
@@ -83,7 +83,7 @@ test.each([
   }
 })
 
-test('a Redis that lost its newest events tells those of the channels concerned, away or here, and no others', async () => {
+test('a Redis that lost its newest events tells the readers of the channels concerned, connected or not, and no others', async () => {
   const server = await startRedis({ settings: { appendfsync: 'everysec' } })
   onTestFinished(() => server.remove())
   const [one, other] = [await openClockedHub(server.port, Date.now()), await openClockedHub(server.port, Date.now())]
@@ -132,7 +132,7 @@ test('a Redis that loses its newest events, and then the record of that, tells a
   expect(await comesBack(one.hub, 'a', first)).toEqual(overAll(['epoch']))
 })
 
-test('an acknowledged publish that Redis loses before any tail has it is told to those who were to get it', async () => {
+test('an acknowledged publish that Redis loses before any tail has it is told to the readers of its channel', async () => {
   const server = await startRedis({ settings: { appendfsync: 'everysec' } })
   onTestFinished(() => server.remove())
   const one = await openClockedHub(server.port, Date.now())

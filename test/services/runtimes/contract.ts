@@ -48,7 +48,7 @@ export function runtimeContract({ start: begin, tellsAddress }: RuntimeContract)
     second.cut()
   })
 
-  test('a reader that leaves is noticed, and its place is free', async () => {
+  test('a reader that leaves is noticed, and its room is free again', async () => {
     const { open, saw } = await start({ limits: { maxConnections: 1 } })
     const first = await open('/events/orders/1')
     await first.waitFor((events) => events[0]?.type === 'hello')

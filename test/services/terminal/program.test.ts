@@ -24,7 +24,7 @@ beforeEach(async () => {
   }
 })
 
-test('what is published is answered with its id', async () => {
+test('a publish prints the id of its event', async () => {
   const screen = await terminal.run('rejoin publish demo hello')
   expect(plain(screen)).toBe('<id>\nexit 0')
 })
@@ -98,7 +98,7 @@ describe('tail', () => {
   })
 })
 
-test('without a hub it says what to start', async () => {
+test('publish says what to start when there is no hub', async () => {
   const gone = createServer().listen(0, '127.0.0.1')
   await once(gone, 'listening')
   const { port } = gone.address() as AddressInfo
@@ -108,7 +108,7 @@ test('without a hub it says what to start', async () => {
   expect(screen).toBe(`${advice}\nexit 4`)
 })
 
-test('the same in a pipe has no colours and no words but the answer', async () => {
+test('output in a pipe has no colours and no words but the answer', async () => {
   await terminal.run('rejoin publish demo hello | cat -v > out')
   await terminal.run('rejoin tail demo --quiet --last 1 --count 1 | cat -v >> out')
   expect(plain(await terminal.run('cat out'))).toBe('<id>\n<id>  message  hello\nexit 0')

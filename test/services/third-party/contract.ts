@@ -80,7 +80,7 @@ export function thirdPartyContract(client: ThirdPartyClient, habits: Habits): vo
   })
 
   if (habits.returnsAfterEnd) {
-    test.concurrent('a full hub that sends it away is asked again, and lets it in when there is room (§4.12)', async (context) => {
+    test.concurrent('a full hub that rejects it is asked again, and lets it in when there is room (§4.12)', async (context) => {
       const { hub, port, close } = await serveHub({ heartbeatMs: 500, retryMs: 500, limits: { maxConnections: 1 } })
       context.onTestFinished(close)
       const other = await fetch(`http://127.0.0.1:${port}/events/other`)

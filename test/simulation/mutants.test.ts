@@ -10,7 +10,7 @@ const mostSeeds = 1500
 const rows: string[] = []
 
 for (const { name, mistake, caughtBy, from = 0 } of mutants) {
-  test(`whoever ${mistake} is caught (${name})`, async () => {
+  test(`the simulation catches code that ${mistake} (${name})`, async () => {
     const made = await partsOf(name)
     const others = new Set<string>()
     for (let seed = from; seed < from + mostSeeds; seed += 1) {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { createReadersState } from './readers-state.ts'
 import { createTruth, type Place } from './truth.ts'
 
-test('values that were read on a branch which the log then lost are not held against the hub: the position of the reader stands', () => {
+test('values that were read on a branch which the log then lost are not held against the hub', () => {
   const { truth, put, readerAt } = stage()
   const main = truth.forkLine(-1, origin)
   const old = put(main, 1, 'old')

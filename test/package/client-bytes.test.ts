@@ -54,7 +54,7 @@ beforeAll(async () => {
 })
 
 describe('the client', () => {
-  test(`is at most ${limits.core} bytes for who only connects`, () =>
+  test(`is at most ${limits.core} bytes for a page that only connects`, () =>
     expect(bytesOf(core)).toBeLessThanOrEqual(limits.core))
 
   test(`is at most ${limits.all} bytes with everything`, () => expect(bytesOf(all)).toBeLessThanOrEqual(limits.all))
@@ -111,7 +111,7 @@ describe('the client', () => {
     `)
   })
 
-  test('loads what not everybody needs only when it is asked for', () => {
+  test('loads optional parts only when a page uses them', () => {
     expect(core.moduleIds.filter((id) => loadedLater.test(id))).toEqual([])
     expect(all.moduleIds.filter((id) => parts.test(id))).toHaveLength(4)
   })

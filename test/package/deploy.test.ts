@@ -107,7 +107,7 @@ describe('Kubernetes', () => {
     expect(env).toContainEqual({ name: 'REJOIN_DATA', value: '/data' })
   })
 
-  test('never takes all hubs of one Redis away', () => {
+  test('never stops all hubs of one Redis at once', () => {
     const [, hubs, budget] = manifests['redis.yaml']
     expect(hubs?.spec.replicas).toBeGreaterThan(1)
     expect(hubs?.spec.strategy?.rollingUpdate).toEqual({ maxUnavailable: 0, maxSurge: 1 })

@@ -27,7 +27,7 @@ test('publish-from-node publishes every number once, although its answers get lo
   expect(printed.match(/answer lost/g)).toHaveLength(5)
 })
 
-test('llm-tokens gives the whole answer to who was cut off, came late or came after its end, and stops when nobody reads', async () => {
+test('llm-tokens gives the whole answer to a reader that was cut off, came late or came after its end, and stops when nobody reads', async () => {
   const printed = await example('llm-tokens')
   const whole = 'finished: You asked: does it resume? And this is what can be said about it, one word after the other.'
   expect(printed).toBe(
@@ -78,7 +78,7 @@ test('express serves streams beside the routes of an application, and a page to 
   expect(await received.event).toEqual({ id: shipped.id, type: 'shipped', data: { at: expect.any(Number) } })
 })
 
-test('express-operations shows the state of a channel to operators, and lets them keep readers away', async () => {
+test('express-operations shows the state of a channel to operators, and lets them reject readers', async () => {
   const address = await started('express-operations')
   const headers = { authorization: 'Bearer change me' }
   const act = (state: string) => fetch(`${address}/admin/maintenance/${state}`, { method: 'POST', headers })

@@ -15,6 +15,10 @@ const sources = ['packages/*/src/*.ts', 'packages/*/pages/*.ts', 'packages/*/pag
     text: wordsOf(readText(file)).replaceAll(/\bin (?:[\w']+ ){0,2}place\b/gi, ''),
   }))
 
+const titles = ['packages/*/test/*.ts', 'packages/*/test/*.tsx', 'test/*.ts', 'test/*.tsx']
+  .flatMap(trackedFiles)
+  .map((file) => ({ file, text: wordsOf(titlesOf(readText(file))) }))
+
 test('every word of the glossary has one definition', () => {
   expect(rows.length).toBeGreaterThan(15)
   const words = rows.map(({ word }) => word)
@@ -28,13 +32,15 @@ test('no word is both in use and retired', () => {
 })
 
 test.each(rows.flatMap(({ word, retired }) => retired.map((old) => ({ word, old }))))(
-  'the sources say "$word", not "$old"',
+  'the sources and the titles of tests say "$word", not "$old"',
   ({ old }) => {
     // The words of a phrase may stand on two lines of a comment.
     const phrase = wordsOf(old).replaceAll(' ', '\\s+(?:(?:\\*|//)\\s+)?')
     const uses = new RegExp(`(?<![\\w-])${phrase}s?(?![\\w-])`, 'gi')
     expect(
-      sources.flatMap(({ file, text }) => [...text.matchAll(uses)].map(({ index }) => at(file, text, index))),
+      [...sources, ...titles].flatMap(({ file, text }) =>
+        [...text.matchAll(uses)].map(({ index }) => at(file, text, index)),
+      ),
     ).toEqual([])
   },
 )
@@ -44,6 +50,21 @@ test('the sources include the files directly in src, and the pages', () => {
   expect(files).toContain('packages/hub/src/slice-queue.ts')
   expect(files).toContain('packages/rejoin/pages/dashboard/channels.tsx')
 })
+
+test('the titles of tests are those of tests, of groups and of tables, each on its own line', () => {
+  const code = "test('one', f)\nf('no title', 1)\ndescribe.skip(\n  `two`, f)\ntest.each(rows)('three %s', f)"
+  expect(titlesOf(code).split('\n')).toEqual(['one', '', '', 'two', 'three %s'])
+  const files = titles.filter(({ text }) => text.trim() !== '').map(({ file }) => file)
+  expect(files).toContain('packages/protocol/test/clock.test.ts')
+  expect(files).toContain('packages/hub/test/http/adapters/contract.ts')
+  expect(files).toContain('test/services/redis/faults.test.ts')
+})
+
+/** The titles of the tests in a file, with its line breaks and nothing else: a title stays on its line. */
+function titlesOf(code: string): string {
+  const title = /(?<=(?:\b(?:describe|test|it)(?:\.\w+)*|\))\(\s*)(['"`])((?:\\.|(?!\1).)*)\1(?=,)|./g
+  return code.replaceAll(title, (_match, _quote, text = '') => text)
+}
 
 /** The words of a text, also those of its names: `placeKey` is "place Key". */
 function wordsOf(text: string): string {

@@ -132,7 +132,7 @@ export default defineConfig({
         },
       })),
       ...[
-        { name: 'unit-frameworks', include: frameworks, alias, env: { REACT: '19', VUE: '3.5' } },
+        { name: 'frameworks', include: frameworks, alias, env: { REACT: '19', VUE: '3.5' } },
         {
           name: 'older-frameworks',
           include: ['packages/client/test/{react,vue}/**/*.test.ts'],

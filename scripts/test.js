@@ -21,8 +21,8 @@ const times = []
 
 step('lint', () => single('lint', lint()))
 step('types and build', () => single('types and build', compile('.')))
-step('unit tests', () => vitest(['unit', 'unit-alone', 'unit-frameworks']))
-step('long unit tests', () => vitest(['long', 'long-alone', 'older-frameworks']))
+step('unit tests', () => vitest(['unit', 'unit-alone']))
+step('long unit tests', () => vitest(['long', 'long-alone', 'frameworks', 'older-frameworks']))
 const files = serviceTests()
 const missing = provideServices(services.filter((service) => files.some((file) => isNeededBy(service, file))))
 const runnable = files.filter((file) => !missing.some((service) => isNeededBy(service, file)))

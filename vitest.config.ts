@@ -76,8 +76,8 @@ const servicesAlone = [
   'test/browser/client-proxies.test.ts',
   // A page from the cache of the browser has to read again within 300 ms.
   'test/browser/page-cache.test.ts',
-  // The playground has to show its first number within a second.
-  'test/browser/playground-start.test.ts',
+  // The playground has to show its first number within a second, and its two lanes have to keep up with each other.
+  'test/browser/{playground,playground-start}.test.ts',
   // Another tab has to read within a second after the tab that reads is gone.
   'test/browser/tabs.test.ts',
 ]

@@ -22,7 +22,7 @@ import { sharedChromium } from './support/shared-chromium.ts'
 const token = 'an-admin-token-of-the-tests'
 const chromium = sharedChromium()
 
-test.concurrent('a wrong token opens nothing, the right one does, and is kept for as long as the tab', async (context) => {
+test('a wrong token opens nothing, the right one does, and is kept for as long as the tab', async (context) => {
   const server = await startHub(context)
   const page = await openPage(context, chromium.tabs, `${server.url}/dashboard`, { mayFail: /admin/ })
   await signIn(page, 'a-token-that-is-wrong')
@@ -35,7 +35,7 @@ test.concurrent('a wrong token opens nothing, the right one does, and is kept fo
   await page.getByLabel('Admin token').waitFor()
 })
 
-test.concurrent('the dashboard shows readers, publishes and the outcome of returns, as they happen', async (context) => {
+test('the dashboard shows readers, publishes and the outcome of returns, as they happen', async (context) => {
   const server = await startHub(context)
   const page = await openDashboard(context, server)
   await context.expect.poll(() => figure(page, 'Connections').textContent(), patience).toBe('0')
@@ -51,7 +51,7 @@ test.concurrent('the dashboard shows readers, publishes and the outcome of retur
   await second.body?.cancel()
 })
 
-test.concurrent('how long a client may be away goes by the window of the channel’s own pattern', async (context) => {
+test('how long a client may be away goes by the window of the channel’s own pattern', async (context) => {
   const log = memoryLog({ windows: { 'prices/*': { maxAgeMs: 60_000 } } })
   const other = await startHub(context, { admin: { port: 0 }, log })
   for (const channel of ['orders/42', 'prices/eur']) await other.hub.publish(channel, { text: 'one' })
@@ -60,7 +60,7 @@ test.concurrent('how long a client may be away goes by the window of the channel
   await page.getByRole('row', { name: /^orders\/42 1 .* 5 min Invalidate/ }).waitFor()
 })
 
-test.concurrent('a rate of only a few returns says how many they are', async (context) => {
+test('a rate of only a few returns says how many they are', async (context) => {
   const server = await startHub(context)
   const page = await openDashboard(context, server)
   for (const id of ['nonsense', 'nonsense', 'nonsense']) expect(await toldOf(server, id)).toContain('sync-required')
@@ -68,7 +68,7 @@ test.concurrent('a rate of only a few returns says how many they are', async (co
   await page.getByText('3 of 3 returns').waitFor()
 })
 
-test.concurrent('it shows how much of its budget the log has used', async (context) => {
+test('it shows how much of its budget the log has used', async (context) => {
   const other = await startHub(context, { admin: { port: 0 }, log: memoryLog({ maxBytes: 1000 }) })
   await other.hub.publish('orders/42', { text: 'x'.repeat(843) })
   const page = await openPage(context, chromium.tabs, other.adminUrl ?? '', { mayFail: /./ })
@@ -76,7 +76,7 @@ test.concurrent('it shows how much of its budget the log has used', async (conte
   await page.getByText('850 B of 1,000 B').waitFor()
 })
 
-test.concurrent('it shows who was rejected and why', async (context) => {
+test('it shows who was rejected and why', async (context) => {
   const server = await startHub(context)
   const page = await openDashboard(context, server)
   await fetch(`${server.url}/events/orders/42`, { headers: { origin: 'http://evil.example' } })
@@ -95,7 +95,7 @@ test.concurrent('it shows who was rejected and why', async (context) => {
   await latest.getByRole('cell', { name: 'publish', exact: true }).waitFor()
 })
 
-test.concurrent('maintenance and a drain are shown with their switches on, also in a dashboard that is opened later', async (context) => {
+test('maintenance and a drain are shown with their switches on, also in a dashboard that is opened later', async (context) => {
   const server = await startHub(context)
   const page = await openDashboard(context, server)
   const maintenance = page.getByRole('button', { name: 'Maintenance', exact: true })
@@ -117,7 +117,7 @@ test.concurrent('maintenance and a drain are shown with their switches on, also 
   expect(await page.getByRole('button', { name: 'Drained' }).isDisabled()).toBe(true)
 })
 
-test.concurrent('the dashboard does not say how long a client may be away from a channel that has ended', async (context) => {
+test('the dashboard does not say how long a client may be away from a channel that has ended', async (context) => {
   const server = await startHub(context)
   const page = await openDashboard(context, server)
   await server.hub.publish('answers/1', { text: 'one' })
@@ -159,14 +159,14 @@ test.concurrent.for([
   },
 )
 
-test.concurrent('it shows what readers are told to wait, and that a log of its own has one node', async (context) => {
+test('it shows what readers are told to wait, and that a log of its own has one node', async (context) => {
   const server = await startHub(context)
   const page = await openDashboard(context, server)
   expect(await figure(page, 'Retry').textContent()).toBe('2 s')
   await page.getByText('Only this one').waitFor()
 })
 
-test.concurrent('the other hubs on its log are shown, with what they tell of themselves', async (context) => {
+test('the other hubs on its log are shown, with what they tell of themselves', async (context) => {
   const name = '<img src=x onerror=alert(1)> 7'
   const told = { name, version: '1.2.3', startedAt: 0, connections: 4321, deliveriesPerSecond: 98_765, rssBytes: 1024 }
   const log: LogSource = {
@@ -185,7 +185,7 @@ test.concurrent('the other hubs on its log are shown, with what they tell of the
   expect(await foreignElements(page)).toBe(0)
 })
 
-test.concurrent('a channel is invalidated, but not before a second look', async (context) => {
+test('a channel is invalidated, but not before a second look', async (context) => {
   const server = await startHub(context)
   const page = await openDashboard(context, server)
   const { id } = await server.hub.publish('orders/42', { text: 'one' })
@@ -198,7 +198,7 @@ test.concurrent('a channel is invalidated, but not before a second look', async 
   await context.expect.poll(() => toldOf(server, id), patience).toContain('"reason":"forced"')
 })
 
-test.concurrent('a reader is disconnected', async (context) => {
+test('a reader is disconnected', async (context) => {
   const server = await startHub(context)
   const page = await openDashboard(context, server)
   const reader = await fetch(`${server.url}/events/orders/42`)
@@ -208,7 +208,7 @@ test.concurrent('a reader is disconnected', async (context) => {
   expect(await reader.text()).toContain('"reason":"admin"')
 })
 
-test.concurrent('the hub is drained, and the dashboard stays to see it', async (context) => {
+test('the hub is drained, and the dashboard stays to see it', async (context) => {
   const server = await startHub(context)
   const page = await openDashboard(context, server)
   const reader = await fetch(`${server.url}/events/orders/42`)
@@ -218,7 +218,7 @@ test.concurrent('the hub is drained, and the dashboard stays to see it', async (
   await page.getByText('drain', { exact: true }).waitFor()
 })
 
-test.concurrent('after a kill of the server it says so, and goes on when it is back', async (context) => {
+test('after a kill of the server it says so, and goes on when it is back', async (context) => {
   const program = await startServer(context, { REJOIN_ADMIN_TOKEN: token })
   const page = await openPage(context, chromium.tabs, `${program.url}/dashboard`, { mayFail: /./ })
   await signIn(page, token)
@@ -236,13 +236,13 @@ test.concurrent('after a kill of the server it says so, and goes on when it is b
   await reader.body?.cancel()
 })
 
-test.concurrent('on the admin port it opens by itself when there is no token', async (context) => {
+test('on the admin port it opens by itself when there is no token', async (context) => {
   const other = await startHub(context, { admin: { port: 0 } })
   const page = await openPage(context, chromium.tabs, other.adminUrl ?? '', { mayFail: /./ })
   await figure(page, 'Connections').waitFor()
 })
 
-test.concurrent('hostile names are shown as text', async (context) => {
+test('hostile names are shown as text', async (context) => {
   const server = await startHub(context)
   const page = await openDashboard(context, server)
   for (const text of hostileTexts) {
@@ -262,7 +262,7 @@ test.concurrent('hostile names are shown as text', async (context) => {
   expect(await foreignElements(page)).toBe(0)
 })
 
-describe.concurrent.each([
+describe.each([
   ['a phone', phone],
   ['a desk', desktop],
 ])('on %s', (_name, viewport) => {

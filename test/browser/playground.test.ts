@@ -19,7 +19,7 @@ import { sharedChromium } from './support/shared-chromium.ts'
 
 const chromium = sharedChromium()
 
-test.concurrent('a cut leaves gaps in the plain lane and none in Rejoin’s, and touches no other tab', async (context) => {
+test('a cut leaves gaps in the plain lane and none in Rejoin’s, and touches no other tab', async (context) => {
   const server = await startHub(context)
   const page = await openPlayground(context, server)
   const bystander = await openPlayground(context, server)
@@ -44,7 +44,7 @@ test.concurrent('a cut leaves gaps in the plain lane and none in Rejoin’s, and
   }
 })
 
-test.concurrent('the wire shows the id that Rejoin came back with, and what it was sent', async (context) => {
+test('the wire shows the id that Rejoin came back with, and what it was sent', async (context) => {
   const server = await startHub(context)
   const page = await openPlayground(context, server)
   await press(page, 'Cut 1 s')
@@ -57,7 +57,7 @@ test.concurrent('the wire shows the id that Rejoin came back with, and what it w
   await page.getByText(`Last-Event-ID: ${cursor}' `).waitFor()
 })
 
-test.concurrent('a reader that returns too late is told of a gap, and gets a snapshot', async (context) => {
+test('a reader that returns too late is told of a gap, and gets a snapshot', async (context) => {
   const server = await startHub(context)
   const page = await openPlayground(context, server)
   await press(page, 'Stay away too long')
@@ -70,7 +70,7 @@ test.concurrent('a reader that returns too late is told of a gap, and gets a sna
   expect((await countsOf(page, 'plain')).missing).toBeGreaterThan(0)
 })
 
-test.concurrent('a restart of the stream costs Rejoin nothing', async (context) => {
+test('a restart of the stream costs Rejoin nothing', async (context) => {
   const server = await startHub(context)
   const page = await openPlayground(context, server)
   await press(page, 'Restart the stream')
@@ -79,7 +79,7 @@ test.concurrent('a restart of the stream costs Rejoin nothing', async (context) 
   expect(await countsOf(page, 'rejoin')).toMatchObject({ duplicates: 0, announced: 0, missing: 0 })
 })
 
-test.concurrent('a slow reader falls behind, loses nothing, and catches up', async (context) => {
+test('a slow reader falls behind, loses nothing, and catches up', async (context) => {
   const server = await startHub(context)
   const page = await openPlayground(context, server)
   await press(page, 'Slow reader')
@@ -89,7 +89,7 @@ test.concurrent('a slow reader falls behind, loses nothing, and catches up', asy
   expect(await countsOf(page, 'rejoin')).toMatchObject({ duplicates: 0, announced: 0, missing: 0 })
 })
 
-test.concurrent('a cut of a slow reader is over when its time is, and other troubles can be ordered', async (context) => {
+test('a cut of a slow reader is over when its time is, and other troubles can be ordered', async (context) => {
   const server = await startHub(context)
   const page = await openPlayground(context, server)
   await press(page, 'Slow reader')
@@ -104,7 +104,7 @@ test.concurrent('a cut of a slow reader is over when its time is, and other trou
   expect(await countsOf(page, 'rejoin')).toMatchObject({ duplicates: 0, announced: 0, missing: 0 })
 })
 
-test.concurrent('a browser that visits again uses the channel that it had, and two of its tabs have one each', async (context) => {
+test('a browser that visits again uses the channel that it had, and two of its tabs have one each', async (context) => {
   const server = await startHub(context)
   const tabs = await chromium.browser.newContext()
   context.onTestFinished(() => tabs.close())
@@ -127,7 +127,7 @@ test.concurrent('a browser that visits again uses the channel that it had, and t
   expect(await countsOf(page, 'rejoin')).toMatchObject({ duplicates: 0, missing: 0 })
 })
 
-test.concurrent('a cut of 30 s begins, and no other trouble can be ordered meanwhile', async (context) => {
+test('a cut of 30 s begins, and no other trouble can be ordered meanwhile', async (context) => {
   const server = await startHub(context)
   const page = await openPlayground(context, server)
   await press(page, 'Cut 30 s')
@@ -137,7 +137,7 @@ test.concurrent('a cut of 30 s begins, and no other trouble can be ordered meanw
   expect(await page.getByRole('button', { name: 'Cut 1 s' }).getAttribute('aria-disabled')).toBe('true')
 })
 
-test.concurrent('an event of one’s own arrives, in a cut too', async (context) => {
+test('an event of one’s own arrives, in a cut too', async (context) => {
   const server = await startHub(context)
   const page = await openPlayground(context, server)
   await press(page, 'Cut 1 s')
@@ -157,7 +157,7 @@ test('the code can be copied', async (context) => {
   expect(code).toContain(`connect('${server.url}/events/playground/`)
 })
 
-test.concurrent('after a kill of the server, Rejoin goes on without a loss', async (context) => {
+test('after a kill of the server, Rejoin goes on without a loss', async (context) => {
   const first = await startServer(context)
   const page = await openPage(context, chromium.tabs, first.url, { mayFail: /./ })
   await page.getByText('Both are connected').waitFor()
@@ -175,7 +175,7 @@ test.concurrent('after a kill of the server, Rejoin goes on without a loss', asy
   expect(await countsOf(page, 'rejoin')).toMatchObject({ duplicates: 0, announced: 0, missing: 0 })
 })
 
-test.concurrent('hostile text is shown as text, whatever part of an event it is', async (context) => {
+test('hostile text is shown as text, whatever part of an event it is', async (context) => {
   const server = await startHub(context)
   const page = await openPlayground(context, server)
   const channel = (await page.getByText('/events/playground/').first().textContent())?.match(/playground\/\w+/)?.[0]
@@ -188,7 +188,7 @@ test.concurrent('hostile text is shown as text, whatever part of an event it is'
   expect(await foreignElements(page)).toBe(0)
 })
 
-describe.concurrent.each([
+describe.each([
   ['a phone', phone],
   ['a desk', desktop],
 ])('on %s', (_name, viewport) => {

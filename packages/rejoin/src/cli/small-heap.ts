@@ -15,7 +15,7 @@ export function keepHeapSmall(): void {
     const wanted = total_heap_size + external_memory > smallBytes ? 50 : 200
     if (wanted === growth) return
     growth = wanted
-    // V8 reads the flag at the end of each full collection.
+    // V8 reads the flag at the end of each full collection, on Node 20, 22, 24 and 26.
     setFlagsFromString(`--heap-growing-percent=${growth}`)
   }
   choose()

@@ -17,7 +17,7 @@ test('ten quiet minutes do not look like a dead connection, and a dead connectio
   const hubTime = createVirtualEnvironment()
   // Its own turns are the real ones, as bytes come and go in real time.
   const environment: Environment = { ...hubTime, endOfTurn: setImmediate }
-  const { page } = await openStage(context, chromium.tabs, { environment, heartbeatMs: 25_000 })
+  const { page, site } = await openStage(context, chromium.tabs, { environment, heartbeatMs: 25_000 })
   await countSigns(page)
   await page.evaluate((names) => {
     for (const name of names) read(name, { clock, transports: [name] })
@@ -27,6 +27,9 @@ test('ten quiet minutes do not look like a dead connection, and a dead connectio
 
   for (let minutes = 0; minutes < 10; minutes += 25 / 60) {
     const before = await page.evaluate(() => ({ ...signs }))
+    // The heartbeat that is due answers only a poll that is already there.
+    const polls = () => site.requests.filter(({ url }) => url.startsWith('/poll')).length
+    await expect.poll(polls).toBeGreaterThan(before['long-poll'] ?? 0)
     await page.evaluate(() => clock.advance(25_000))
     await hubTime.advance(25_000)
     await until(page, (before) => Object.keys(before).every((name) => signs[name]! > before[name]!), before)

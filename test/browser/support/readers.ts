@@ -27,7 +27,7 @@ export async function visit(page: Page, url: string): Promise<void> {
   await until(page, () => 'readers' in globalThis || 'natives' in globalThis)
 }
 
-/** Opens a reader for each transport, named after it. Resolves when all have a place. */
+/** Opens a reader for each transport, named after it. Resolves when all have a cursor. */
 export async function openReaders(page: Page, options: ConnectOptions = hasty): Promise<void> {
   await page.evaluate(
     ([names, options]) => {

@@ -41,8 +41,16 @@ export async function runStory({ open }: ThirdPartyClient, { seed, cuts }: Story
     // One that is published from now on, so that whoever has it is connected again.
     await publisher.more(1)
     const goal = publisher.published.at(-1)
-    await until(`the client has ${goal}`, () => numbers().includes(goal ?? ''), patienceMs)
+    await until(`the client has ${goal}`, () => numbers().includes(goal ?? ''), patienceMs).catch((error) => {
+      throw new Error(`${error.message} ${JSON.stringify(situation())}`)
+    })
   }
+  /** For a failure: the client may have given up, or may wait on a connection on which nothing comes. */
+  const situation = () => ({
+    stopped: reader.stopped,
+    lastTold: reader.told.slice(-3),
+    links: [...proxy.links].map(({ number, passed, wasCut }) => ({ number, passed, wasCut })),
+  })
 
   try {
     await until(`${cuts} cuts are made`, () => left <= 0, patienceMs)

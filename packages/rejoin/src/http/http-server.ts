@@ -5,6 +5,7 @@ import type { Server, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Server as TlsServer } from 'node:tls'
 import { readerRoom } from '../limits/descriptors.ts'
+import { limitFirstRequests } from '../limits/first-requests.ts'
 import { limitSession } from '../limits/http2-session.ts'
 import type { Rejection, RequestLimits } from '../limits/options.ts'
 import { limitPipelined } from '../limits/pipelined.ts'
@@ -23,9 +24,11 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
     connectionsCheckingInterval: Math.min(5000, Math.ceil(headersTimeoutMs / 2)),
   }
   const silent = limitSilent({ max: maxSilentPerIp, isTls: options.tls !== undefined, onReject })
+  const firstRequests = limitFirstRequests(silent)
   const isInTurn = limitPipelined(onReject)
   const server = create(options, deadlines, (request, response) => {
-    silent.asked(request.socket)
+    // A TLS connection cannot be paused below its TLS. Its handshake already spreads a crowd over many turns.
+    if (silent.asked(request.socket) && !options.tls) firstRequests.count()
     if (isInTurn(request, response)) listener(request, response)
   })
   const sockets = new Set<Socket>()

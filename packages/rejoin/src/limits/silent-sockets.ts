@@ -52,20 +52,23 @@ export function limitSilent({ max, isTls, onReject }: SilentOptions): SilentSock
     counted.set(key, { socket, network })
   }
 
-  function leave(key: Key): void {
-    if (fresh.delete(key)) return
+  /** Returns false when the connection was not among the silent ones. */
+  function leave(key: Key): boolean {
+    if (fresh.delete(key)) return true
     const entry = counted.get(key)
-    if (!entry) return
+    if (!entry) return false
     counted.delete(key)
     const { network } = entry
     const left = (silent.get(network) ?? 0) - 1
     if (left > 0) silent.set(network, left)
     else silent.delete(network)
+    return true
   }
 
   return {
     opened(socket) {
       const key = keyOf(socket)
+      leave(key)
       fresh.set(key, { socket, at: performance.now() })
       judgeLater(graceMs)
       // By the time this connection has closed, a new one may have the same address and port.
@@ -74,12 +77,14 @@ export function limitSilent({ max, isTls, onReject }: SilentOptions): SilentSock
     },
     closed: (socket) => void (isTls || leave(socket)),
     asked(socket) {
-      if (!isTls) {
-        leave(socket)
-      } else if (!known.has(socket)) {
-        known.add(socket)
-        leave(keyOf(socket))
-      }
+      if (!isTls) return leave(socket)
+      if (known.has(socket)) return false
+      known.add(socket)
+      return leave(keyOf(socket))
+    },
+    *sockets() {
+      for (const { socket } of fresh.values()) yield socket
+      for (const { socket } of counted.values()) yield socket
     },
   }
 }
@@ -93,10 +98,13 @@ export interface SilentOptions {
 }
 
 export interface SilentSockets {
+  /** Called when a connection has opened, and when its silence is to be counted anew. */
   opened(socket: Socket): void
   closed(socket: Socket): void
-  /** Called when a request has come on this connection. */
-  asked(socket: Peer): void
+  /** Called when a request has come on this connection. Returns whether it was the first. */
+  asked(socket: Peer): boolean
+  /** The connections that have sent no request yet. */
+  sockets(): Iterable<Socket>
 }
 
 type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>

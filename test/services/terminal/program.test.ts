@@ -41,6 +41,15 @@ test('a publish without data is refused at once, and does not wait for typing', 
   expect(screen).toContain('exit 1')
 })
 
+test('the help ends without a word when nobody reads it any more', async () => {
+  const screen = await terminal.run('(rejoin serve --help; echo "help $?" >&2) | head -1')
+  expect(screen).toBe('Usage: rejoin serve [options]\nhelp 0\nexit 0')
+})
+
+test('the help on a full disk ends with an error', async () => {
+  expect(await terminal.run('rejoin --help > /dev/full')).toContain('exit 1')
+})
+
 describe('tail', () => {
   test('shows what comes and what becomes of the connection, until Ctrl-C', async () => {
     terminal.type('rejoin tail "orders/*"; echo "exit $?"')

@@ -50,7 +50,7 @@ const long = [
   'packages/rejoin/test/dashboard/live-figures.test.ts',
   'packages/rejoin/test/doctor/*.test.ts',
   'packages/rejoin/test/http/tls.test.ts',
-  'packages/rejoin/test/limits/{limits,reader-room}.test.ts',
+  'packages/rejoin/test/limits/{first-requests,limits,reader-room}.test.ts',
   'packages/rejoin/test/metrics/metrics.test.ts',
   'packages/rejoin/test/storm/storm.test.ts',
 ]

@@ -1,4 +1,4 @@
-import { getHeapStatistics, setFlagsFromString } from 'node:v8'
+import v8 from 'node:v8'
 
 /**
  * Bounds the garbage that V8 keeps. By default V8 lets its heap grow up to four times on a machine with much memory: after a
@@ -8,7 +8,7 @@ import { getHeapStatistics, setFlagsFromString } from 'node:v8'
  * times as often while batches of 100 are published over HTTP, and the rate is a quarter lower. With 200 % at all sizes, all
  * attacks of `npm run faults -- hostile` at once take more than the 400 MB that they may. With this choice they took 369 MB in one run.
  */
-export function keepHeapSmall(): void {
+export function keepHeapSmall({ getHeapStatistics, setFlagsFromString }: Heap = v8): void {
   let growth = 0
   const choose = () => {
     const { total_heap_size, external_memory } = getHeapStatistics()
@@ -26,3 +26,9 @@ export function keepHeapSmall(): void {
 const smallBytes = 128 * 1024 * 1024
 // A look takes some 20 µs.
 const chooseEveryMs = 100
+
+/** The part of `node:v8` that is used here. */
+export interface Heap {
+  getHeapStatistics(): { readonly total_heap_size: number; readonly external_memory: number }
+  setFlagsFromString(flags: string): void
+}

@@ -86,7 +86,7 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'snapshot-before-its-place',
+    name: 'snapshot-before-its-position',
     mistake: 'takes the snapshot first and notes its position afterwards',
     caughtBy: 'stale-snapshot',
     from: 35,
@@ -401,7 +401,7 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'retained-before-its-place',
+    name: 'retained-before-its-position',
     mistake: 'reads the retained values first and notes their position afterwards',
     caughtBy: 'wrong-state',
     from: 727,
@@ -417,7 +417,7 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'retained-at-a-later-place',
+    name: 'retained-at-a-later-position',
     mistake: 'sends retained values with a position that was noted after they were read',
     caughtBy: 'wrong-state',
     from: 933,

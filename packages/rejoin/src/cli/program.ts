@@ -15,7 +15,6 @@ import { givenFlags } from './commands/given-flags.ts'
 import { addMigrate } from './commands/migrate.ts'
 import { addPublish } from './commands/publish.ts'
 import { addRestore } from './commands/restore.ts'
-import { runServe } from './commands/serve.ts'
 import { addStorm } from './commands/storm.ts'
 import { addTail } from './commands/tail.ts'
 import { addToken } from './commands/token.ts'
@@ -59,7 +58,11 @@ export function commandLine(host: ProgramHost): Command {
     })
   const serve = program.command('serve', { isDefault: true }).description('run a hub and its playground')
   const config = program.command('config').description('print the effective settings, and where each comes from')
-  addFlags(serve).action(async () => runServe(await readSettings(serve, host), givenFlags(serve), host))
+  addFlags(serve).action(async () => {
+    // Only `serve` needs the server, which is most of the code. Without it, every other command starts a third sooner.
+    const { runServe } = await import('./commands/serve.ts')
+    await runServe(await readSettings(serve, host), givenFlags(serve), host)
+  })
   config.option('--json', 'print a JSON object for each')
   addFlags(config).action(async () => runConfig(await readSettings(config, host), host, config.getOptionValue('json')))
   addPublish(program, host)

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { open as openFile, unlink } from 'node:fs/promises'
+import { open as openFile } from 'node:fs/promises'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -91,8 +91,7 @@ export function openMeter(hub: { readonly port: number; running(): ServerProcess
   }
 
   async function watchDisk(): Promise<void> {
-    const path = join(folder, 'flushed')
-    const file = await openFile(path, 'w')
+    const file = await openFile(join(folder, 'flushed'), 'w')
     for (; open; await pause(50)) {
       const begun = performance.now()
       await file.write(kilobyte, 0, kilobyte.length, 0)
@@ -100,7 +99,6 @@ export function openMeter(hub: { readonly port: number; running(): ServerProcess
       longestFlush = Math.max(longestFlush, performance.now() - begun)
     }
     await file.close()
-    await unlink(path)
   }
 
   function ask(): Promise<void> {

@@ -24,11 +24,11 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
     connectionsCheckingInterval: Math.min(5000, Math.ceil(headersTimeoutMs / 2)),
   }
   const silent = limitSilent({ max: maxSilentPerIp, isTls: options.tls !== undefined, onReject })
-  const firstRequests = limitFirstRequests(silent)
+  const firstRequests = limitFirstRequests(silent, deadlines.headersTimeout / 4)
   const isInTurn = limitPipelined(onReject)
   const server = create(options, deadlines, (request, response) => {
-    // A TLS connection cannot be paused below its TLS. Its handshake already spreads a crowd over many turns.
-    if (silent.asked(request.socket) && !options.tls) firstRequests.count()
+    // Over TLS, this socket is not the one that Node reads, so pausing it would stop nothing.
+    if (silent.asked(request.socket) && !options.tls) firstRequests.asked()
     if (isInTurn(request, response)) listener(request, response)
   })
   const sockets = new Set<Socket>()

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { networkOf } from '@rejoin/hub'
+import type { NewConnections } from './first-requests.ts'
 
 /**
  * Bounds the connections of one address that have sent no whole request yet. Without the bound, one address could use up all
@@ -8,6 +9,8 @@ import { networkOf } from '@rejoin/hub'
 export function limitSilent({ max, isTls, onReject }: SilentOptions): SilentSockets {
   /** Connections without a request that are too new to be counted, the oldest first. */
   const fresh = new Map<Key, Opened>()
+  /** For how long those connections were silent that the hub itself does not read now. */
+  const held = new Map<Key, number>()
   const counted = new Map<Key, Counted>()
   const silent = new Map<string, number>()
   /** TLS sockets that have sent a request. Spares making the key of the same socket for each request. */
@@ -54,7 +57,7 @@ export function limitSilent({ max, isTls, onReject }: SilentOptions): SilentSock
 
   /** Returns false when the connection was not among the silent ones. */
   function leave(key: Key): boolean {
-    if (fresh.delete(key)) return true
+    if (fresh.delete(key) || held.delete(key)) return true
     const entry = counted.get(key)
     if (!entry) return false
     counted.delete(key)
@@ -68,7 +71,6 @@ export function limitSilent({ max, isTls, onReject }: SilentOptions): SilentSock
   return {
     opened(socket) {
       const key = keyOf(socket)
-      leave(key)
       fresh.set(key, { socket, at: performance.now() })
       judgeLater(graceMs)
       // By the time this connection has closed, a new one may have the same address and port.
@@ -82,9 +84,22 @@ export function limitSilent({ max, isTls, onReject }: SilentOptions): SilentSock
       known.add(socket)
       return leave(keyOf(socket))
     },
-    *sockets() {
-      for (const { socket } of fresh.values()) yield socket
-      for (const { socket } of counted.values()) yield socket
+    hold() {
+      const now = performance.now()
+      const sockets = []
+      for (const [key, { socket, at }] of fresh) {
+        held.set(key, now - at)
+        sockets.push(socket)
+      }
+      fresh.clear()
+      return sockets
+    },
+    release(socket) {
+      const silentMs = held.get(socket)
+      if (silentMs === undefined) return
+      held.delete(socket)
+      fresh.set(socket, { socket, at: performance.now() - silentMs })
+      judgeLater(graceMs - silentMs)
     },
   }
 }
@@ -97,14 +112,11 @@ export interface SilentOptions {
   onReject(kind: 'silent'): void
 }
 
-export interface SilentSockets {
-  /** Called when a connection has opened, and when its silence is to be counted anew. */
+export interface SilentSockets extends NewConnections {
   opened(socket: Socket): void
   closed(socket: Socket): void
   /** Called when a request has come on this connection. Returns whether it was the first. */
   asked(socket: Peer): boolean
-  /** The connections that have sent no request yet. */
-  sockets(): Iterable<Socket>
 }
 
 type Peer = Pick<Socket, 'remoteAddress' | 'remotePort'>

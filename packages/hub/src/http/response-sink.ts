@@ -53,7 +53,7 @@ export class ResponseSink implements Sink {
     return this.#hasRoom()
   }
 
-  writeBehind(text: string, bytes: SharedBytes): boolean {
+  writeWithText(text: string, bytes: SharedBytes): boolean {
     this.#putInOneCall(text, bytes)
     return this.#hasRoom()
   }

@@ -12,11 +12,11 @@ export interface Sink {
    */
   write(bytes: SharedBytes): boolean
   /**
-   * Like `write`, for text that is for this reader alone, with `bytes` behind it, in one write of the transport if possible. Left
-   * out, the text becomes bytes, and each is given to `write`. Text, because a buffer for each of ten thousand readers would take
-   * longer to make than to write.
+   * Writes text that is for this reader alone, and `bytes` after it, in one write of the transport if possible. Left out, the
+   * text becomes bytes, and both are given to `write`. Text, because making a buffer for each of ten thousand readers takes longer
+   * than writing their texts.
    */
-  writeBehind?(text: string, bytes: SharedBytes): boolean
+  writeWithText?(text: string, bytes: SharedBytes): boolean
   /** Bytes that were written and that the reader's side has not taken yet. While this number falls, a slow reader is alive. */
   readonly pending: number
   /** Ends the stream after the bytes that were written. */

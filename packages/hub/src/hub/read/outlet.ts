@@ -48,7 +48,7 @@ export class Outlet implements Stalled, QueuedStream {
     if (this.#isClosed) return true
     this.#context.totals.bytes += bytes.plain.length + (text === '' ? 0 : Buffer.byteLength(text))
     try {
-      if (text === '' ? this.#sink.write(bytes) : this.#writeBehind(text, bytes)) return !this.full
+      if (text === '' ? this.#sink.write(bytes) : this.#writeWithText(text, bytes)) return !this.full
     } catch (cause) {
       this.#fail(cause)
       return true
@@ -58,15 +58,16 @@ export class Outlet implements Stalled, QueuedStream {
     return false
   }
 
-  #writeBehind(text: string, bytes: SharedBytes): boolean {
-    if (this.#sink.writeBehind) return this.#sink.writeBehind(text, bytes)
+  #writeWithText(text: string, bytes: SharedBytes): boolean {
+    if (this.#sink.writeWithText) return this.#sink.writeWithText(text, bytes)
     this.#sink.write(shareText(text))
     return this.#sink.write(bytes)
   }
 
   /** Writes text that is for this reader alone. */
   write(text: string): void {
-    this.#writeOwn(shareText(text))
+    // An empty chunk would end the answer.
+    if (text !== '') this.#writeOwn(shareText(text))
   }
 
   /** Writes a replay that this reader shares with others, with its own `text` in front. */

@@ -74,8 +74,6 @@ const servicesAlone = [
   'test/browser/client-cycles.test.ts',
   // A reader has to give way to long polls within 20 s of the time of its page.
   'test/browser/client-proxies.test.ts',
-  // A browser's own clients wait for ever on a connection that stands still. One did, once, beside other files: why, is not known.
-  'test/browser/third-party.test.ts',
   // A page from the cache of the browser has to read again within 300 ms.
   'test/browser/page-cache.test.ts',
   // The playground has to show its first number within a second, and its two lanes have to keep up with each other.

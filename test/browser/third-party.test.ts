@@ -92,7 +92,7 @@ function inPage(name: string, read: (url: string, types: readonly string[]) => v
       const told: Told[] = []
       let stopped = false
       const page = await chromium.tabs.newPage()
-      // By the console, not by `exposeFunction`: twice in hundreds of runs, Playwright never called the function of a page.
+      // By the console: a function that Playwright exposed told nothing once, although the page had got every event.
       page.on('console', (line) => {
         if (line.type() !== 'debug') return
         const said = JSON.parse(line.text()) as Told | 'stopped'

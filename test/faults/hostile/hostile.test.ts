@@ -10,8 +10,9 @@ import { type AttackCost, allAttacks, runHostile } from './hostile.ts'
 const seed = Number(process.env.REJOIN_FAULTS_SEED ?? 1)
 
 test('rejoin serve, attacked in every way at once, stays up, stays small, and costs its honest readers no event', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'rejoin-hostile-'))
-  onTestFinished(() => rmSync(directory, { recursive: true }))
+  const folder = mkdtempSync(join(tmpdir(), 'rejoin-hostile-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const directory = join(folder, 'log')
   const history = memoryHistory()
   const costs: AttackCost[] = []
   const outcome = await runHostile({

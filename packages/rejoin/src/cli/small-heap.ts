@@ -6,7 +6,7 @@ import v8 from 'node:v8'
  *
  * A large heap may grow by 50 % before V8 collects it, a small heap by 200 %. With 50 % at all sizes, V8 collects the heap four
  * times as often while batches of 100 are published over HTTP, and the rate is a quarter lower. With 200 % at all sizes, all
- * attacks of `npm run faults -- hostile` at once take more than the 400 MB that they may. With this choice they took 369 MB in one run.
+ * attacks of `npm run faults -- hostile` at once take more than the 400 MB that they may. With this choice they took 369 and 382 MB.
  */
 export function keepHeapSmall({ getHeapStatistics, setFlagsFromString }: Heap = v8): void {
   let growth = 0

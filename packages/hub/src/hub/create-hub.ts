@@ -131,8 +131,8 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       else void sessions.closeWithin(leaveWithinMs, 'log-unavailable')
     },
   })
-  /** Resolves when the readers here have everything up to this position, or the log is silent. */
-  const heard = (position: Position) => (contact.isLost ? Promise.resolve() : live.heard(position, branchOf(position)))
+  /** Resolves when the readers here have everything up to this position, or the log is silent. Undefined when that is so now. */
+  const heard = (position: Position) => (contact.isLost ? undefined : live.heard(position, branchOf(position)))
   const publishing = createPublishing({
     log,
     live,

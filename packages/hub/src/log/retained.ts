@@ -23,6 +23,8 @@ export function refuseRetaining(
   sizeOf: (channel: string) => RetainedSize,
   retainedAt: (channel: string, key: string) => NewEvent | undefined,
 ): RejoinError | undefined {
+  // Most appends retain nothing. A map for each of them would take longer than to look.
+  if (!entries.some(isKeyed)) return undefined
   const changed = new Map<string, ChannelChange>()
   // One pass over the entries, not one for each channel: a batch may have a thousand channels with one entry each.
   for (const entry of entries) {
@@ -42,6 +44,10 @@ export function refuseRetaining(
   }
   for (const [channel, { size }] of changed) if (isOverLimit(size)) return tooMuch(channel)
   return undefined
+}
+
+function isKeyed({ key }: NewEvent): boolean {
+  return key !== undefined
 }
 
 interface ChannelChange {

@@ -44,9 +44,10 @@ export interface Live {
   reached(position: Position, branch: Branch, signal?: AbortSignal): Promise<void>
   /**
    * Like `reached`, for a publisher that wants the readers here to have the event before its request is answered. Also resolves
-   * when the log falls silent: the log has the event, but the tail may not bring it until the log is back.
+   * when the log falls silent: the log has the event, but the tail may not bring it until the log is back. Undefined when the
+   * live side is there already.
    */
-  heard(position: Position, branch: Branch): Promise<void>
+  heard(position: Position, branch: Branch): Promise<void> | undefined
   /** The log has fallen silent. */
   fallSilent(): void
   /** Resolves all waits: the head will not move any more. */
@@ -267,7 +268,7 @@ export function createLive(options: LiveOptions): Live {
       })
     },
     heard(position, on) {
-      if (isThere(position, on)) return Promise.resolve()
+      if (isThere(position, on)) return undefined
       return new Promise((resolve) => wait({ position, branch: on, resolve, isStored: true }))
     },
     fallSilent() {

@@ -46,8 +46,11 @@ export interface PublishingContext {
   /** Checks messages by the schemas of their channels. */
   readonly check: SchemaCheck | undefined
   idOf(position: Position): string
-  /** Resolves when the readers here have everything up to this position, or the log falls silent. */
-  heard(position: Position): Promise<void>
+  /**
+   * Resolves when the readers here have everything up to this position, or the log falls silent. Undefined when they have it
+   * already: an `await` for each publish would cost more than the question.
+   */
+  heard(position: Position): Promise<void> | undefined
   /** Like `heard`, but waits for a silent log. */
   reached(position: Position): Promise<void>
 }
@@ -91,11 +94,12 @@ export function createPublishing({
       const entries = toEntries()
       check(entries)
       const appended = local.isOpen ? undefined : await append(entries, publishing)
+      // Made before the wait: meanwhile the log may change to another branch, which could have the same positions.
+      const events = appended ? published(entries, appended.stamps) : publishLocally(entries, publishing)
       const last = appended?.stamps.at(-1)
-      // Rendered before the wait: meanwhile the log may change to another branch, which could have the same position.
-      const ids = appended?.stamps.map(({ position }) => idOf(position)) ?? []
-      if (last) await heard(last.position)
-      const events = appended ? published(entries, appended, ids, publishing) : publishLocally(entries, publishing)
+      const waiting = last && heard(last.position)
+      if (waiting) await waiting
+      if (appended && observers.has('publish')) tellPublished(events, appended, publishing)
       over(since)
       return answerOf(events)
     } catch (error) {
@@ -126,24 +130,23 @@ export function createPublishing({
     return options.whenDown === 'local' ? appended.catch(whenDown) : appended
   }
 
-  function published(
-    entries: readonly NewEvent[],
-    { stamps, repeated }: Appended,
-    ids: readonly string[],
-    { subject = null }: { subject?: string | null },
-  ): PublishedEvent[] {
-    const told = observers.has('publish')
-    return entries.map((entry, index) => {
-      const { channel, type, data, content } = entry
-      const { at } = stamps[index] as Stamp
-      const id = ids[index] as string
-      if (told) {
-        const bytes = Buffer.byteLength(data)
-        observers.tell('publish', { channel, type, id, bytes, subject, repeated })
-      }
-      if (entry.live) return { id, channel, type, data, at, live: true, ...(content && { content }) }
+  function published(entries: readonly NewEvent[], stamps: readonly Stamp[]): PublishedEvent[] {
+    return entries.map(({ channel, type, data, content, live }, index) => {
+      const { position, at } = stamps[index] as Stamp
+      const id = idOf(position)
+      if (live) return { id, channel, type, data, at, live, ...(content && { content }) }
       return content ? { id, channel, type, data, at, content } : { id, channel, type, data, at }
     })
+  }
+
+  function tellPublished(
+    events: readonly PublishedEvent[],
+    { repeated }: Appended,
+    { subject = null }: { subject?: string | null },
+  ): void {
+    for (const { channel, type, data, id } of events) {
+      observers.tell('publish', { channel, type, id, bytes: Buffer.byteLength(data), subject, repeated })
+    }
   }
 
   /** Rethrows every error, except that the log is away. */

@@ -9,10 +9,12 @@ import type { Draft } from './draft.ts'
  */
 export interface Commits {
   /**
-   * Resolves when the change is as durable as the log promises. Changes are made in the order in which they were submitted,
-   * except that those with `isFirst` go before the others.
+   * Resolves when the change is as durable as the log promises, with `result` if one is given: to add it by a promise of its own
+   * would make each publish dearer. Changes are made in the order in which they were submitted, except that those with `isFirst`
+   * go before the others.
    */
   submit(change: Change): Promise<void>
+  submit<Result>(change: Change, result: Result): Promise<Result>
   /** Resolves when everything that was submitted is done. */
   settled(): Promise<void>
 }
@@ -58,10 +60,10 @@ export function createCommits<Made extends Commit>({ commit, onCommit }: Commits
       const group = takeGroup()
       await commit(group.map(({ change }) => change)).then(
         (made) => {
-          for (const { change, resolve, reject } of group) {
+          for (const { change, result, resolve, reject } of group) {
             const rejection = made.rejections.get(change)
             if (rejection) reject(rejection)
-            else resolve()
+            else resolve(result)
           }
           onCommit(made)
         },
@@ -87,9 +89,9 @@ export function createCommits<Made extends Commit>({ commit, onCommit }: Commits
   }
 
   return {
-    submit(change) {
-      return new Promise((resolve, reject) => {
-        const added = { change, resolve, reject }
+    submit(change: Change, result?: unknown) {
+      return new Promise<never>((resolve, reject) => {
+        const added = { change, result, resolve: resolve as Waiting['resolve'], reject }
         if (change.isFirst) waiting.unshift(added)
         else waiting.push(added)
         busy ??= run()
@@ -103,6 +105,7 @@ export function createCommits<Made extends Commit>({ commit, onCommit }: Commits
 
 interface Waiting {
   readonly change: Change
-  resolve(): void
+  readonly result: unknown
+  resolve(result: unknown): void
   reject(error: unknown): void
 }

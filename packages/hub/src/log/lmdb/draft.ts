@@ -71,8 +71,12 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
   }
 
   function rejectionOf(entries: readonly NewEvent[]): RejoinError | undefined {
-    const names = new Set(entries.map((entry) => entry.channel))
-    for (const name of names) if (known(name)?.ended) return channelEnded(name)
+    let checked: string | undefined
+    for (const { channel } of entries) {
+      // Most entries of a batch are of the same channel as the entry before.
+      if (channel !== checked && known(channel)?.ended) return channelEnded(channel)
+      checked = channel
+    }
     return refuseRetaining(entries, (name) => known(name)?.retained ?? { keys: 0, bytes: 0 }, retainedAt)
   }
 
@@ -263,7 +267,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     append(entries, stamps) {
       const rejection = rejectionOf(entries)
       if (rejection) return rejection
-      for (const [index, entry] of entries.entries()) push(entry, stamps[index] as Stamp)
+      for (let index = 0; index < entries.length; index += 1) push(entries[index] as NewEvent, stamps[index] as Stamp)
       return undefined
     },
     invalidate(name, { position, at }) {

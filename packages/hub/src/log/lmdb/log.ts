@@ -183,20 +183,25 @@ class LmdbLog implements Log {
     if (maxBytes !== undefined && opened.state.heldBytes > maxBytes) this.#upkeep.shrink()
   }
 
-  async append(entries: readonly NewEvent[], { once }: AppendOptions): Promise<Appended> {
-    this.#assertOpen()
-    if (entries.length === 0) return { stamps: [], repeated: false }
-    for (const { channel } of entries) checkKey(channel)
-    return once ? this.#opened.store.reading(() => this.#appendOnce(entries, once)) : this.#append(entries)
+  /** Not `async`, because each promise less makes a publish cheaper. */
+  append(entries: readonly NewEvent[], { once }: AppendOptions): Promise<Appended> {
+    try {
+      this.#assertOpen()
+      for (const { channel } of entries) checkKey(channel)
+      if (entries.length === 0) return Promise.resolve({ stamps: [], repeated: false })
+      return once ? this.#opened.store.reading(() => this.#appendOnce(entries, once)) : this.#append(entries)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
-  async #append(entries: readonly NewEvent[], once?: Once): Promise<Appended> {
+  #append(entries: readonly NewEvent[], once?: Once): Promise<Appended> {
     const at = this.#now()
-    const stamps = entries.map(() => ({ position: this.#clock.next(), at }))
-    const stored = this.#commits.submit(appendOf(entries, stamps, once))
-    if (once) this.#once.begin(once, stamps, stored)
-    await stored
-    return { stamps, repeated: false }
+    const stamps: Stamp[] = []
+    for (let left = entries.length; left > 0; left -= 1) stamps.push({ position: this.#clock.next(), at })
+    const appended = this.#commits.submit(appendOf(entries, stamps, once), { stamps, repeated: false })
+    if (once) this.#once.begin(once, stamps, appended)
+    return appended
   }
 
   /**

@@ -29,7 +29,7 @@ export interface StoredOnce {
    */
   admit(once: Once, stored: number): void
   /** Notes a publish that is under way. `stored` settles with its commit. */
-  begin(once: Once, stamps: readonly Stamp[], stored: Promise<void>): void
+  begin(once: Once, stamps: readonly Stamp[], stored: Promise<unknown>): void
   /** The entries to store for these publishes, and the old keys to remove. Counts both in `state`. */
   changes(made: readonly { once: Once; stamps: readonly Stamp[] }[], state: LogState, now: number): OnceChanges
 }

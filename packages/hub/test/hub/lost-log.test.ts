@@ -73,6 +73,11 @@ function distantLog() {
       away = true
       unanswered = []
     },
+    /** Says nothing to readers either. */
+    hangForAll() {
+      guarded = [...writes, ...reads]
+      this.hang()
+    },
     /** Takes everything, and tells nothing of it. */
     muffle() {
       unheard = []
@@ -132,6 +137,17 @@ describe('a hub that hears nothing from its log', () => {
     const answer = await fetch(url('/events/a?reject=status'))
     expect([answer.status, Number(answer.headers.get('retry-after')) > 0]).toEqual([503, true])
     expect(await answer.json()).toMatchObject({ error: { code: 'log-unavailable' } })
+  })
+
+  test('answers a reader with the head of its stream while the log is asked (§4.2)', async () => {
+    const distant = distantLog()
+    // Heartbeats so rare that none of them brings the head.
+    const { open } = await serveHub({ log: distant.source, heartbeatMs: 3_600_000 })
+    distant.hangForAll()
+    const reader = await open('/events/a?cursor=earliest')
+    expect([reader.status, reader.text]).toEqual([200, ''])
+    distant.cut()
+    await reader.waitFor((events) => events.some(({ type }) => type === 'close'))
   })
 
   test('keeps its readers for ever when maxTailSilenceMs is Infinity', async () => {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { temporaryFolder } from '../../support/temporary-folder.ts'
 import type { Link } from './link.ts'
 
@@ -25,6 +25,7 @@ export async function startAvahi(link: Link, initial: readonly AvahiService[] = 
   const { folder, remove } = temporaryFolder()
   const services = `${folder}/services`
   const incoming = `${folder}/incoming`
+  let written = 0
   await mkdir(services)
   await mkdir(incoming)
   await writeFile(`${folder}/avahi.conf`, settings(link.interface))
@@ -43,6 +44,9 @@ export async function startAvahi(link: Link, initial: readonly AvahiService[] = 
   /** In one step: half a file would be a service that is not one. */
   async function put({ name, port, txt }: AvahiService): Promise<void> {
     await writeFile(`${incoming}/${name}`, serviceFile(name, port, txt))
+    // Avahi takes a file for unchanged whose time is that of before, in whole seconds. Each file gets a second of its own.
+    written += 1
+    await utimes(`${incoming}/${name}`, written, written)
     await rename(`${incoming}/${name}`, `${services}/${name}.service`)
   }
 

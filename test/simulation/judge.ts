@@ -1,6 +1,6 @@
 import { readFrames, type WireFrame } from './frames.ts'
 import { createReadersState, type Retained } from './readers-state.ts'
-import { comparePlaces, isAmong, type Place, type Truth } from './truth.ts'
+import { compareEntries, type Entry, isAmong, type Truth } from './truth.ts'
 import type { World } from './virtual-world.ts'
 
 /** What has to hold in every history. */
@@ -11,13 +11,13 @@ export const invariants = {
   duplicate: 'no event reaches a reader twice, and no stream holds one twice',
   order: 'events come in the order of the log',
   'moved-cursor': 'hello never moves the cursor of a reader that sent one',
-  'stale-snapshot': 'a snapshot holds everything up to the place it is said to stand at',
-  'wrong-id': 'an id is that of its event, and of a place that the log has assigned',
+  'stale-snapshot': 'a snapshot holds everything up to the entry it is said to stand at',
+  'wrong-id': 'an id is that of its event, and of an entry that the log has assigned',
   'published-twice': 'one idempotency key makes one event',
   'private-leak': 'nothing is sent to a reader whose rights this hub knows to be gone',
   'torn-frame': 'every write is made of whole frames',
   'wrong-state':
-    'retained values, with all later events applied, are the newest of each key at the place of the reader',
+    'retained values, with all later events applied, are the newest of each key at the entry of the reader',
   'false-finish': 'a reader is sent away for good only when all its channels have ended and it has everything',
   'never-finished': 'once all faults are over, a reader of channels that have ended is sent away for good',
   'behind-the-end': 'nothing is published to a channel that has ended, and only such a channel refuses',
@@ -77,22 +77,22 @@ export interface Connection {
   tailLine(): number
   /** Whether its rights are gone as far as this hub has been told. */
   isRevoked(): boolean
-  /** Whether the hub had been handed this place, or one behind it, when the reader came. */
-  hadSeen(place: Place): boolean
+  /** Whether the hub had been handed this entry, or one behind it, when the reader came. */
+  hadSeen(entry: Entry): boolean
   onFrame(frame: WireFrame): void
 }
 
-/** One line of receipts, from a place on. */
+/** One line of receipts, from an entry on. */
 export interface Receipts {
   /** Everything wanted up to here was given, or was told to be gone. */
-  readonly place: Place | undefined
-  start(place: Place): void
-  /** It starts anew, from a place that is not known yet. */
+  readonly entry: Entry | undefined
+  start(entry: Entry): void
+  /** It starts anew, from an entry that is not known yet. */
   forget(): void
-  event(place: Place): void
+  event(entry: Entry): void
   /** An id without an event: everything before it must have been given. */
-  mark(place: Place): void
-  gap(place: Place, retained?: Retained): void
+  mark(entry: Entry): void
+  gap(entry: Entry, retained?: Retained): void
   /** Sent away for good, by a hub that may know any of these lines. */
   finish(lines: readonly number[]): void
   /** Judges the state that the reader has made of retained values and events. */
@@ -100,8 +100,8 @@ export interface Receipts {
   /** All its channels have ended. */
   readonly hasEnds: boolean
   /** What is owed now and was not given. */
-  missing(): Place[]
-  /** The place was lost by the log, so that a gap has to be announced. */
+  missing(): Entry[]
+  /** The entry was lost by the log, so that a gap has to be announced. */
   readonly isStranded: boolean
 }
 
@@ -121,22 +121,22 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
   }
 
   function follow(who: string, { names, types }: Wanted): Receipts {
-    let place: Place | undefined
-    let given = new Set<Place>()
+    let entry: Entry | undefined
+    let given = new Set<Entry>()
     const state = createReadersState({
       // Who is given some types only cannot tell what the others did to a value.
       ...{ truth, names, retain, isWhole: types.length === 0 },
       accuse: (message) => accuse('wrong-state', `${who} ${message}`),
       onChecked: onStateChecked,
     })
-    const isWanted = (event: Place) => types.length === 0 || types.includes((event.event as { type: string }).type)
+    const isWanted = (event: Entry) => types.length === 0 || types.includes((event.event as { type: string }).type)
 
-    const isLost = (of: Place) => of.lostAt <= world.now || of.log !== truth.places.at(-1)?.log
+    const isLost = (of: Entry) => of.lostAt <= world.now || of.log !== truth.entries.at(-1)?.log
 
     /** Where the reader stands as seen from a line, which may be another one than that it read on. */
-    const standing = (line: number) => place && truth.ledTo(place, line)
+    const standing = (line: number) => entry && truth.ledTo(entry, line)
 
-    function owedBefore(end: Place | undefined): Place[] {
+    function owedBefore(end: Entry | undefined): Entry[] {
       const line = end?.line ?? truth.mainLine
       const from = standing(line)
       if (!from) return []
@@ -145,7 +145,7 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         .filter((event) => isWanted(event) && !isLost(event) && !given.has(event) && truth.isOn(event, line))
     }
 
-    function pass(end: Place): void {
+    function pass(end: Entry): void {
       const owed = owedBefore(end)
       const from = standing(end.line)
       const isElsewhere = from && (from.log !== end.log || !truth.isOn(from, end.line))
@@ -157,12 +157,12 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
       } else if (from && truth.lossesBetween(names, from, end).some((each) => !isLost(each))) {
         accuse('unannounced-gap', `${who} came to ${nameOf(end)} past a loss that was on record`)
       }
-      place = end
+      entry = end
     }
 
     return {
-      get place() {
-        return place
+      get entry() {
+        return entry
       },
       get isStranded() {
         const at = standing(truth.mainLine)
@@ -174,17 +174,17 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         return names.every((name) => truth.endsOf(name).some((end) => !isLost(end) && truth.isOn(end, truth.mainLine)))
       },
       start(at) {
-        place = at
+        entry = at
       },
       forget() {
-        place = undefined
+        entry = undefined
         given = new Set()
         state.forget()
       },
       event(event) {
         const at = standing(event.line)
         if (given.has(event)) accuse('duplicate', `${who} got ${nameOf(event)} again`)
-        else if (at && truth.isOn(at, event.line) && comparePlaces(event, at) <= 0) {
+        else if (at && truth.isOn(at, event.line) && compareEntries(event, at) <= 0) {
           accuse('order', `${who} got ${nameOf(event)} when it was at ${nameOf(at)}`)
         } else pass(event)
         given.add(event)
@@ -192,26 +192,26 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
       },
       mark(at) {
         const before = standing(at.line)
-        if (!before || !truth.isOn(before, at.line) || comparePlaces(at, before) > 0) pass(at)
+        if (!before || !truth.isOn(before, at.line) || compareEntries(at, before) > 0) pass(at)
       },
       gap(at, retained) {
-        place = at
+        entry = at
         given = new Set()
         state.replace(at, retained, isLost(at))
       },
       finish(lines) {
         const blame = (why: string) => accuse('false-finish', `${who} was sent away for good, ${why}`)
         // One that the log has lost counts until the hub can know.
-        const counts = (end: Place) => lines.some((line) => truth.isOn(end, line))
+        const counts = (end: Entry) => lines.some((line) => truth.isOn(end, line))
         const ends = names.flatMap((name) => truth.endsOf(name).find(counts) ?? [])
         if (ends.length < names.length) return blame('and not all its channels have ended')
-        if (!place) return blame('from nowhere')
-        const last = ends.reduce((a, b) => (comparePlaces(a, b) > 0 ? a : b))
+        if (!entry) return blame('from nowhere')
+        const last = ends.reduce((a, b) => (compareEntries(a, b) > 0 ? a : b))
         const owed = owedBefore(last)
         if (owed.length > 0) blame(`without ${owed.map(nameOf).join()}`)
       },
       checkState() {
-        if (place && !isLost(place)) state.check(place)
+        if (entry && !isLost(entry)) state.check(entry)
       },
       missing: () => owedBefore(undefined),
     }
@@ -224,10 +224,10 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
     const receipts = follow(who, wanted)
     const decoder = new TextDecoder()
 
-    function placeOf(id: string | undefined): Place | undefined {
-      const place = id === undefined ? undefined : truth.place(id)
-      if (id !== undefined && !place) accuse('wrong-id', `${who} was given ${id}, which is no place of the log`)
-      return place
+    function entryOf(id: string | undefined): Entry | undefined {
+      const entry = id === undefined ? undefined : truth.entry(id)
+      if (id !== undefined && !entry) accuse('wrong-id', `${who} was given ${id}, which is no entry of the log`)
+      return entry
     }
 
     function hello(id: string | undefined): void {
@@ -236,15 +236,15 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         accuse('moved-cursor', `${who} came with ${requested} and was greeted with ${id}`)
         return
       }
-      const place = placeOf(id)
-      if (place && connection.asksForAll) checkBeginning(place)
-      if (place) receipts.start(place)
+      const entry = entryOf(id)
+      if (entry && connection.asksForAll) checkBeginning(entry)
+      if (entry) receipts.start(entry)
     }
 
-    /** Greeted with a place, and not told of a gap, it takes what follows for everything there ever was. */
-    function checkBeginning(start: Place): void {
-      const isOwed = (place: Place) =>
-        comparePlaces(place, start) <= 0 && place.lostAt > world.now && truth.isOn(place, start.line)
+    /** Greeted with an entry, and not told of a gap, it takes what follows for everything there ever was. */
+    function checkBeginning(start: Entry): void {
+      const isOwed = (entry: Entry) =>
+        compareEntries(entry, start) <= 0 && entry.lostAt > world.now && truth.isOn(entry, start.line)
       const first = truth.firstOf(start.log)
       const gone = [
         ...truth.eventsBetween(wanted.names, first, undefined),
@@ -270,34 +270,34 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
       if (!isFounded(gap.reason, gap.requested, connection, isLogsWord ? cameAt : lastWriteAt)) {
         accuse('false-gap', `${who} was told ${gap.reason} at ${gap.requested}`)
       }
-      const place = placeOf(id)
-      if (!place) return
-      if (gap.snapshot) checkSnapshot(gap.snapshot.upTo, place)
-      receipts.gap(place, gap.retained)
+      const entry = entryOf(id)
+      if (!entry) return
+      if (gap.snapshot) checkSnapshot(gap.snapshot.upTo, entry)
+      receipts.gap(entry, gap.retained)
     }
 
-    function checkSnapshot(upTo: string, place: Place): void {
-      const state = placeOf(upTo)
+    function checkSnapshot(upTo: string, entry: Entry): void {
+      const state = entryOf(upTo)
       if (!state) return
       const left = truth
         .eventsBetween(wanted.names, state, undefined)
         .filter(
-          (event) => comparePlaces(event, place) <= 0 && event.lostAt > world.now && truth.isOn(event, place.line),
+          (event) => compareEntries(event, entry) <= 0 && event.lostAt > world.now && truth.isOn(event, entry.line),
         )
       if (left.length > 0)
         accuse('stale-snapshot', `${who} has ${left.map(nameOf).join()} neither as state nor to come`)
     }
 
     function event(data: string, { id, channel: shown }: WireFrame): void {
-      const place = placeOf(id)
-      if (!place) return
-      const channel = place.event?.channel ?? ''
-      if (place.event?.data !== data) accuse('wrong-id', `${who} got ${data} as ${id}`)
+      const entry = entryOf(id)
+      if (!entry) return
+      const channel = entry.event?.channel ?? ''
+      if (entry.event?.data !== data) accuse('wrong-id', `${who} got ${data} as ${id}`)
       if (shown !== (wanted.showsChannel ? channel : undefined)) accuse('wrong-id', `${who} got ${id} as of ${shown}`)
       if (!isAmong(wanted.names, channel)) accuse('private-leak', `${who} got ${data}, unasked`)
       if (isRevoked()) accuse('private-leak', `${who} got ${data} after its rights were gone`)
-      if (place.kind === 'live' && hadSeen(place)) accuse('late-live', `${who} got ${nameOf(place)}, and came after it`)
-      receipts.event(place)
+      if (entry.kind === 'live' && hadSeen(entry)) accuse('late-live', `${who} got ${nameOf(entry)}, and came after it`)
+      receipts.event(entry)
     }
 
     function take(frame: WireFrame): void {
@@ -307,8 +307,8 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
       if (type === 'hello') hello(id)
       else if (type === 'sync-required') sync(data, id)
       else if (type === 'checkpoint') {
-        const place = placeOf(id)
-        if (place) receipts.mark(place)
+        const entry = entryOf(id)
+        if (entry) receipts.mark(entry)
       } else if (type !== 'close') event(data, frame)
       else if ((JSON.parse(data) as { reason: string }).reason === 'finished') finish()
     }
@@ -338,12 +338,12 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
   function isFounded(reason: string, requested: string, connection: Connection, since: number): boolean {
     const { wanted, linesSince, heardAt } = connection
     // What was found as the beginning may be among what the log has lost, and then it cannot tell what was before.
-    const hasLost = () => truth.places.some((place) => place.lostAt <= world.now)
+    const hasLost = () => truth.entries.some((entry) => entry.lostAt <= world.now)
     if (requested === 'earliest' && reason === 'epoch' && hasLost()) return true
-    const given = requested === 'earliest' ? truth.firstOf(truth.places.at(-1)?.log ?? 0) : truth.place(requested)
+    const given = requested === 'earliest' ? truth.firstOf(truth.entries.at(-1)?.log ?? 0) : truth.entry(requested)
     if (!given) return reason !== 'expired' && reason !== 'forced'
     const isBrought = requested === connection.requested
-    // A place that the hub gave the reader itself was judged after it was there.
+    // An entry that the hub gave the reader itself was judged after it was there.
     return linesSince(isBrought ? since : Math.max(since, given.notedAt)).some((line) => {
       // A loss that is on record alarms nobody whose channels lost nothing.
       if (isFoundedOn(line, truth.standingOn(given, line))) return true
@@ -352,9 +352,9 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
       return isBrought && isLate && isFoundedOn(line, given)
     })
 
-    function isFoundedOn(line: number, cursor: Place): boolean {
-      const isVoid = cursor.log !== truth.places.at(-1)?.log || !truth.isOn(cursor, line)
-      const known = (kind: Place['kind']) => truth.knownAfter(kind, wanted.names, cursor, line)
+    function isFoundedOn(line: number, cursor: Entry): boolean {
+      const isVoid = cursor.log !== truth.entries.at(-1)?.log || !truth.isOn(cursor, line)
+      const known = (kind: Entry['kind']) => truth.knownAfter(kind, wanted.names, cursor, line)
       switch (reason) {
         case 'expired':
           return isVoid || known('event').some((event) => event.trimmedAt <= world.now)
@@ -375,6 +375,6 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
   return { violations, accuse, follow, watch }
 }
 
-export function nameOf(place: Place): string {
-  return place.name ?? `${place.kind} ${place.position.ms}.${place.position.seq}`
+export function nameOf(entry: Entry): string {
+  return entry.name ?? `${entry.kind} ${entry.position.ms}.${entry.position.seq}`
 }

@@ -14,7 +14,7 @@ test.runIf(SIMULATE_SEED !== undefined)(
     const options = { ...(SIMULATE_MUTANT ? await partsOf(SIMULATE_MUTANT) : {}), story: true }
     const outcome = await simulate(Number(SIMULATE_SEED), options)
     console.log(outcome.story.join('\n'))
-    console.log(`\n${outcome.steps} steps, ${outcome.events} places, sha256 ${outcome.hash}`)
+    console.log(`\n${outcome.steps} steps, ${outcome.events} entries, sha256 ${outcome.hash}`)
     console.log(outcome.violations.length > 0 ? formatFailure(outcome) : 'no violations')
     expect((await simulate(Number(SIMULATE_SEED), options)).hash).toBe(outcome.hash)
     expect(outcome.violations).toEqual([])

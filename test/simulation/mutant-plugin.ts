@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { createImportGraph } from './import-graph.ts'
 
-/** One place of a source file, and what stands there in the mutant. */
+/** A text of a source file, and what stands there in the mutant. */
 export interface Patch {
   /** Under packages/. */
   readonly file: string
@@ -57,7 +57,7 @@ export function patchPlugin(patches: readonly Patch[]): PatchPlugin {
   }
 }
 
-/** Throws unless every patch has its place. A file that was moved is never loaded, so `load` alone would not notice. */
+/** Throws unless every patch finds its text. A file that was moved is never loaded, so `load` alone would not notice. */
 export function checkPatches(patches: readonly Patch[]): void {
   for (const { file } of patches) patchedSource(packages + file, patches)
 }
@@ -68,9 +68,9 @@ function patchedSource(file: string, patches: readonly Patch[]): string {
 
 /** A source that was rewritten must not leave a mutant that breaks nothing. */
 function applyPatch(text: string, { file, find, replace }: Patch): string {
-  const places = text.split(find).length - 1
-  if (places !== 1)
-    throw new Error(`The mutant's place in packages/${file} is there ${places} times, not once: ${find}`)
+  const found = text.split(find).length - 1
+  if (found !== 1)
+    throw new Error(`The mutant replaces a text that packages/${file} has ${found} times, not once: ${find}`)
   return text.replace(find, () => replace)
 }
 

@@ -2,7 +2,7 @@ import type { LogEvent } from '@rejoin/hub'
 import { origin } from '@rejoin/protocol'
 import { expect, test } from 'vitest'
 import { createReadersState } from './readers-state.ts'
-import { createTruth, type Place } from './truth.ts'
+import { createTruth, type Entry } from './truth.ts'
 
 test('values that were read on a branch which the log then lost are not held against the hub', () => {
   const { truth, put, readerAt } = stage()
@@ -36,12 +36,12 @@ test('a reader is led past its values before they are compared, and then they ha
 
 function stage() {
   const truth = createTruth()
-  function put(line: number, ms: number, name?: string): Place {
+  function put(line: number, ms: number, name?: string): Entry {
     const event = { channel: 'a', ...(name === undefined ? {} : { key: 'k' }) } as LogEvent
-    const place = { position: { ms, seq: 0 }, id: `${ms}`, kind: 'event' as const, event, line, log: 0, notedAt: ms }
-    return truth.note(name === undefined ? place : { ...place, name })
+    const entry = { position: { ms, seq: 0 }, id: `${ms}`, kind: 'event' as const, event, line, log: 0, notedAt: ms }
+    return truth.note(name === undefined ? entry : { ...entry, name })
   }
-  function readerAt(at: Place, values: readonly Place[]) {
+  function readerAt(at: Entry, values: readonly Entry[]) {
     const accusations: string[] = []
     let checks = 0
     const state = createReadersState({

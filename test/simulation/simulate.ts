@@ -155,7 +155,7 @@ export async function simulate(seed: number, options: SimulateOptions = {}): Pro
   faults.heal()
   copies.heal()
 
-  // A hub that is behind may still tell its readers of a place that is lost, and who was revoked is yet to come back.
+  // A hub that is behind may still tell its readers of an entry that is lost, and who was revoked is yet to come back.
   const isCalm = () =>
     nodes.every((node) => node.accepts && !node.view.behind) &&
     !stage.log.isSplit &&
@@ -179,7 +179,7 @@ export async function simulate(seed: number, options: SimulateOptions = {}): Pro
     ...{ seed, tally, story, violations: judge.violations },
     steps: world.steps,
     virtualMs: world.now,
-    events: truth.places.length,
+    events: truth.entries.length,
     hash: hash.digest('hex'),
   }
 }
@@ -224,12 +224,12 @@ function drawReader({ world: { chance }, scenario, log }: Stage, name: string) {
 
 /** A key that was used again, on whichever hub, must not have made a second event. */
 function judgePublishes({ truth, judge }: Stage): void {
-  for (const place of truth.behindEnds) judge.accuse('behind-the-end', `${nameOf(place)} stands behind an end`)
+  for (const entry of truth.behindEnds) judge.accuse('behind-the-end', `${nameOf(entry)} stands behind an end`)
   const seen = new Set<string>()
-  for (const place of truth.places) {
-    if (place.name === undefined || place.lostAt < Infinity) continue
-    const once = `${place.log} ${place.name}`
-    if (seen.has(once)) judge.accuse('published-twice', `${nameOf(place)} stands in the log twice`)
+  for (const entry of truth.entries) {
+    if (entry.name === undefined || entry.lostAt < Infinity) continue
+    const once = `${entry.log} ${entry.name}`
+    if (seen.has(once)) judge.accuse('published-twice', `${nameOf(entry)} stands in the log twice`)
     seen.add(once)
   }
 }

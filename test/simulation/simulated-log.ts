@@ -31,7 +31,7 @@ import {
   RejoinError,
 } from '@rejoin/protocol'
 import { beginning, type Machine } from './simulated-machine.ts'
-import type { Place, Truth } from './truth.ts'
+import type { Entry, Truth } from './truth.ts'
 import type { Cancel, World } from './virtual-world.ts'
 
 /**
@@ -45,11 +45,11 @@ export interface SimulatedLog {
   trim(channel: string, keep: number): void
   /** The newest `count` entries are gone, and it knows: it opens a new branch. */
   rollBack(count: number): boolean
-  /** Keeps a copy of what it holds now, in the place of an earlier one. */
+  /** Keeps a copy of what it holds now, instead of an earlier one. */
   copy(): void
   /** Whether there is a copy that lacks something, and can be told apart from what has been trimmed since. */
   canPutBack(): boolean
-  /** The copy takes its place. It cannot tell, and opens a branch because it always does. Only while no hub is open. */
+  /** The copy replaces it. It cannot tell, and opens a branch because it always does. Only while no hub is open. */
   putBack(): void
   /** It refuses to open for so long. */
   refuseFor(ms: number): void
@@ -57,7 +57,7 @@ export interface SimulatedLog {
   wipe(): void
   stepClock(ms: number): void
   /**
-   * Another server takes over without the newest `count` entries; its clock differs by so much, so that its places may stand
+   * Another server takes over without the newest `count` entries; its clock differs by so much, so that its entries may stand
    * before those that were lost. With `isReported`, it is on record which channels lost something.
    */
   failOver(count: number, clockStepMs: number, isReported: boolean): boolean
@@ -72,7 +72,7 @@ export interface SimulatedLog {
 
 /** What the simulation has to know of one hub's side of the log. */
 export interface NodeView {
-  /** The newest place its tail has handed over. */
+  /** The newest entry its tail has handed over. */
   readonly applied: Position
   /** Whether there is something that its tail has yet to bring. */
   readonly behind: boolean
@@ -113,11 +113,11 @@ export interface SimulatedLogOptions {
   onRefusal(): void
 }
 
-/** By position. That is at the end, unless places were drawn in a step before. */
-function insert(places: Place[], place: Place): void {
-  let at = places.length
-  while (at > 0 && isAfter(places[at - 1]!.position, place.position)) at -= 1
-  places.splice(at, 0, place)
+/** By position. That is at the end, unless entries were drawn in a step before. */
+function insert(entries: Entry[], entry: Entry): void {
+  let at = entries.length
+  while (at > 0 && isAfter(entries[at - 1]!.position, entry.position)) at -= 1
+  entries.splice(at, 0, entry)
 }
 
 function attempt<Value>(decide: () => Value): { value: Value } | { error: unknown } {
@@ -138,7 +138,7 @@ export type LogFlaw =
   | 'silent-rollback'
   /** It opens as the log that was closed last, also when it is an older copy of it. */
   | 'copy-taken-for-the-log'
-  /** A reader whose cursor is the newest trimmed place is told of a gap. */
+  /** A reader whose cursor is the newest trimmed entry is told of a gap. */
   | 'oldest-as-edge'
   /** Whether something is gone is looked up first, and what is there is read in a step after it. */
   | 'verdict-before-the-read'
@@ -153,7 +153,7 @@ interface Server {
   clock: Clock
   clockError: number
   channels: Map<string, Channel>
-  feed: Place[]
+  feed: Entry[]
   feedTrimmedThrough: Position
   once: Map<string, Appended>
   head: Position
@@ -162,7 +162,7 @@ interface Server {
 }
 
 interface Channel {
-  events: Place[]
+  events: Entry[]
   previous: Position
   trimmedThrough: Position
   invalidatedThrough: Position
@@ -182,19 +182,19 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   let history: History = []
   let clock = newClock()
   let channels = new Map<string, Channel>()
-  let feed: Place[] = []
+  let feed: Entry[] = []
   let feedTrimmedThrough: Position = origin
   let once = new Map<string, Appended>()
   let head: Position = origin
   let batch = 0
   /** The newest entry of the copy. */
-  let copied: Place | undefined
+  let copied: Entry | undefined
   let refusedUntil = 0
-  const batchOf = new WeakMap<Place, number>()
+  const batchOf = new WeakMap<Entry, number>()
   let tails = new Set<() => void>()
   let line = 0
   /** With which branch it was put on record what another one lost, and how far. Lost itself, it is to be put there again. */
-  const reports = new Map<string, { by: Place; through: Position }[]>()
+  const reports = new Map<string, { by: Entry; through: Position }[]>()
   const readsUnderWay = new Map<string, number>()
   let leading = current()
   /** The one whose state is at hand. */
@@ -258,9 +258,9 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     noted({ kind: 'branch', position: first })
   }
 
-  function noted(place: Pick<Place, 'kind' | 'position' | 'event' | 'name'>): Place {
-    const id = formats.encode(place.position, history.at(-1)!)
-    return truth.note({ ...place, id, line, log: number, notedAt: world.now })
+  function noted(entry: Pick<Entry, 'kind' | 'position' | 'event' | 'name'>): Entry {
+    const id = formats.encode(entry.position, history.at(-1)!)
+    return truth.note({ ...entry, id, line, log: number, notedAt: world.now })
   }
 
   function channelOf(name: string): Channel {
@@ -276,9 +276,9 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
 
   function letGo(name: string, channel: Channel, count: number): void {
     if (count <= 0) return
-    for (const place of channel.events.splice(0, count)) {
-      place.trimmedAt = world.now
-      channel.trimmedThrough = latest(channel.trimmedThrough, place.position)
+    for (const entry of channel.events.splice(0, count)) {
+      entry.trimmedAt = world.now
+      channel.trimmedThrough = latest(channel.trimmedThrough, entry.position)
     }
     if ((readsUnderWay.get(name) ?? 0) > 0) options.onTrimDuringRead()
   }
@@ -286,13 +286,13 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   function applyWindow(name: string): Channel {
     const channel = channelOf(name)
     const tooOld = now() - window.maxAgeMs
-    const fresh = channel.events.findIndex((place) => place.event!.at >= tooOld)
+    const fresh = channel.events.findIndex((entry) => entry.event!.at >= tooOld)
     const aged = fresh < 0 ? channel.events.length : fresh
     letGo(name, channel, Math.max(aged, channel.events.length - window.maxEvents))
     return channel
   }
 
-  function place(kind: LogEvent['kind'], entry: NewEvent, position: Position): LogEvent {
+  function write(kind: LogEvent['kind'], entry: NewEvent, position: Position): LogEvent {
     const channel = channelOf(entry.channel)
     const event: LogEvent = { ...entry, kind, position, at: now(), previous: channel.previous }
     const { name } = entry.data === '' ? { name: undefined } : (JSON.parse(entry.data) as { name: string })
@@ -317,7 +317,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     if (flaw !== 'end-looked-up-first') refuseEnded(entries)
     batch += 1
     const stamps = entries.map((entry, index) =>
-      place(entry.live ? 'live' : 'event', entry, drawn?.[index] ?? clock.next()),
+      write(entry.live ? 'live' : 'event', entry, drawn?.[index] ?? clock.next()),
     )
     for (const channel of new Set(entries.map((entry) => entry.channel))) applyWindow(channel)
     const appended = { stamps, repeated: false }
@@ -342,7 +342,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     const channel = channelOf(name)
     letGo(name, channel, channel.events.length)
     batch += 1
-    const entry = place('invalidation', { channel: name, type: '', data: '' }, clock.next())
+    const entry = write('invalidation', { channel: name, type: '', data: '' }, clock.next())
     channel.trimmedThrough = entry.position
     channel.invalidatedThrough = entry.position
     channel.retained.clear()
@@ -354,7 +354,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     const channel = channelOf(name)
     if (channel.ended) return channel.ended
     batch += 1
-    channel.ended = place('end', { channel: name, type: '', data: '' }, clock.next())
+    channel.ended = write('end', { channel: name, type: '', data: '' }, clock.next())
     for (const wake of tails) wake()
     return channel.ended
   }
@@ -367,7 +367,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   function gapAfter(names: readonly string[], after: Position): Gap | undefined {
     const asked = names.flatMap((name) => under(name).map((channel) => ({ name, ...applyWindow(channel) })))
     const whole = asked.map((channel) => channel.trimmedThrough).reduce(latest, origin)
-    // A place that was given out and then lost. The reader behind it holds what never was.
+    // An entry that was given out and then lost. The reader behind it holds what never was.
     const fork = history.findLast(
       (branch) => branch.fork && isAfter(after, branch.fork) && isAfter(branch.first, after),
     )
@@ -420,7 +420,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     return held.sort((a, b) => comparePositions(a.position, b.position))
   }
 
-  function feedAfter(position: Position): Place[] {
+  function feedAfter(position: Position): Entry[] {
     let start = feed.length
     while (start > 0 && isAfter(feed[start - 1]!.position, position)) start -= 1
     return feed.slice(start)
@@ -468,7 +468,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   function loseFrom(from: number, inSilence: boolean, change?: (fork: Position) => void, isReported = false): boolean {
     const lost = feed.splice(from)
     if (lost.length === 0) return false
-    const standing = truth.places.filter(
+    const standing = truth.entries.filter(
       (each) => each.log === number && each.lostAt === Infinity && truth.isOn(each, line),
     )
     const fork = standing.findLast(({ position }) => isAfter(lost[0]!.position, position))!
@@ -507,25 +507,25 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
 
   /** The same server goes on, and goes by its branches, by what it let go and by what it was told, also where that is lost. */
   function rememberLost(fork: Position, before: number): void {
-    for (const each of truth.places) {
+    for (const each of truth.entries) {
       const isOfUse = each.kind !== 'event' || each.trimmedAt < Infinity
       if (each.log === number && isOfUse && isAfter(each.position, fork) && truth.isKnownOn(each, before))
         truth.remember(each, line)
     }
   }
 
-  function newestBranch(): Place {
-    return truth.places.findLast((each) => each.kind === 'branch' && each.log === number && each.line === line)!
+  function newestBranch(): Entry {
+    return truth.entries.findLast((each) => each.kind === 'branch' && each.log === number && each.line === line)!
   }
 
-  /** Readers at these places go on from the fork from now on. */
-  function putOnRecord(lost: readonly Place[], fork: Place): void {
+  /** Readers at these entries go on from the fork from now on. */
+  function putOnRecord(lost: readonly Entry[], fork: Entry): void {
     const by = newestBranch()
     for (const each of lost) each.records.push({ fork, by })
   }
 
   /** Puts on record which channels lost something, and how far it was seen, at the newest branch. */
-  function report(lost: readonly Place[], index: number, through: Position): void {
+  function report(lost: readonly Entry[], index: number, through: Position): void {
     history = history.map((branch, at) =>
       at === index ? { ...branch, reported: latest(through, branch.reported ?? origin) } : branch,
     )
@@ -536,10 +536,10 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   }
 
   /**
-   * The channels of these places lost something before the newest branch. A hub that has put a loss on record does so again when
-   * the record is lost itself: it has led its readers back to a place from which only the record tells them.
+   * The channels of these entries lost something before the newest branch. A hub that has put a loss on record does so again when
+   * the record is lost itself: it has led its readers back to an entry from which only the record tells them.
    */
-  function raise(lost: readonly Place[]): void {
+  function raise(lost: readonly Entry[]): void {
     const { first } = history.at(-1)!
     for (const name of new Set(lost.flatMap(({ kind, event }) => (event && kind !== 'live' ? event.channel : [])))) {
       const channel = channelOf(name)
@@ -602,7 +602,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     const missing = feed.splice(from)
     const first = missing[0]
     if (!first) return
-    const before = truth.places.filter(
+    const before = truth.entries.filter(
       (each) => each.log === number && each.lostAt === Infinity && truth.isOn(each, old!.line),
     )
     head = before.findLast(({ position }) => isAfter(first.position, position))!.position
@@ -627,7 +627,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     if (!old) return
     const { line: left } = old
     old = undefined
-    for (const each of truth.places) {
+    for (const each of truth.entries) {
       if (each.log === number && truth.isOn(each, left) && !truth.isOn(each, line))
         each.lostAt = Math.min(each.lostAt, world.now)
     }
@@ -640,7 +640,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   function reportFrom(seenLine: number, epoch: string, applied: Position): void {
     const index = history.findIndex((branch) => branch.epoch === epoch)
     const by = history.findIndex(({ fork }, at) => at > index && fork !== undefined && isAfter(applied, fork))
-    const missing = truth.places.filter(
+    const missing = truth.entries.filter(
       (each) =>
         each.log === number &&
         truth.isOn(each, seenLine) &&
@@ -658,13 +658,13 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     if (reported && !isAfter(applied, reported)) return
     const seen = missing.filter(({ kind }) => kind !== 'loss')
     // Nothing may stand at the fork itself: what stood there was lost with an earlier branch. Readers go on from before it.
-    const forkPlace = truth.places
+    const forkEntry = truth.entries
       .filter((each) => each.log === number && each.kind !== 'loss' && truth.isOn(each, line))
       .findLast(({ position }) => !isAfter(position, fork!))
     const news = seen.filter(({ event }) => event && isAfter(first, channels.get(event.channel)?.lostThrough ?? origin))
     if (news.some(({ kind }) => kind !== 'live')) startBranch(head)
     report(news, by, applied)
-    putOnRecord(seen, forkPlace!)
+    putOnRecord(seen, forkEntry!)
     for (const wake of tails) wake()
   }
 
@@ -675,8 +675,8 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   function forgetInvalidations(fork: Position): void {
     for (const [name, channel] of channels) {
       if (!isAfter(channel.trimmedThrough, fork) && !isAfter(channel.previous, fork)) continue
-      const ofChannel = truth.places.filter(({ event, log }) => event?.channel === name && log === number)
-      const isHere = (each: Place) => !isAfter(each.position, fork) && truth.isKnownOn(each, line)
+      const ofChannel = truth.entries.filter(({ event, log }) => event?.channel === name && log === number)
+      const isHere = (each: Entry) => !isAfter(each.position, fork) && truth.isKnownOn(each, line)
       const linked = ofChannel.filter((each) => each.kind !== 'live' && each.kind !== 'end' && isHere(each))
       channel.previous = linked.map(({ position }) => position).reduce(latest, origin)
       const gone = ofChannel.filter((each) => each.kind === 'event' && each.trimmedAt < Infinity && isHere(each))
@@ -689,7 +689,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     }
   }
 
-  /** An end that was lost has not been, and the value that a lost event took the place of is the newest again. */
+  /** An end that was lost has not been, and the value that a lost event replaced is the newest again. */
   function forgetLost(name: string, fork: Position): void {
     const channel = channelOf(name)
     if (channel.ended && isAfter(channel.ended.position, fork)) {

@@ -7,7 +7,7 @@ import { type Breakable, createLine, type Line } from './simulated-line.ts'
 import type { NodeView, SimulatedLog } from './simulated-log.ts'
 import { createMachine, type Machine } from './simulated-machine.ts'
 import type { SimulatedReader } from './simulated-reader.ts'
-import { comparePlaces, type Place } from './truth.ts'
+import { compareEntries, type Entry } from './truth.ts'
 
 /** A hub on a machine of its own, which comes up, dies and comes up again. */
 export interface SimulatedNode {
@@ -212,20 +212,20 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
     },
   }
 
-  /** Tells of a place whether this hub's tail has handed it over, or one behind it, by now. */
-  function hasSeen(): (place: Place) => boolean {
+  /** Tells of an entry whether this hub's tail has handed it over, or one behind it, by now. */
+  function hasSeen(): (entry: Entry) => boolean {
     const { applied, line } = view
-    const log = truth.places.at(-1)?.log as number
-    const isBehind = (place: Place) => truth.isOn(place, line) && comparePositions(place.position, applied) <= 0
-    return (place) => place.log < log || isBehind(place)
+    const log = truth.entries.at(-1)?.log as number
+    const isBehind = (entry: Entry) => truth.isOn(entry, line) && comparePositions(entry.position, applied) <= 0
+    return (entry) => entry.log < log || isBehind(entry)
   }
 
-  function judgeNothing(who: string, { events, cursor }: PollAnswer, head: Place): void {
+  function judgeNothing(who: string, { events, cursor }: PollAnswer, head: Entry): void {
     if (events.some(({ type }) => type !== 'hello' && type !== 'checkpoint')) return
     stage.count('poll without news')
-    const reached = truth.place(cursor ?? '')
-    if (head.lostAt < Infinity || head.log !== truth.places.at(-1)?.log || !truth.isOn(head, view.line)) return
-    if (!reached || comparePlaces(reached, head) < 0) {
+    const reached = truth.entry(cursor ?? '')
+    if (head.lostAt < Infinity || head.log !== truth.entries.at(-1)?.log || !truth.isOn(head, view.line)) return
+    if (!reached || compareEntries(reached, head) < 0) {
       judge.accuse('early-nothing', `${who} at ${name} was told of nothing up to ${reached && nameOf(reached)}`)
     }
   }
@@ -234,7 +234,7 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
 /** Tells by which way a reader came to where it is. */
 function followJoin(stage: Stage, view: NodeView, from: Start) {
   const readsBefore = view.reads
-  const cursor = from.from === 'cursor' ? stage.truth.place(from.cursor) : undefined
+  const cursor = from.from === 'cursor' ? stage.truth.entry(from.cursor) : undefined
   const isAhead = cursor !== undefined && comparePositions(cursor.position, view.applied) > 0
   let streaming = false
   let slow = false
@@ -253,7 +253,7 @@ function followJoin(stage: Stage, view: NodeView, from: Start) {
         if (from.from !== 'cursor' || id === undefined) return
         stage.count(view.reads > readsBefore ? 'resumed from log blocks' : 'resumed from memory')
         if (isAhead) stage.count('waited for the tail')
-        const branches = stage.truth.places.filter((place) => place.kind === 'branch' && place.log === cursor?.log)
+        const branches = stage.truth.entries.filter((entry) => entry.kind === 'branch' && entry.log === cursor?.log)
         if (branches.some(({ position }) => cursor && comparePositions(position, cursor.position) > 0)) {
           stage.count('resumed on a later branch')
         }
@@ -268,7 +268,7 @@ function followJoin(stage: Stage, view: NodeView, from: Start) {
       else if (type === 'close') {
         if ((JSON.parse(data) as Close).reason === 'finished') stage.count('finished, in band')
       } else {
-        if (stage.truth.place(id ?? '')?.kind === 'live') stage.count('live event delivered')
+        if (stage.truth.entry(id ?? '')?.kind === 'live') stage.count('live event delivered')
         if (slow) stage.count('back from slow')
         slow = false
       }

@@ -55,9 +55,9 @@ export function createPublisher(stage: Stage): Publisher {
     ended.add(channel)
     hub.end(channel).then(
       ({ id }) => {
-        const place = stage.truth.place(id)
+        const entry = stage.truth.entry(id)
         stage.note('ended', channel, id)
-        if (place?.kind !== 'end' || place.event?.channel !== channel)
+        if (entry?.kind !== 'end' || entry.event?.channel !== channel)
           stage.judge.accuse('wrong-id', `the end of ${channel} was acknowledged as ${id}`)
       },
       (error: Error) => stage.note('not ended', channel, error.message),
@@ -85,7 +85,7 @@ export function createPublisher(stage: Stage): Publisher {
         answered = true
         stage.note('acknowledged', events.map(({ id }) => id).join())
         for (const [at, { id }] of events.entries()) {
-          if (stage.truth.place(id)?.name !== messages[at]?.data.name) {
+          if (stage.truth.entry(id)?.name !== messages[at]?.data.name) {
             stage.judge.accuse('wrong-id', `${messages[at]?.data.name} was acknowledged as ${id}`)
           }
         }

@@ -7,7 +7,7 @@ import type { Breakable, Line } from './simulated-line.ts'
 import { beginning } from './simulated-machine.ts'
 import type { SimulatedNode, Visit } from './simulated-node.ts'
 import { createPollLine } from './simulated-poll-line.ts'
-import { isAmong, type Place } from './truth.ts'
+import { type Entry, isAmong } from './truth.ts'
 
 /** A person with a page open: the whole client, on virtual time and virtual lines. */
 export interface SimulatedReader {
@@ -50,7 +50,7 @@ export function createReader(
   let line: Breakable | undefined
   let lastNode: SimulatedNode | undefined
   /** Where the last fresh stream said that it starts. It counts once the client has acted on it. */
-  let greeting: Place | undefined
+  let greeting: Entry | undefined
   countKind()
 
   function countKind(): void {
@@ -80,13 +80,13 @@ export function createReader(
     stream.on('*', (event) => {
       begin()
       stage.note(name, 'got', event.id)
-      const place = truth.place(event.id)
-      if (place) receipts.event(place)
+      const entry = truth.entry(event.id)
+      if (entry) receipts.event(entry)
     })
     stream.onSync((gap) => {
       stage.note(name, 'told', gap.reason, gap.requested, gap.latest)
-      const place = truth.place(gap.latest)
-      if (place) receipts.gap(place, gap.retained)
+      const entry = truth.entry(gap.latest)
+      if (entry) receipts.gap(entry, gap.retained)
       return reloadMs > 0 ? new Promise<void>((resolve) => void world.after(reloadMs, resolve)) : undefined
     })
     stream.onState(({ closeReason }) => {
@@ -115,7 +115,7 @@ export function createReader(
 
   function hasAll(): boolean {
     if (stream?.cursor) begin()
-    return receipts.place !== undefined && !receipts.isStranded && receipts.missing().length === 0
+    return receipts.entry !== undefined && !receipts.isStranded && receipts.missing().length === 0
   }
 
   /** Whether it was right to be sent away was judged when it happened. */
@@ -124,7 +124,7 @@ export function createReader(
   }
 
   function begin(): void {
-    if (greeting && !receipts.place) receipts.start(greeting)
+    if (greeting && !receipts.entry) receipts.start(greeting)
   }
 
   async function request(url: URL, { headers, signal }: { headers: Headers; signal: AbortSignal }): Promise<unknown> {
@@ -161,7 +161,7 @@ export function createReader(
     const given = await exchange.carry(visit.poll(exchange, waitMs, exchange.gone))
     if (!('events' in given)) return answer(503)
     const hello = given.events.find(({ type }) => type === 'hello')
-    if (hello?.id && !receipts.place) greeting = truth.place(hello.id)
+    if (hello?.id && !receipts.entry) greeting = truth.entry(hello.id)
     const pieces = [Buffer.from(JSON.stringify(given))]
     const reader = {
       async read() {
@@ -188,7 +188,7 @@ export function createReader(
     const reader = opened && {
       async read() {
         const value = await opened.read()
-        if (value && !receipts.place) tap(value)
+        if (value && !receipts.entry) tap(value)
         return value ? { done: false, value } : { done: true, value: undefined }
       },
       cancel: async () => opened.leave(),
@@ -202,13 +202,13 @@ export function createReader(
 
   let tapped = ''
 
-  /** Reads along until the reader has its first place, which only the client's `hello` tells. */
+  /** Reads along until the reader has its first entry, which only the client's `hello` tells. */
   function tap(bytes: Uint8Array): void {
     tapped += Buffer.from(bytes).toString('latin1')
     const end = tapped.lastIndexOf('\n\n')
     if (end < 0) return
     for (const { type, id } of readFrames(tapped.slice(0, end + 2)) ?? []) {
-      if (type === 'hello' && id !== undefined) greeting = truth.place(id)
+      if (type === 'hello' && id !== undefined) greeting = truth.entry(id)
     }
     tapped = tapped.slice(end + 2)
   }
@@ -223,8 +223,8 @@ export function createReader(
       return isFinished() || (hasAll() && !receipts.hasEnds)
     },
     judge() {
-      const { place } = receipts
-      const whereabouts = `${name} (${stream?.state.state}) is at ${place?.name ?? place?.id}`
+      const { entry } = receipts
+      const whereabouts = `${name} (${stream?.state.state}) is at ${entry?.name ?? entry?.id}`
       if (isFinished()) return
       if (!hasAll())
         stage.judge.accuse('lost-write', `${whereabouts} and lacks ${receipts.missing().map((each) => each.name)}`)

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { keepFromOthers } from './open-tab.ts'
 
 /**
  * The Chromium of this machine. `npm test` leaves test/browser out when there is none; run by hand, these tests fail
@@ -61,6 +62,7 @@ function endpointOf(output: NodeJS.ReadableStream): Promise<string> {
 
 /** Takes one page offline; Playwright's own way takes all of a context. Returns what brings it back. */
 export async function goOffline(page: Page): Promise<() => Promise<void>> {
+  keepFromOthers(page)
   const session = await page.context().newCDPSession(page)
   const set = async (offline: boolean) => {
     const unlimited = { latency: 0, downloadThroughput: -1, uploadThroughput: -1 }

@@ -3,6 +3,7 @@ import { gzipSync } from 'node:zlib'
 import axe from 'axe-core'
 import type { Locator, Page } from 'playwright-core'
 import { expect, type TestContext } from 'vitest'
+import { openTab } from './open-tab.ts'
 import type { Tabs } from './stage.ts'
 
 export const phone = { width: 375, height: 812 }
@@ -14,15 +15,15 @@ export const desktop = { width: 1440, height: 900 }
  * @param mayFail - addresses that may be out of reach
  */
 export async function openPage(
-  { onTestFinished }: TestContext,
+  context: TestContext,
   tabs: Tabs,
   url: string,
   options: PageOptions = {},
 ): Promise<Page> {
   const { viewport = desktop, colorScheme = 'light', mayFail = /\?tab=/ } = options
-  const page = await tabs.newPage()
+  const page = await openTab(context, tabs)
   await page.setViewportSize(viewport)
-  await page.emulateMedia({ colorScheme })
+  await page.emulateMedia({ colorScheme, reducedMotion: null })
   const complaints: string[] = []
   page.on('pageerror', (error) => complaints.push(String(error)))
   page.on('dialog', (dialog) => {
@@ -34,10 +35,7 @@ export async function openPage(
     const isExpected = /net::ERR_|status of (?:404|503)/.test(message.text()) && mayFail.test(source)
     if (message.type() !== 'log' && !isExpected) complaints.push(`${message.text()} (${source})`)
   })
-  onTestFinished(async () => {
-    await page.close()
-    expect(complaints).toEqual([])
-  })
+  context.onTestFinished(() => expect(complaints).toEqual([]))
   await page.goto(url)
   return page
 }

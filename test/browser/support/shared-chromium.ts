@@ -1,6 +1,7 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll } from 'vitest'
 import { launchChromium, launchPlainChromium, type PlainChromium } from './chromium.ts'
+import { shareTabs } from './open-tab.ts'
 
 /** One Chromium for all files that a worker runs. */
 export interface SharedChromium {
@@ -23,6 +24,7 @@ export function sharedChromium(): SharedChromium {
     const browser = await runningChromium()
     const trusting = { newPage: () => browser.newPage({ ignoreHTTPSErrors: true }) }
     shared = { browser, tabs: await browser.newContext(), trusting }
+    shareTabs(shared.tabs)
   }, 60_000)
   afterAll(() => shared.tabs.close())
 

@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core'
 import type { TestContext } from 'vitest'
 import type { Certificate } from '../../support/certificate.ts'
 import { type Cut, type FaultProxy, openFaultProxy } from '../../support/fault-proxy/fault-proxy.ts'
+import { openTab } from './open-tab.ts'
 import { type NumberPublisher, startPublishing } from './publisher.ts'
 import { areConnected, haveLost, openReaders, visit } from './readers.ts'
 import { openSite, type Site, type SiteOptions } from './site.ts'
@@ -21,8 +22,7 @@ export async function openStage(test: TestContext, tabs: Tabs, options: StageOpt
   if (front) test.onTestFinished(() => front.close())
   const proxy = await openFaultProxy({ target: front ?? site, random: Math.random })
   test.onTestFinished(() => proxy.close())
-  const page = await tabs.newPage()
-  test.onTestFinished(() => page.close())
+  const page = await openTab(test, tabs)
   await visit(page, `${certificate ? 'https' : 'http'}://127.0.0.1:${proxy.port}${path}`)
   return { site, proxy, page }
 }

@@ -199,6 +199,26 @@ test('a channel is invalidated, but not before a second look', async (context) =
   await context.expect.poll(() => toldOf(server, id), patience).toContain('"reason":"forced"')
 })
 
+test('an action that follows a cancelled one at once is asked about', async (context) => {
+  const server = await startHub(context)
+  const page = await openDashboard(context, server)
+  await server.hub.publish('orders/42', { text: 'one' })
+  await page.getByLabel('Channels that begin with').fill('orders/')
+  await press(page, 'Invalidate orders/42')
+  await page.evaluate(async () => {
+    const click = (text: string) => {
+      const buttons = [...document.querySelectorAll('button')]
+      buttons.find(({ textContent }) => textContent === text)?.click()
+    }
+    click('Cancel')
+    // Within one task: the dialog is closed by now, and the browser has yet to tell the page.
+    while (document.querySelector('dialog')?.open) await undefined
+    click('Invalidate orders/42')
+  })
+  await press(page, 'Invalidate')
+  await context.expect.poll(async () => (await server.hub.window('orders/42')).events, patience).toBe(0)
+})
+
 test('a reader is disconnected', async (context) => {
   const server = await startHub(context)
   const page = await openDashboard(context, server)

@@ -28,8 +28,13 @@ export function Confirm({ question, close }: { question: Question | null; close(
     }
   }
 
+  /** The browser tells late that a dialog was closed. By then, the next question may have opened it again. */
+  function closed(): void {
+    if (!dialog.current?.open) close(false)
+  }
+
   return (
-    <dialog ref={dialog} aria-labelledby="question" onClose={() => close(false)}>
+    <dialog ref={dialog} aria-labelledby="question" onClose={closed}>
       <h2 id="question">{question?.title}</h2>
       <p>{question?.consequence}</p>
       <p className="failure" role="alert">

@@ -49,6 +49,7 @@ export async function publishBody(
   // Reading and publishing a large batch both take long, so each gets a turn of its own.
   if (envelopes.length > largeBatch) await new Promise((resolve) => setImmediate(resolve))
   const events = await hub.publishBatch(envelopes, options)
+  // No character of an id (§2.6) has to be escaped in JSON.
   const ids = events.map(({ id }) => id).join('"},{"id":"')
   // The answer for a batch states the durability of its least durable event.
   const [least = events[0]] = events.filter((event) => event.live)
@@ -56,8 +57,8 @@ export async function publishBody(
   return jsonTextAnswer(least?.local ? 202 : 201, `{"events":[{"id":"${ids}"}],"durability":"${durability}"}`)
 }
 
-// Here and in the answer for a batch, ids stand in JSON as they are: none of their characters has to be escaped (§2.6).
 function answerOne(hub: Hub, event: PublishedEvent): Answer {
+  // No character of an id (§2.6) has to be escaped in JSON.
   return jsonTextAnswer(event.local ? 202 : 201, `{"id":"${event.id}","durability":"${durabilityOf(hub, event)}"}`)
 }
 
@@ -73,8 +74,7 @@ const largeBatch = 256
  * @param value - the body as JSON; undefined for a body that is no JSON, which is published as text
  */
 function readBody(text: string, value: unknown, query: URLSearchParams): Message {
-  // The data together with its text, as in an envelope. One literal, because spreads of what may be absent take longer than to
-  // parse the query.
+  // One literal: spreads of optional fields take longer than parsing the query.
   const said = {
     text,
     data: value,
@@ -83,6 +83,7 @@ function readBody(text: string, value: unknown, query: URLSearchParams): Message
     forget: isSet(query, 'forget'),
     live: isSet(query, 'live'),
   }
+  // The data together with its text, as in an envelope.
   return said as unknown as Message
 }
 

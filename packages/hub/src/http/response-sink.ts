@@ -4,7 +4,6 @@ import type { Writable } from 'node:stream'
 import type { SharedBytes, Sink } from '../hub/live/sink.ts'
 import type { Session } from '../hub/read/session.ts'
 import { http2StreamOf } from './http2-stream.ts'
-import { sendHeadLater } from './late-heads.ts'
 import { cut } from './send.ts'
 
 /**
@@ -38,7 +37,7 @@ export class ResponseSink implements Sink {
   /** From now on, tells this session when the sink was full and has drained. */
   serve(session: Pick<Session, 'drained'>): void {
     this.#session = session
-    if (this.#target === undefined) sendHeadLater(this)
+    if (this.#target === undefined) setTimeout(sendHead, headWaitsMs, this).unref()
   }
 
   /** Sends the head alone, unless it is already out. */
@@ -118,6 +117,13 @@ export class ResponseSink implements Sink {
   destroy(): void {
     cut(this.#response)
   }
+}
+
+// In a rush of readers, the first bytes wait for their turn. No client gives up a connection within a second.
+const headWaitsMs = 1000
+
+function sendHead(sink: ResponseSink): void {
+  sink.sendHead()
 }
 
 /**

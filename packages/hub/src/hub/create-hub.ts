@@ -131,7 +131,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       else void sessions.closeWithin(leaveWithinMs, 'log-unavailable')
     },
   })
-  /** Resolves when the readers here have everything up to this position, or the log is silent. Undefined when that is so now. */
+  /** Like `live.heard`. A hub that hears nothing from its log does not wait. */
   const heard = (position: Position) => (contact.isLost ? undefined : live.heard(position, branchOf(position)))
   const publishing = createPublishing({
     log,

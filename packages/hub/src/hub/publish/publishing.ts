@@ -48,7 +48,7 @@ export interface PublishingContext {
   idOf(position: Position): string
   /**
    * Resolves when the readers here have everything up to this position, or the log falls silent. Undefined when they have it
-   * already: an `await` for each publish would cost more than the question.
+   * already, so that most publishes need no `await`.
    */
   heard(position: Position): Promise<void> | undefined
   /** Like `heard`, but waits for a silent log. */
@@ -94,7 +94,7 @@ export function createPublishing({
       const entries = toEntries()
       check(entries)
       const appended = local.isOpen ? undefined : await append(entries, publishing)
-      // Made before the wait: meanwhile the log may change to another branch, which could have the same positions.
+      // The ids are made before the wait: meanwhile the log may change to another branch, which could have the same positions.
       const events = appended ? published(entries, appended.stamps) : publishLocally(entries, publishing)
       const last = appended?.stamps.at(-1)
       const waiting = last && heard(last.position)

@@ -34,12 +34,11 @@ export function createSharedReplays(hot: HotWindow, environment: Pick<Environmen
   const kept = new Map<string, KeptReplay>()
   let asOf = hot.changes
   let isClearing = false
-  /** The replay that was asked for last. */
-  let newest: KeptReplay | undefined
+  let lastAsked: KeptReplay | undefined
 
   function clear(): void {
     kept.clear()
-    newest = undefined
+    lastAsked = undefined
   }
 
   function keep(key: string, replay: KeptReplay): KeptReplay {
@@ -62,14 +61,14 @@ export function createSharedReplays(hot: HotWindow, environment: Pick<Environmen
     of(subscription, after) {
       if (asOf !== hot.changes) clear()
       asOf = hot.changes
-      // In a rush, one reader after the other asks for the same: to make the key of the map takes longer than to compare.
-      if (newest?.answers(subscription, after)) return newest.shared()
+      // In a rush, many readers ask for the same replay one after the other. To compare is faster than to make a key.
+      if (lastAsked?.answers(subscription, after)) return lastAsked.shared()
       const key = `${after.ms}.${after.seq} ${subscription.key}`
-      const found = kept.get(key)
-      newest =
-        found ?? keep(key, new KeptReplay(subscription, after, hot.slice(subscription.channels, after, sliceBytes)))
+      lastAsked = kept.get(key)
       // Joined only for the second reader: a reader that returns alone gets `hello` and its frames joined in one piece.
-      return found ? found.shared() : newest
+      if (lastAsked) return lastAsked.shared()
+      lastAsked = new KeptReplay(subscription, after, hot.slice(subscription.channels, after, sliceBytes))
+      return keep(key, lastAsked)
     },
   }
 }

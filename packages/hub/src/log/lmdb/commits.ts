@@ -9,12 +9,13 @@ import type { Draft } from './draft.ts'
  */
 export interface Commits {
   /**
-   * Resolves when the change is as durable as the log promises, with `result` if one is given: to add it by a promise of its own
-   * would make each publish dearer. Changes are made in the order in which they were submitted, except that those with `isFirst`
-   * go before the others.
+   * Resolves when the change is as durable as the log promises. Changes are made in the order in which they were submitted,
+   * except that those with `isFirst` go before the others.
+   *
+   * @param result - what it resolves with. The result travels with the change, because another promise (`then`) would make each
+   *   publish slower.
    */
-  submit(change: Change): Promise<void>
-  submit<Result>(change: Change, result: Result): Promise<Result>
+  submit<Result = undefined>(change: Change, result?: Result): Promise<Result>
   /** Resolves when everything that was submitted is done. */
   settled(): Promise<void>
 }
@@ -89,8 +90,8 @@ export function createCommits<Made extends Commit>({ commit, onCommit }: Commits
   }
 
   return {
-    submit(change: Change, result?: unknown) {
-      return new Promise<never>((resolve, reject) => {
+    submit(change, result) {
+      return new Promise((resolve, reject) => {
         const added = { change, result, resolve: resolve as Waiting['resolve'], reject }
         if (change.isFirst) waiting.unshift(added)
         else waiting.push(added)

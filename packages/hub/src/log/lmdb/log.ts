@@ -184,17 +184,19 @@ class LmdbLog implements Log {
   }
 
   /** Not `async`, because each promise less makes a publish cheaper. */
-  append(entries: readonly NewEvent[], { once }: AppendOptions): Promise<Appended> {
+  append(entries: readonly NewEvent[], options: AppendOptions): Promise<Appended> {
     try {
+      const { once } = options
       this.#assertOpen()
-      for (const { channel } of entries) checkKey(channel)
       if (entries.length === 0) return Promise.resolve({ stamps: [], repeated: false })
+      for (const { channel } of entries) checkKey(channel)
       return once ? this.#opened.store.reading(() => this.#appendOnce(entries, once)) : this.#append(entries)
     } catch (error) {
       return Promise.reject(error)
     }
   }
 
+  /** Throws nothing once the change is submitted: within `store.reading`, an error would make the append run a second time. */
   #append(entries: readonly NewEvent[], once?: Once): Promise<Appended> {
     const at = this.#now()
     const stamps: Stamp[] = []

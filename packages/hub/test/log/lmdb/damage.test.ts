@@ -168,7 +168,7 @@ test('a sweep that meets a page it cannot read leaves the process alone', async 
     throw new Error('MDB_CORRUPTED')
   }
   const store = { range: damaged } as unknown as Store
-  const commits = { submit: async () => undefined, settled: async () => undefined }
+  const commits = { submit: async () => undefined as never, settled: async () => undefined }
   const windows = createWindows({ maxEvents: 1, maxAgeMs: 1000, maxBytes: 1 })
   const stop = startSweep({ store, commits, environment, windows, forgetAfterMs: 1000 })
   await environment.advance(60_000)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { compile, root } from './compile.js'
 import { install, mayInstall } from './debian.js'
 import { debianPackages, installCommand, isNeededBy, isPresent, services } from './services.js'
-import { vitest } from './vitest.js'
+import { vitest, vitestBeside } from './vitest.js'
 
 /** @typedef {import('./vitest.js').Tally} Tally */
 /** @typedef {import('./services.js').Service} Service */
@@ -19,20 +19,26 @@ const skips = []
 /** @type {import('./vitest.js').FileTime[]} */
 const times = []
 
-step('lint', () => single('lint', lint()))
-step('types and build', () => single('types and build', compile('.')))
-step('unit tests', () => vitest(['unit', 'unit-alone']))
-step('long unit tests', () => vitest(['long', 'long-alone', 'frameworks', 'older-frameworks']))
+await step('lint', () => single('lint', lint()))
+await step('types and build', () => single('types and build', compile('.')))
+await step('unit tests', () => vitest(['unit', 'unit-alone']))
 const files = serviceTests()
 const missing = provideServices(services.filter((service) => files.some((file) => isNeededBy(service, file))))
 const runnable = files.filter((file) => !missing.some((service) => isNeededBy(service, file)))
+// They wait for nothing and hold nothing to a time: they take what the tests beside them leave of the processor.
+const simulations = vitestBeside(['simulation'], ['--maxWorkers=1'])
 // Vitest is given the folders of the core as well: it leaves out everything that it is not given.
-const given = ['examples/', 'test/package/', 'test/simulation/', 'test/faults/', 'test/support/', ...runnable]
-step('packages, simulations, faults and services', () =>
-  vitest(['package', 'examples', 'simulation', 'faults', 'services'], given),
+const given = ['packages/', 'examples/', 'test/package/', 'test/faults/', 'test/support/', ...runnable]
+const units = ['long', 'long-alone', 'frameworks', 'older-frameworks']
+// In one run, so that only its end leaves cores idle.
+await step('long unit tests, packages, faults and services', () =>
+  vitest([...units, 'package', 'examples', 'faults', 'services'], given),
 )
+await step('simulations', simulations)
 // Tests against the clock of the machine run one file after another: side by side they would take each other's processor.
-step('faults and services alone', () => vitest(['faults-alone', 'services-alone'], ['--no-file-parallelism', ...given]))
+await step('faults and services alone', () =>
+  vitest(['faults-alone', 'services-alone'], ['--no-file-parallelism', ...given]),
+)
 for (const file of files.filter((file) => !runnable.includes(file))) {
   const names = missing.filter((service) => isNeededBy(service, file)).map((service) => service.name)
   skips.push(`${file} (needs ${names.join(' and ')})`)
@@ -42,12 +48,12 @@ report()
 
 /**
  * @param {string} name
- * @param {() => Tally} run
+ * @param {() => Tally | Promise<Tally>} run
  */
-function step(name, run) {
+async function step(name, run) {
   console.log(`\n── ${name}`)
   const before = performance.now()
-  const tally = run()
+  const tally = await run()
   passed += tally.passed
   failures.push(...tally.failed)
   skips.push(...tally.skipped)

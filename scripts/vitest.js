@@ -1,6 +1,7 @@
-import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { setPriority, tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { root } from './compile.js'
 
@@ -30,13 +31,7 @@ export function vitest(projects, args = []) {
   const folder = mkdtempSync(join(tmpdir(), 'rejoin-report-'))
   const report = join(folder, 'report.json')
   try {
-    const status = runVitest([
-      ...projects.map((project) => `--project=${project}`),
-      '--reporter=default',
-      '--reporter=json',
-      `--outputFile.json=${report}`,
-      ...args,
-    ])
+    const status = runVitest(argsOf(projects, report, args))
     return addUp(readReport(report), status)
   } finally {
     rmSync(folder, { recursive: true })
@@ -44,11 +39,49 @@ export function vitest(projects, args = []) {
 }
 
 /**
+ * The same beside other runs, with what these leave of the processor. It prints nothing until its result is asked for.
+ * @param {string[]} projects
+ * @param {string[]} args files, or options of vitest
+ * @returns {() => Promise<Tally>}
+ */
+export function vitestBeside(projects, args = []) {
+  const folder = mkdtempSync(join(tmpdir(), 'rejoin-report-'))
+  const report = join(folder, 'report.json')
+  const output = openSync(join(folder, 'output'), 'w')
+  const child = spawn(process.execPath, [program, 'run', ...argsOf(projects, report, args)], {
+    ...{ cwd: root, stdio: ['ignore', output, output] },
+  })
+  closeSync(output)
+  // Its workers inherit this. A quarter of a core is theirs even when the others have no rest.
+  if (child.pid !== undefined) setPriority(child.pid, 5)
+  const ended = once(child, 'exit')
+  process.once('exit', () => child.kill())
+  return async () => {
+    const [status] = await ended
+    process.stdout.write(readFileSync(join(folder, 'output')))
+    const tally = addUp(readReport(report), status)
+    rmSync(folder, { recursive: true })
+    return tally
+  }
+}
+
+/**
+ * @param {string[]} projects
+ * @param {string} report
+ * @param {string[]} args
+ */
+function argsOf(projects, report, args) {
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
+  return [...projects.map((project) => `--project=${project}`), ...reporters, ...args]
+}
+
+const program = join(root, 'node_modules/vitest/vitest.mjs')
+
+/**
  * @param {string[]} args
  * @param {{ node?: string, env?: NodeJS.ProcessEnv }} [runtime] another Node than this one
  */
 export function runVitest(args, { node = process.execPath, env = process.env } = {}) {
-  const program = join(root, 'node_modules/vitest/vitest.mjs')
   return spawnSync(node, [program, 'run', ...args], { cwd: root, env, stdio: 'inherit' }).status
 }
 

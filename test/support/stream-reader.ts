@@ -16,13 +16,19 @@ export interface StreamReader {
   readonly frames: readonly Frame[]
   /** All that has come. */
   readonly text: string
-  /** Waits until it is so. Rejects when the stream is over before: nothing more comes then. */
+  /**
+   * Waits until it is so. Rejects when the stream is over before, because nothing more comes then, and after `limitMs`. The error
+   * has the line that waits and all that has come.
+   */
   until(isSo: (reader: StreamReader) => boolean): Promise<void>
   /** Resolves when the stream is over, whoever ended it. */
   readonly ended: Promise<void>
   /** Goes away without a word. */
   cut(): void
 }
+
+// Well below the time of a test, so that the wait that does not end is named, and not the test alone.
+const limitMs = 45_000
 
 /** Reads a stream of JSON events from a connection of its own, until the test is over. */
 export async function openReader(target: RequestOptions): Promise<StreamReader> {
@@ -54,17 +60,31 @@ export async function openReader(target: RequestOptions): Promise<StreamReader> 
     get text() {
       return text
     },
-    until: (isSo) =>
-      new Promise((resolve, reject) => {
+    until(isSo) {
+      // A timer does not know who waits, so the stack is taken here.
+      const failure = new Error()
+      Error.captureStackTrace(failure, reader.until)
+      return new Promise((resolve, reject) => {
         const look = () => {
-          if (!isSo(reader) && !response.closed) return
-          waiting.delete(look)
-          if (isSo(reader)) resolve()
-          else reject(new Error(`The stream is over, and what the test waits for has not come. It brought: ${text}`))
+          if (isSo(reader)) end(resolve)
+          else if (response.closed) fail('The stream is over')
         }
+        const limit = setTimeout(() => fail(`${limitMs} ms are over`), limitMs)
         waiting.add(look)
         look()
-      }),
+
+        function fail(why: string): void {
+          failure.message = `${why}, and what the test waits for has not come: ${isSo}. The stream brought: ${text}`
+          end(() => reject(failure))
+        }
+
+        function end(settle: () => void): void {
+          clearTimeout(limit)
+          waiting.delete(look)
+          settle()
+        }
+      })
+    },
     ended,
     cut: () => void response.destroy(),
   }

@@ -58,6 +58,17 @@ describe.skipIf(isOptional)(
       })
     })
 
+    test('a service that is changed several times within a second is told as it is in the end', async () => {
+      await startHub(link)
+      const reader = await read(link)
+      await reader.until(({ frames }) => frames.length > 0)
+      const avahi = await startAvahi(link)
+      onTestFinished(() => avahi.kill())
+      for (const port of [81, 82, 83]) await avahi.announce({ name: 'restless', port })
+      await reader.until(({ frames }) => frames.some(({ data }) => data.port === 83))
+      expect(eventsOf(reader).at(-1)).toMatchObject({ type: 'resolved', data: { name: 'restless', port: 83 } })
+    })
+
     test('two hundred services are each told, and a hub that starts again tells its readers and finds them all', async () => {
       const server = await startHub(link)
       const services = Array.from({ length: 200 }, (_, n) => ({ name: `nas-${n}`, port: 1000 + n }))

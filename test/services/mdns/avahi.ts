@@ -1,13 +1,16 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, rename, rm, utimes, writeFile } from 'node:fs/promises'
+import { onTestFailed } from 'vitest'
 import { temporaryFolder } from '../../support/temporary-folder.ts'
+import { until } from '../../support/until.ts'
 import type { Link } from './link.ts'
 
 /** An `avahi-daemon` among the responders, without D-Bus and with services from files of its own. */
 export interface Avahi {
-  /** Announces services, or changes them. Avahi notices by itself. */
+  /** Announces services, or changes them. Resolves when Avahi has read them. */
   announce(...services: readonly AvahiService[]): Promise<void>
+  /** Resolves when Avahi has noticed. */
   withdraw(...names: readonly string[]): Promise<void>
   /** Ends in order: it takes all its services back. */
   stop(): Promise<void>
@@ -33,9 +36,10 @@ export async function startAvahi(link: Link, initial: readonly AvahiService[] = 
   const [command = '', ...args] = [...link.responders, 'sh', '-c', script, 'sh', services, `${folder}/avahi.conf`]
   const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
   let said = ''
+  onTestFailed(() => console.error(`avahi-daemon said: ${said}`))
   await new Promise<void>((resolve, reject) => {
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      said = (said + text).slice(-4000)
+      said += text
       if (said.includes('Server startup complete')) resolve()
     })
     child.once('exit', () => reject(new Error(`avahi-daemon did not start: ${said}`)))
@@ -50,6 +54,14 @@ export async function startAvahi(link: Link, initial: readonly AvahiService[] = 
     await rename(`${incoming}/${name}`, `${services}/${name}.service`)
   }
 
+  /** Does something to the file of a service. Resolves when Avahi has noticed, which it says with the path of the file. */
+  async function noticed(name: string, work: () => Promise<void>): Promise<void> {
+    const before = said.length
+    await work()
+    const path = `/etc/avahi/services/${name}.service`
+    await until(`avahi-daemon notices the change of ${path}`, () => said.includes(`file ${path}`, before), 20_000)
+  }
+
   async function end(signal: NodeJS.Signals): Promise<void> {
     if (child.exitCode !== null || child.signalCode !== null) return
     const ended = once(child, 'exit')
@@ -60,10 +72,10 @@ export async function startAvahi(link: Link, initial: readonly AvahiService[] = 
 
   return {
     async announce(...added) {
-      for (const service of added) await put(service)
+      for (const service of added) await noticed(service.name, () => put(service))
     },
     async withdraw(...names) {
-      for (const name of names) await rm(`${services}/${name}.service`)
+      for (const name of names) await noticed(name, () => rm(`${services}/${name}.service`))
     },
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),

@@ -48,9 +48,8 @@ export function vitestBeside(projects, args = []) {
   const folder = mkdtempSync(join(tmpdir(), 'rejoin-report-'))
   const report = join(folder, 'report.json')
   const output = openSync(join(folder, 'output'), 'w')
-  const child = spawn(process.execPath, [program, 'run', ...argsOf(projects, report, args)], {
-    ...{ cwd: root, stdio: ['ignore', output, output] },
-  })
+  const words = [program, 'run', ...argsOf(projects, report, args)]
+  const child = spawn(process.execPath, words, { cwd: root, stdio: ['ignore', output, output] })
   closeSync(output)
   // Its workers inherit this. A quarter of a core is theirs even when the others have no rest.
   if (child.pid !== undefined) setPriority(child.pid, 5)

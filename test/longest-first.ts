@@ -49,7 +49,7 @@ export class LongestFirst extends BaseSequencer {
     return sorted
       .map((spec, index) => ({ spec, index }))
       .sort((one, other) => {
-        const byProject = placeIn(projects, one.spec.project.name) - placeIn(projects, other.spec.project.name)
+        const byProject = rankIn(projects, one.spec.project.name) - rankIn(projects, other.spec.project.name)
         if (byProject !== 0) return byProject
         if (one.spec.project !== other.spec.project) return one.index - other.index
         return fileOf(one.spec) - fileOf(other.spec) || one.index - other.index
@@ -61,11 +61,11 @@ export class LongestFirst extends BaseSequencer {
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 function fileOf({ moduleId }: TestSpecification): number {
-  return placeIn(longest, moduleId.slice(root.length))
+  return rankIn(longest, moduleId.slice(root.length))
 }
 
 /** Behind all others when it is not among them. */
-function placeIn(names: readonly string[], name: string): number {
-  const place = names.indexOf(name)
-  return place === -1 ? names.length : place
+function rankIn(names: readonly string[], name: string): number {
+  const rank = names.indexOf(name)
+  return rank === -1 ? names.length : rank
 }

@@ -88,7 +88,7 @@ function createHonoExchange(hub: Hub, { sinkBudgetBytes = defaultBudgetBytes }: 
     const { incoming, outgoing } = node
     const response = await exchange(plan, req.raw, (subscribe, onGone) => {
       if (!isSentAsItIs(outgoing)) return undefined
-      streamTo(hub, subscribe, outgoing, { budgetBytes: sinkBudgetBytes, isHeadSent: true, onGone })
+      streamTo(hub, subscribe, outgoing, { budgetBytes: sinkBudgetBytes, onGone })
       return () => outgoing.end()
     })
     // Without this header, `@hono/node-server` reads ahead to learn the length of the body before it sends the head.

@@ -5,6 +5,7 @@ import { type Answer, readerRejection, rejection, tooLarge } from './answer.ts'
 import { createBodyReader } from './body-reader.ts'
 import { onceClosing } from './closing-server.ts'
 import { hasGone, onceGone } from './gone.ts'
+import { createLateHeads } from './late-heads.ts'
 import { defaultBudgetBytes } from './options.ts'
 import { streamTo } from './response-reader.ts'
 import type { Plan } from './route.ts'
@@ -26,6 +27,7 @@ export type NodeExchange = (
 export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): NodeExchange {
   const { sinkBudgetBytes: budgetBytes = defaultBudgetBytes, maxBodyBytes = Number.POSITIVE_INFINITY } = options
   const { stream = streamOfHub } = options
+  const heads = createLateHeads((error) => hub.port.failed(error))
 
   return (planned, request, response, next) => {
     void carryOut(planned, request, response, next).catch((error) => {
@@ -62,7 +64,7 @@ export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): Node
 
   function streamOfHub(plan: Plan & { kind: 'stream' }, _request: IncomingMessage, response: ServerResponse): void {
     response.writeHead(200, plan.headers)
-    streamTo(hub, plan.subscribe, response, { budgetBytes, isHeadSent: false })
+    streamTo(hub, plan.subscribe, response, { budgetBytes, heads })
   }
 }
 

@@ -3,12 +3,16 @@ import type { Hub, SubscribeRequest } from '../hub/hub.ts'
 import type { ConnectedReader } from '../hub/port.ts'
 import { type Carried, unwatchClosing, watchClosing } from './closing-server.ts'
 import { onceGone } from './gone.ts'
+import type { LateHeads } from './late-heads.ts'
 import { ResponseSink } from './response-sink.ts'
 
 export interface StreamingOptions {
   readonly budgetBytes: number
-  /** Whether the head is out. If not, it was given to `writeHead`, and goes out with the first bytes. */
-  readonly isHeadSent: boolean
+  /**
+   * Sends the head when the first bytes take long. The head was given to `writeHead`, and goes out with the first bytes. Left out,
+   * the head is out.
+   */
+  readonly heads?: LateHeads | undefined
   /** Called when the reader has left, or its stream has ended. */
   readonly onGone?: (() => void) | undefined
 }
@@ -18,11 +22,12 @@ export function streamTo(
   hub: Hub,
   subscribe: SubscribeRequest,
   response: ServerResponse,
-  { budgetBytes, isHeadSent, onGone }: StreamingOptions,
+  { budgetBytes, heads, onGone }: StreamingOptions,
 ): void {
-  const sink = new ResponseSink(response, budgetBytes, isHeadSent)
+  const sink = new ResponseSink(response, budgetBytes, heads === undefined)
   const session = hub.port.subscribe(subscribe, sink)
   sink.serve(session)
+  if (sink.waitsForHead) heads?.add(sink)
   new ResponseReader(hub, session, response, onGone)
 }
 

@@ -4,6 +4,7 @@ import type { Writable } from 'node:stream'
 import type { SharedBytes, Sink } from '../hub/live/sink.ts'
 import type { Session } from '../hub/read/session.ts'
 import { http2StreamOf } from './http2-stream.ts'
+import type { HeadWaiting } from './late-heads.ts'
 import { cut } from './send.ts'
 
 /**
@@ -18,7 +19,7 @@ import { cut } from './send.ts'
  *
  * A class, because closures take more memory, and ten thousand of these sinks wait at a time.
  */
-export class ResponseSink implements Sink {
+export class ResponseSink implements Sink, HeadWaiting {
   readonly #response: ServerResponse
   readonly #budgetBytes: number
   #session: Pick<Session, 'drained'> | undefined
@@ -37,14 +38,18 @@ export class ResponseSink implements Sink {
   /** From now on, tells this session when the sink was full and has drained. */
   serve(session: Pick<Session, 'drained'>): void {
     this.#session = session
-    if (this.#target === undefined) setTimeout(sendHead, headWaitsMs, this).unref()
   }
 
-  /** Sends the head alone, unless it is already out. */
-  sendHead(): void {
-    if (this.#target !== undefined || this.#response.writableEnded || this.#response.destroyed) return
+  /** Whether the head is still in the response. */
+  get waitsForHead(): boolean {
+    return this.#target === undefined
+  }
+
+  sendHead(): boolean {
+    if (this.#target !== undefined || this.#response.writableEnded || this.#response.destroyed) return false
     this.#response.flushHeaders()
     this.#aim()
+    return true
   }
 
   write(bytes: SharedBytes): boolean {
@@ -117,13 +122,6 @@ export class ResponseSink implements Sink {
   destroy(): void {
     cut(this.#response)
   }
-}
-
-// In a rush of readers, the first bytes wait for their turn. No client gives up a connection within a second.
-const headWaitsMs = 1000
-
-function sendHead(sink: ResponseSink): void {
-  sink.sendHead()
 }
 
 /**

@@ -72,7 +72,7 @@ function publish() {
   console.log(npm(...publishing(), ...(dryRun ? ['--dry-run'] : [])))
 }
 
-/** npm shows where a package was built, and refuses another repository than its manifest names. */
+/** npm shows where a package was built, and rejects another repository than its manifest names. */
 function checkOrigin() {
   const origin = git('remote', 'get-url', 'origin')
     .replace(/^git@([^:]+):/, 'https://$1/')

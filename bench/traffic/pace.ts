@@ -2,7 +2,7 @@ import { nowMicros } from './event.ts'
 
 export interface Pace {
   stop(): void
-  /** Told by a publisher that refused an event: it can take one again. */
+  /** Told by a publisher that rejected an event: it can take one again. */
   resume(): void
 }
 
@@ -19,7 +19,7 @@ export function keepPace(perSecond: number, publish: (dueMicros: number) => bool
   const start = nowMicros()
   const everyMicros = 1_000_000 / perSecond
   let published = 0
-  let state: 'running' | 'refused' | 'stopped' = 'running'
+  let state: 'running' | 'rejected' | 'stopped' = 'running'
   let timer: NodeJS.Timeout | undefined
 
   function tick(): void {
@@ -40,7 +40,7 @@ export function keepPace(perSecond: number, publish: (dueMicros: number) => bool
       published += 1
       process.nextTick(publishNext, sliceEnd)
     } else {
-      state = 'refused'
+      state = 'rejected'
     }
   }
   tick()
@@ -51,7 +51,7 @@ export function keepPace(perSecond: number, publish: (dueMicros: number) => bool
       clearTimeout(timer)
     },
     resume() {
-      if (state !== 'refused') return
+      if (state !== 'rejected') return
       state = 'running'
       tick()
     },

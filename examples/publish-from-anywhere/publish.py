@@ -37,8 +37,8 @@ def publish(hub, channel, type, data, token, attempts=6):
             with urllib.request.urlopen(request, timeout=30) as response:
                 return json.load(response)["id"]
         except OSError as error:
-            refused = isinstance(error, urllib.error.HTTPError) and error.code < 500 and error.code not in (408, 425, 429)
-            if refused or attempt == attempts - 1:
+            rejected = isinstance(error, urllib.error.HTTPError) and error.code < 500 and error.code not in (408, 425, 429)
+            if rejected or attempt == attempts - 1:
                 raise
             time.sleep(0.2 * 2**attempt)
 

@@ -12,7 +12,7 @@ declare global {
   var tokens: { held: string; next: string }
 }
 
-test.concurrent('a token whose time is up, or that is refused, is renewed once, and no event is lost', async (context) => {
+test.concurrent('a token whose time is up, or that is rejected, is renewed once, and no event is lost', async (context) => {
   const { site, page, proxy, accept } = await openGuardedStage(context)
   await openTokenReaders(page)
   const publisher = startPublishing(site)
@@ -72,7 +72,7 @@ test.concurrent('through EventSource, which shows no 401, a reader keeps trying 
   expect(await recordsOf(page)).toEqual({ 'event-source': published })
 })
 
-test.concurrent('after EventSource was refused, fetch sees the 401, and reconnect() goes on from the cursor', async (context) => {
+test.concurrent('after EventSource was rejected, fetch sees the 401, and reconnect() goes on from the cursor', async (context) => {
   const { site, page, proxy, accept } = await openGuardedStage(context)
   await page.context().addCookies([{ name: 'token', value: 'first', url: page.url() }])
   await page.evaluate(() =>

@@ -45,7 +45,7 @@ const outages = (process.env.OUTAGES ?? '1,5').split(',').map(Number)
 test.concurrent.for(outages)('an outage of %i s costs no reader an event', async (seconds, context) => {
   const { page, proxy, publisher } = await openBusyStage(context, chromium.tabs)
   await publisher.more(50)
-  proxy.refuse()
+  proxy.reject()
   proxy.cutAll('reset')
   await publisher.more(150 * seconds)
   expect(await page.evaluate(() => Object.values(readers).every(({ stream }) => stream.state.stale))).toBe(true)

@@ -48,7 +48,7 @@ test('while it waits, a page can show for how long, and whether what it shows is
   const { page, proxy } = await openStage(context, chromium.tabs)
   await page.evaluate(() => read('fetch', { clock, retryMs: 10_000 }))
   await haveCursor(page)
-  proxy.refuse()
+  proxy.reject()
   proxy.cutAll('reset')
   await areIn(page, 'backoff')
   const waitMs = await page.evaluate(() => readers.fetch!.stream.state.nextRetryAt! - clock.now())

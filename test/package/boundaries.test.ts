@@ -162,7 +162,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true }))
 
-describe('an import across a boundary is refused, with the way to go', () => {
+describe('an import across a boundary is rejected, with the way to go', () => {
   test.each(forbidden)('$from must not import $imports', ({ from, imports, advice }) => {
     expect(complaints.get(placeOf(from, imports))).toContain(advice)
   })

@@ -109,7 +109,7 @@ createPublisher('http://127.0.0.1/publish', { headers: async () => new Headers()
     expect(await compile('nodenext', ['without-dom.mts'], { lib: ['ES2023'], skipLibCheck: false })).toBe('')
   })
 
-  test('is refused by TypeScript in CommonJS with "module": "node16", as their READMEs say', async () => {
+  test('is rejected by TypeScript in CommonJS with "module": "node16", as their READMEs say', async () => {
     await writeImports('all.cts')
     const complaints = await compile('node16', ['all.cts'])
     expect(new Set(complaints.match(/TS\d+/g))).toEqual(new Set(['TS1479']))

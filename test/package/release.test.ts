@@ -51,7 +51,7 @@ test('the notes of a release may begin with a heading', () => {
   expect(git(clone, 'tag', '--list', '--format=%(contents)', 'v0.9.0')).toBe('### Added\n\n- **All of it.**')
 })
 
-test('a release is refused with changes that are not committed, and without anything to tell users', () => {
+test('a release is rejected with changes that are not committed, and without anything to tell users', () => {
   const clone = repository()
   writeFileSync(join(clone, 'README.md'), 'changed')
   expect(release(clone, '0.9.0').stderr).toContain('not committed')

@@ -20,7 +20,7 @@ export const invariants = {
     'retained values, with all later events applied, are the newest of each key at the entry of the reader',
   'false-finish': 'a reader is sent away for good only when all its channels have ended and it has everything',
   'never-finished': 'once all faults are over, a reader of channels that have ended is sent away for good',
-  'behind-the-end': 'nothing is published to a channel that has ended, and only such a channel refuses',
+  'behind-the-end': 'nothing is published to a channel that has ended, and only such a channel rejects',
   'late-live': 'a live event reaches those who are here, and nobody who comes later',
   'early-nothing': 'a poll that says there is nothing has seen everything that the log held when it was asked',
   'endless-work': 'no hub works on without end',

@@ -107,7 +107,7 @@ export async function simulate(seed: number, options: SimulateOptions = {}): Pro
       onTrimDuringRead: () => count('trim during a read'),
       onLossReported: () => count('loss put on record'),
       onEndLost: () => count('end lost by a rollback'),
-      onRefusal: () => count('log refused at opening'),
+      onRejection: () => count('log rejected at opening'),
       onJump(why) {
         count('sent back by a jump of the tail')
         if (why === 'feed') count('tail out of its feed')
@@ -197,7 +197,7 @@ async function loadLongPoll(parts: Parts): Promise<void> {
       fetch() {
         queueMicrotask(() => stream.close())
         resolve()
-        return Promise.reject(new Error('refused'))
+        return Promise.reject(new Error('rejected'))
       },
     })
   })

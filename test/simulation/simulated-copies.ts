@@ -4,7 +4,7 @@ import { createChance } from './virtual-world.ts'
 
 /**
  * What an operator does to the folder of a log, in one history of six: copies it, goes on, and puts the copy back while no hub
- * runs. At times the log then refuses to open for a while.
+ * runs. At times the log then does not open for a while.
  *
  * Has a chance of its own, so that all other histories are what they would be without it.
  */
@@ -30,7 +30,7 @@ export function createCopies(stage: Stage, seed: number): Faults {
       stage.note('put back')
       for (const node of nodes) node.crash()
       log.putBack()
-      if (chance.happens(0.4)) log.refuseFor(chance.between(100, 1_500))
+      if (chance.happens(0.4)) log.rejectFor(chance.between(100, 1_500))
       for (const node of nodes) {
         const { machine } = node
         world.after(chance.between(50, 1_000), () => {

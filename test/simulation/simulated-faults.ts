@@ -69,7 +69,7 @@ export function createFaults(stage: Stage): Faults {
       const { hub } = chance.pick(nodes)
       if (!hub) return
       count('invalidation')
-      hub.invalidate(chance.pick(stage.channels)).catch((error: Error) => stage.note('refused', error.message))
+      hub.invalidate(chance.pick(stage.channels)).catch((error: Error) => stage.note('rejected', error.message))
     },
     stall() {
       const line = pickLine()

@@ -51,8 +51,8 @@ export interface SimulatedLog {
   canPutBack(): boolean
   /** The copy replaces it. It cannot tell, and opens a branch because it always does. Only while no hub is open. */
   putBack(): void
-  /** It refuses to open for so long. */
-  refuseFor(ms: number): void
+  /** It does not open for so long. */
+  rejectFor(ms: number): void
   /** Everything is gone, and it starts as another log. Only for a time when no hub is open. */
   wipe(): void
   stepClock(ms: number): void
@@ -109,8 +109,8 @@ export interface SimulatedLogOptions {
   onLossReported(): void
   /** Told that the end of a channel was among what was lost. */
   onEndLost(): void
-  /** Told that it refused to open. */
-  onRefusal(): void
+  /** Told that it did not open. */
+  onRejection(): void
 }
 
 /** By position. That is at the end, unless entries were drawn in a step before. */
@@ -189,7 +189,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   let batch = 0
   /** The newest entry of the copy. */
   let copied: Entry | undefined
-  let refusedUntil = 0
+  let rejectedUntil = 0
   const batchOf = new WeakMap<Entry, number>()
   let tails = new Set<() => void>()
   let line = 0
@@ -314,7 +314,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     const name = key && JSON.stringify([key.scope, key.key])
     const earlier = once.get(token) ?? (name === undefined ? undefined : once.get(name))
     if (earlier) return { ...earlier, repeated: true }
-    if (flaw !== 'end-looked-up-first') refuseEnded(entries)
+    if (flaw !== 'end-looked-up-first') rejectEnded(entries)
     batch += 1
     const stamps = entries.map((entry, index) =>
       write(entry.live ? 'live' : 'event', entry, drawn?.[index] ?? clock.next()),
@@ -327,13 +327,13 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     return appended
   }
 
-  function refuseToOpen(): void {
-    if (world.now >= refusedUntil) return
-    options.onRefusal()
+  function rejectToOpen(): void {
+    if (world.now >= rejectedUntil) return
+    options.onRejection()
     throw new RejoinError('The log is damaged. Restore it.', { code: 'log-unavailable' })
   }
 
-  function refuseEnded(entries: readonly NewEvent[]): void {
+  function rejectEnded(entries: readonly NewEvent[]): void {
     const ended = entries.find((entry) => channels.get(entry.channel)?.ended)
     if (ended) throw new RejoinError(`${ended.channel} has ended.`, { code: 'channel-ended' })
   }
@@ -849,7 +849,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
         tailStandsUntil = world.now + ms
       },
       async open() {
-        await ask(refuseToOpen)
+        await ask(rejectToOpen)
         const log: Log = {
           name: 'simulated',
           durability: 'replicated',
@@ -860,7 +860,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
           },
           append(entries, given) {
             if (flaw === 'end-looked-up-first') {
-              return ask(() => refuseEnded(entries)).then(() => ask(() => append(entries, given)))
+              return ask(() => rejectEnded(entries)).then(() => ask(() => append(entries, given)))
             }
             if (flaw !== 'append-in-steps') return ask(() => append(entries, given))
             return ask(() => ({ drawn: entries.map(() => clock.next()), on: history })).then(({ drawn, on }) =>
@@ -902,8 +902,8 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     },
     canPutBack,
     putBack: () => void loseFrom(feed.indexOf(copied!) + 1, flaw === 'copy-taken-for-the-log'),
-    refuseFor(ms) {
-      refusedUntil = world.now + ms
+    rejectFor(ms) {
+      rejectedUntil = world.now + ms
     },
     failOver,
     split,

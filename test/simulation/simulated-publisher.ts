@@ -92,11 +92,11 @@ export function createPublisher(stage: Stage): Publisher {
       },
       (error: Error & { code?: string }) => {
         answered = true
-        stage.note('refused', error.message)
+        stage.note('rejected', error.message)
         if (error.code !== 'channel-ended') return
-        stage.count('refused, because it has ended')
+        stage.count('rejected, because it has ended')
         if (!messages.some(({ channel }) => stage.truth.endsOf(channel).length > 0))
-          stage.judge.accuse('behind-the-end', `${messages[0]?.data.name} was refused`)
+          stage.judge.accuse('behind-the-end', `${messages[0]?.data.name} was rejected`)
       },
     )
     world.after(10_000, () => {

@@ -134,10 +134,10 @@ export function createReader(
     if (stream?.cursor) begin()
     const node = chance.pick(stage.nodes)
     await travel()
-    if (signal.aborted || !node.accepts) throw new Error('refused')
+    if (signal.aborted || !node.accepts) throw new Error('rejected')
     if (stage.revoked.has(name)) return answer(403)
     await new Promise<void>((resolve) => node.machine.run(resolve))
-    if (signal.aborted || !node.accepts) throw new Error('refused')
+    if (signal.aborted || !node.accepts) throw new Error('rejected')
     if (lastNode && lastNode !== node) stage.count('reconnect to another node')
     lastNode = node
     stage.note(name, 'asks', node.name, requested)

@@ -21,7 +21,7 @@ import type { CloseReason, StreamState } from './stream-state.ts'
  * come out. The function has no timer, no clock and no socket, so a test can walk it through years in a millisecond.
  *
  * At most one connection is open at any time. Each connection has a generation. A report about any but the current
- * connection is ignored, because an aborted request may still deliver a chunk, an error or a refusal.
+ * connection is ignored, because an aborted request may still deliver a chunk, an error or a rejection.
  *
  * @param generation - of the connection that a report is about; undefined for an input that is about no connection
  */
@@ -35,7 +35,7 @@ export function step(connection: Connection, input: Input, moment: Moment, gener
     // A handler closed the stream. It did get this event, so the cursor that is stored must count the event. The same
     // holds when the user has dealt with a gap, an input that is about no connection.
     if ('id' in input && (isCurrent ? input.type === 'event' : generation === undefined)) moveCursor(next, input.id)
-    // Only its owner closes a stream for good. A server that refused the stream may accept it now. Failures start from
+    // Only its owner closes a stream for good. A server that rejected the stream may accept it now. Failures start from
     // 0.
     else if (input.type === 'connect' && before.closeReason !== 'closed') {
       next.attempt = 0
@@ -462,7 +462,7 @@ export interface OpenRequest {
   readonly cursor: string | null
   /** The cursor travels in the query. Set for good once a proxy was seen to strip the header. */
   readonly inQuery: boolean
-  /** The server refused the credentials of the last connection, or they had expired. */
+  /** The server rejected the credentials of the last connection, or they had expired. */
   readonly refresh: boolean
   /** Headers with credentials, when these have been asked for already. */
   readonly renewed?: Headers | undefined

@@ -68,9 +68,9 @@ export function createHandlers(
       awaited = `schemas.${event.type}`
       return Promise.resolve(result)
         .then((it) => accept(event, it, take))
-        .catch((error) => refuse(event, error))
+        .catch((error) => tellInvalid(event, error))
     } catch (error) {
-      refuse(event, error)
+      tellInvalid(event, error)
     }
   }
 
@@ -80,7 +80,7 @@ export function createHandlers(
     return take(event)
   }
 
-  function refuse(event: RawEvent, error: unknown): void {
+  function tellInvalid(event: RawEvent, error: unknown): void {
     void call(invalidNews, { ...event, error }, 'Bad data: is it JSON? Set parse, or add onInvalid.')
   }
 

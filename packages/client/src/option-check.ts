@@ -5,7 +5,7 @@ import type { CursorStore } from './persistence.ts'
 
 /**
  * Reports unknown options and invalid values. A misspelt option would otherwise stay unnoticed until the day it is
- * needed. Numbers and `from` are not checked here: `connect` itself refuses them.
+ * needed. Numbers and `from` are not checked here: `connect` itself rejects them.
  */
 export function checkOptions(options: object): void {
   for (const [name, value] of Object.entries(options)) {

@@ -70,7 +70,7 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
    * Shares one connection among all tabs of this browser that have this stream open. One tab reads and passes its
    * events to the others. When that tab is closed, crashes or is frozen, another tab goes on from its own cursor. Tabs
    * share when their URL and the given text are the same. Give the id of the signed-in user: with `true`, a tab of
-   * another user of the same site would get what the first user may read. So `true` is refused with `token` or
+   * another user of the same site would get what the first user may read. So `true` is rejected with `token` or
    * `headers`. Without Web Locks, as in a page without HTTPS, each tab reads for itself.
    * @defaultValue none: one connection for each tab, of which HTTP/1.1 allows six
    */
@@ -102,7 +102,7 @@ export interface ReadOptions {
   parse?: 'json' | 'text'
   /**
    * A schema for each type whose data is to be checked, from any library that follows Standard Schema. Handlers get the
-   * output of the schema. Data that the schema refuses goes to `onInvalid`. Later events wait for an async schema.
+   * output of the schema. Data that the schema rejects goes to `onInvalid`. Later events wait for an async schema.
    * @defaultValue none: data is not checked
    */
   schemas?: Schemas

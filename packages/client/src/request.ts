@@ -96,7 +96,7 @@ export type Token = string | null | undefined
 
 /** The argument of a function in `headers` or `token`. */
 export interface Attempt {
-  /** The server refused the last credentials, or they have expired or soon will: do not return a cached token. */
+  /** The server rejected the last credentials, or they have expired or soon will: do not return a cached token. */
   readonly refresh: boolean
   /** Aborted when the answer is no longer needed: close a login that was opened for it. */
   readonly signal: AbortSignal

@@ -13,13 +13,13 @@ test('a relative URL is completed by the location of a worker', () => {
   expect(resolveAddress('/events/orders').href).toBe('https://shop.example/events/orders')
 })
 
-test('a relative URL outside of a page is refused with advice', () => {
+test('a relative URL outside of a page is rejected with advice', () => {
   expect(() => resolveAddress('/events/orders')).toThrow(
     expect.objectContaining({ code: 'invalid-option', message: expect.stringContaining('Give an http(s) URL') }),
   )
 })
 
-test.each(['ftp://hub.example/events', 'https://me:secret@hub.example/events'])('%s is refused', (url) => {
+test.each(['ftp://hub.example/events', 'https://me:secret@hub.example/events'])('%s is rejected', (url) => {
   expect(() => resolveAddress(url)).toThrow(expect.objectContaining({ code: 'invalid-option' }))
 })
 

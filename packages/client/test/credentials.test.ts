@@ -17,7 +17,7 @@ test('a token is asked for before each attempt', async () => {
   expect((await server.visit()).headers.authorization).toBe('Bearer t2')
 })
 
-test('a token that is refused is refreshed once, at once, and the cursor is kept', async () => {
+test('a token that is rejected is refreshed once, at once, and the cursor is kept', async () => {
   const asked: unknown[] = []
   const { stream, events } = start({
     from: 'e1',
@@ -35,7 +35,7 @@ test('a token that is refused is refreshed once, at once, and the cursor is kept
   expect(stream.state).toMatchObject({ attempt: 0 })
 })
 
-test('a token that is refused twice ends the stream', async () => {
+test('a token that is rejected twice ends the stream', async () => {
   const { stream } = start({ token: () => 'old' })
   ;(await server.visit()).answer(401)
   ;(await server.visit()).answer(401)

@@ -41,7 +41,7 @@ test.each(wrong)('in development, %o is reported with what to give', async (opti
   expect(error).toMatchObject({ code: 'invalid-option', retryable: false })
 })
 
-const refused: [options: ConnectOptions, message: RegExp][] = [
+const rejected: [options: ConnectOptions, message: RegExp][] = [
   [{ retryMs: -1 }, /^retryMs is -1/],
   [{ maxRetryMs: Number.NaN }, /^maxRetryMs is NaN/],
   [{ maxRetries: 'many' as never }, /^maxRetries is many/],
@@ -49,7 +49,7 @@ const refused: [options: ConnectOptions, message: RegExp][] = [
   [{ from: '' }, /^from is/],
 ]
 
-test.each(refused)('%o is refused at once', (options, message) => {
+test.each(rejected)('%o is rejected at once', (options, message) => {
   expect(() => connect('http://hub/events', options)).toThrow(
     expect.objectContaining({ code: 'invalid-option', message: expect.stringMatching(message) }),
   )

@@ -144,7 +144,7 @@ describe('a publisher', () => {
     expect(await eventsOf(hub, 'a')).toEqual(['1'])
   })
 
-  test('refuses with the hub’s own code and words, at once', async () => {
+  test('rejects with the hub’s own code and words, at once', async () => {
     const { keys, publisher } = await serve()
     await expect(publisher.publish('a//b', { data: 1 })).rejects.toMatchObject({
       ...{ name: 'RejoinError', code: 'invalid-channel', retryable: false },
@@ -154,7 +154,7 @@ describe('a publisher', () => {
     expect(keys).toHaveLength(2)
   })
 
-  test('refuses the same key for another event (§5.5)', async () => {
+  test('rejects the same key for another event (§5.5)', async () => {
     const { publisher } = await serve()
     await publisher.publish('a', { data: 1 }, { idempotencyKey: 'order-1' })
     const again = publisher.publish('a', { data: 2 }, { idempotencyKey: 'order-1' })
@@ -190,10 +190,10 @@ describe('a publisher', () => {
     await expect(publish()).rejects.toMatchObject({ code: 'unreachable' })
   })
 
-  test('refuses data that JSON does not have, and sends nothing', async () => {
+  test('rejects data that JSON does not have, and sends nothing', async () => {
     const { publisher, keys } = await serve()
-    const refusal = { name: 'RejoinError', code: 'invalid-data', message: expect.stringMatching(/BigInt as text/) }
-    await expect(publisher.publish('a', { data: { sum: 12n } })).rejects.toMatchObject(refusal)
+    const rejection = { name: 'RejoinError', code: 'invalid-data', message: expect.stringMatching(/BigInt as text/) }
+    await expect(publisher.publish('a', { data: { sum: 12n } })).rejects.toMatchObject(rejection)
     expect(keys).toEqual([])
   })
 
@@ -203,14 +203,14 @@ describe('a publisher', () => {
     expect(keys).toHaveLength(1)
   })
 
-  test('asks once more for a token that was refused, at once', async () => {
+  test('asks once more for a token that was rejected, at once', async () => {
     const asked: boolean[] = []
     const token = ({ refresh }: { refresh: boolean }) => {
       asked.push(refresh)
       return refresh ? 'new' : 'old'
     }
-    const refuseOld: Script = ({ headers }, response) => headers.authorization !== 'Bearer new' && answer(response, 401)
-    const { hub, publisher } = await serve(refuseOld, { token })
+    const rejectOld: Script = ({ headers }, response) => headers.authorization !== 'Bearer new' && answer(response, 401)
+    const { hub, publisher } = await serve(rejectOld, { token })
     await publisher.publish('a', { data: 1 })
     expect(asked).toEqual([false, true])
     expect(await eventsOf(hub, 'a')).toEqual(['1'])

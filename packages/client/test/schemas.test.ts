@@ -62,7 +62,7 @@ test.each(['constructor', 'toString', '__proto__'])('a type named %s has no sche
   expect(await events.until(1)).toEqual([1])
 })
 
-test('an event that its schema refuses goes to onInvalid with the issues, and counts as handled', async () => {
+test('an event that its schema rejects goes to onInvalid with the issues, and counts as handled', async () => {
   const { stream, events } = start({ schemas: { shipped: date } })
   const invalid: unknown[] = []
   stream.onInvalid((event) => invalid.push(event))

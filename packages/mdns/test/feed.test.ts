@@ -72,21 +72,21 @@ test('facts that wait for too long are dropped, and the current facts are publis
 test('a hub that takes no publish is tried once a second, and gets the facts when it takes one', async () => {
   const hub = await opened()
   const time = createVirtualEnvironment()
-  let refusals = 0
+  let rejections = 0
   let isOpen = false
   const picky: Hub = {
     ...hub,
     async publishBatch(messages) {
       if (isOpen) return hub.publishBatch(messages)
-      refusals += 1
+      rejections += 1
       throw new RejoinError('The data does not match the schema.', { code: 'invalid-event' })
     },
   }
   const feed = createFeed({ hub: picky, channel: 'mdns/_http._tcp', timing: time, current: () => [found('now')] })
   feed.say([found('now')])
   await time.advance(10_000)
-  expect(refusals).toBeGreaterThan(5)
-  expect(refusals).toBeLessThan(15)
+  expect(rejections).toBeGreaterThan(5)
+  expect(rejections).toBeLessThan(15)
   isOpen = true
   await time.advance(2000)
   expect((await feed.known()).map(({ fact }) => fact.service.name)).toEqual(['now'])

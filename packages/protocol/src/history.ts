@@ -34,15 +34,15 @@ export type History = readonly Branch[]
 /** Returns the history with one more branch. The given history is not changed. */
 export function openBranch(history: History, { epoch, first, fork, step = 1 }: NewBranch): History {
   const newest = history.at(-1)
-  if (!isEpoch(epoch)) refuse(`its epoch ${JSON.stringify(epoch)} is not 8 characters of Crockford base 32`)
-  if (history.some((branch) => branch.epoch === epoch)) refuse(`its epoch ${epoch} is taken; draw another`)
+  if (!isEpoch(epoch)) reject(`its epoch ${JSON.stringify(epoch)} is not 8 characters of Crockford base 32`)
+  if (history.some((branch) => branch.epoch === epoch)) reject(`its epoch ${epoch} is taken; draw another`)
   if (newest === undefined) {
-    if (fork) refuse('it is the first and can have no fork; leave the fork out')
+    if (fork) reject('it is the first and can have no fork; leave the fork out')
     return [{ epoch, number: step - 1, first }]
   }
-  if (!fork) refuse('it follows another and needs a fork: the newest position the log still holds')
-  if (!isAfter(first, newest.first)) refuse('its first position is not after that of the branch before it')
-  if (!isAfter(first, fork)) refuse('its first position is not after its fork')
+  if (!fork) reject('it follows another and needs a fork: the newest position the log still holds')
+  if (!isAfter(first, newest.first)) reject('its first position is not after that of the branch before it')
+  if (!isAfter(first, fork)) reject('its first position is not after its fork')
   return [...history, { epoch, number: newest.number + step, first, fork }]
 }
 
@@ -113,6 +113,6 @@ export function survivorFrom(history: History, index: number, position: Position
   return survivor
 }
 
-function refuse(reason: string): never {
+function reject(reason: string): never {
   throw new RejoinError(`The log cannot open this branch: ${reason}.`, { code: 'invalid-option' })
 }

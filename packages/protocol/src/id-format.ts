@@ -83,25 +83,25 @@ export function createIdFormats(list: readonly IdFormat[]): IdFormats {
 
 function checkList(list: readonly IdFormat[]): void {
   const [first] = list
-  if (!first) refuse('the list is empty; name at least one codec')
+  if (!first) reject('the list is empty; name at least one codec')
   const names = new Map<string, IdCodec>()
   for (const [at, { codec, version, since }] of list.entries()) {
     if (version !== undefined && !(Number.isInteger(version) && version >= 1 && version <= 999)) {
-      refuse(`version ${version} is not a whole number from 1 to 999`)
+      reject(`version ${version} is not a whole number from 1 to 999`)
     }
     const name = prefixOf(version) + codec.name
     // The same codec object may stand in the list twice: its ids name the same positions.
     if ((names.get(name) ?? codec) !== codec) {
-      refuse(`two of them write ${name} ids, which nobody could tell apart; give one a version`)
+      reject(`two of them write ${name} ids, which nobody could tell apart; give one a version`)
     }
     names.set(name, codec)
     // All positions of a counter are before those of a hybrid clock, so a change of the clock could break the order of
     // the log.
     if (codec.clock !== first.codec.clock) {
-      refuse(`${codec.name} has a ${codec.clock} clock and ${first.codec.name} has not; a log keeps the clock it has`)
+      reject(`${codec.name} has a ${codec.clock} clock and ${first.codec.name} has not; a log keeps the clock it has`)
     }
     if (at > 0 && !(since && isAfter(since, list[at - 1]!.since ?? origin))) {
-      refuse(`number ${at + 1} does not say since when it holds, or not after the one before it; set since`)
+      reject(`number ${at + 1} does not say since when it holds, or not after the one before it; set since`)
     }
   }
 }
@@ -110,7 +110,7 @@ function prefixOf(version: number | undefined): string {
   return version === undefined ? '' : `v${version}_`
 }
 
-function refuse(reason: string): never {
+function reject(reason: string): never {
   throw new RejoinError(`The log cannot use these id formats: ${reason}.`, { code: 'invalid-option' })
 }
 

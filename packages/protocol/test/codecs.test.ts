@@ -52,7 +52,7 @@ describe.each(everyCodec)('$name', (codec) => {
     }
   })
 
-  test('refuses a position it has no room for, and says so', () => {
+  test('rejects a position it has no room for, and says so', () => {
     const { ms, seq } = largest(codec)
     const outside = [
       { ms: ms + 1, seq: 0 },
@@ -156,11 +156,11 @@ describe('the texts of §2.4', () => {
 })
 
 describe('settings', () => {
-  test.each(['', 'EU', 'eu-1', 'a'.repeat(17), 'eu\n'])('hlc refuses the node name %j', (node) => {
+  test.each(['', 'EU', 'eu-1', 'a'.repeat(17), 'eu\n'])('hlc rejects the node name %j', (node) => {
     expect(() => hlc({ node })).toThrow(expect.objectContaining({ code: 'invalid-option' }))
   })
 
-  test.each([-1, 1.5, Number.NaN, 2 ** 48])('snowflake refuses to start at %j', (startMs) => {
+  test.each([-1, 1.5, Number.NaN, 2 ** 48])('snowflake does not start at %j', (startMs) => {
     expect(() => snowflake({ startMs })).toThrow(expect.objectContaining({ code: 'invalid-option' }))
   })
 

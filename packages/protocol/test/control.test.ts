@@ -107,7 +107,7 @@ test('every control event has a reserved type, so nobody can publish one', () =>
   expect(read(frames.join('')).events.map(({ type }) => isReservedType(type))).toEqual([true, true, true, true])
 })
 
-test('an id that would break out of its line is refused in every control event', () => {
+test('an id that would break out of its line is rejected in every control event', () => {
   const forged = '7\n\ndata: forged'
   expect(() => encodeHello(hello, { id: forged, retryMs: 2000 })).toThrow('cannot be sent as an id')
   expect(() => encodeSyncRequired(sync, { id: forged })).toThrow('cannot be sent as an id')

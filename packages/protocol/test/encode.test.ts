@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { encodeComment, encodeEvent, encodeRetry } from '../src/encode.ts'
 import { isIdText } from '../src/id-text.ts'
 
-const refusal = expect.objectContaining({ name: 'RejoinError', code: 'invalid-event', retryable: false })
+const rejection = expect.objectContaining({ name: 'RejoinError', code: 'invalid-event', retryable: false })
 
 describe('a frame (§4.3)', () => {
   test('has its fields in order, each on its line, and an empty line at the end', () => {
@@ -39,13 +39,13 @@ describe('a frame (§4.3)', () => {
     expect(encodeEvent({ id: '7', type: 'message', data: ' : \0' })).toBe('id: 7\ndata:  : \0\n\n')
   })
 
-  test.each(['', ' ', 'a b', 'a\nb', 'a\rb', 'a\0b', 'é', 'a:b', 'a,b', 'x'.repeat(129)])('refuses the id %j', (id) => {
-    expect(() => encodeEvent({ id, type: 'message', data: 'a' })).toThrow(refusal)
+  test.each(['', ' ', 'a b', 'a\nb', 'a\rb', 'a\0b', 'é', 'a:b', 'a,b', 'x'.repeat(129)])('rejects the id %j', (id) => {
+    expect(() => encodeEvent({ id, type: 'message', data: 'a' })).toThrow(rejection)
     expect(() => encodeEvent({ id, type: 'message', data: 'a' })).toThrow('encode it first')
   })
 
-  test.each(['', 'a\nb', 'a\rb', 'a\0b', '\n', 'message\n'])('refuses the type %j', (type) => {
-    expect(() => encodeEvent({ id: '7', type, data: 'a' })).toThrow(refusal)
+  test.each(['', 'a\nb', 'a\rb', 'a\0b', '\n', 'message\n'])('rejects the type %j', (type) => {
+    expect(() => encodeEvent({ id: '7', type, data: 'a' })).toThrow(rejection)
     expect(() => encodeEvent({ id: '7', type, data: 'a' })).toThrow('Put such text into the data')
   })
 })
@@ -59,8 +59,8 @@ describe('a comment', () => {
     expect(encodeComment(text)).toBe(frame)
   })
 
-  test.each(['a\nb', 'a\r', '\0'])('%j is refused', (text) => {
-    expect(() => encodeComment(text)).toThrow(refusal)
+  test.each(['a\nb', 'a\r', '\0'])('%j is rejected', (text) => {
+    expect(() => encodeComment(text)).toThrow(rejection)
     expect(() => encodeComment(text)).toThrow('Send one comment per line')
   })
 })
@@ -70,8 +70,8 @@ describe('a wait', () => {
     expect(encodeRetry(ms)).toBe(`retry: ${ms}\n`)
   })
 
-  test.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 1e21, 2 ** 31])('of %s ms is refused', (ms) => {
-    expect(() => encodeRetry(ms)).toThrow(refusal)
+  test.each([-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 1e21, 2 ** 31])('of %s ms is rejected', (ms) => {
+    expect(() => encodeRetry(ms)).toThrow(rejection)
     expect(() => encodeRetry(ms)).toThrow('whole number from 0 to 2147483647')
   })
 })

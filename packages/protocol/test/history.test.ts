@@ -76,7 +76,7 @@ describe('the branches of a log (§2.3)', () => {
     ['is the first and claims to have survived something', [], {}, /can have no fork/],
     ['has the name of another', two, { epoch: 'AAAAAAAA' }, /taken/],
     ['has a name that is no epoch', two, { epoch: 'cccccccc' }, /not 8 characters/],
-  ])('refuse one that %s', (_, history, wrong, message) => {
+  ])('reject one that %s', (_, history, wrong, message) => {
     const good = { epoch: 'CCCCCCCC', first: { ms: 300, seq: 0 }, fork: { ms: 250, seq: 0 } }
     expect(() => openBranch(history, { ...good, ...wrong })).toThrow(
       expect.objectContaining({ code: 'invalid-option', message: expect.stringMatching(message) }),

@@ -111,7 +111,7 @@ describe('a text of no format of the log (§3.2)', () => {
   })
 })
 
-describe('a list of formats is refused', () => {
+describe('a list of formats is rejected', () => {
   test.each<[string, IdFormat[], RegExp]>([
     ['when it is empty', [], /empty/],
     ['when a version is 0', [{ codec: ulid(), version: 0 }], /1 to 999/],

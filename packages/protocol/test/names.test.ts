@@ -56,13 +56,13 @@ describe('a channel name (§5.2)', () => {
     ['é'.repeat(129), 'over 256 bytes'],
     ['€'.repeat(86), 'over 256 bytes'],
     ['😀'.repeat(65), 'over 256 bytes'],
-  ])('cannot be %j, and the refusal says that it %s', (name, problem) => {
+  ])('cannot be %j, and the rejection says that it %s', (name, problem) => {
     expect(() => checkChannel(name)).toThrow(expect.objectContaining({ code: 'invalid-channel', retryable: false }))
     expect(() => checkChannel(name)).toThrow(problem)
     expect(() => checkChannel(name)).toThrow('Name it like orders/42.')
   })
 
-  test('is refused or returned as it is, by the letter of the rule, whatever it is', () => {
+  test('is rejected or returned as it is, by the letter of the rule, whatever it is', () => {
     const parts = fc.constantFrom(
       'a',
       'é',
@@ -114,13 +114,13 @@ describe('an event type (§5.3)', () => {
     ['x'.repeat(129), 'over 128 bytes'],
     ['€'.repeat(43), 'over 128 bytes'],
     ['😀'.repeat(33), 'over 128 bytes'],
-  ])('cannot be %j, and the refusal says that it %s', (type, problem) => {
+  ])('cannot be %j, and the rejection says that it %s', (type, problem) => {
     expect(() => checkType(type)).toThrow(expect.objectContaining({ code: 'invalid-type', retryable: false }))
     expect(() => checkType(type)).toThrow(problem)
     expect(() => checkType(type)).toThrow('Name it like order-shipped.')
   })
 
-  test('is refused or returned as it is, by the letter of the rule, whatever it is', () => {
+  test('is rejected or returned as it is, by the letter of the rule, whatever it is', () => {
     const parts = fc.constantFrom('a', 'é', '€', '😀', ' ', '\r', '\u0080', '\udc00', 'x'.repeat(30), '€'.repeat(10))
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: parts }), fc.string({ unit: 'binary' })), (type) => {
@@ -133,9 +133,9 @@ describe('an event type (§5.3)', () => {
   })
 })
 
-test('a refusal of a hostile name is one short line', () => {
+test('a rejection of a hostile name is one short line', () => {
   for (const name of ['\n'.repeat(10_000), '\ud83d'.repeat(10_000), `${'x'.repeat(59)}😀${'x'.repeat(10_000)}`]) {
-    const error = refusalOf(() => checkChannel(name))
+    const error = rejectionOf(() => checkChannel(name))
     expect(error.message.length).toBeLessThan(500)
     expect(error.message).not.toMatch(/[\r\n]/)
     expect(error.message.isWellFormed()).toBe(true)
@@ -156,11 +156,11 @@ test('the reserved types are those of the protocol and of the browser (§4.8)', 
   expect(['message', 'Hello', 'hello ', 'closed', ''].some(isReservedType)).toBe(false)
 })
 
-function refusalOf(call: () => unknown): Error {
+function rejectionOf(call: () => unknown): Error {
   try {
     call()
   } catch (error) {
     return error as Error
   }
-  throw new Error('nothing was refused')
+  throw new Error('nothing was rejected')
 }

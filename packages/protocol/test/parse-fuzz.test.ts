@@ -42,7 +42,7 @@ describe('a parser given a random stream', { timeout: 60_000 }, () => {
       fc.property(streams, cutPlaces, fc.constantFrom('', '7'), (stream, places, lastEventId) => {
         const expected = specParse(stream, lastEventId)
         for (const pieces of [[stream], cut(stream, places), stream.split('')]) {
-          expectSame(read(pieces, { lastEventId }), { ...expected, refused: false })
+          expectSame(read(pieces, { lastEventId }), { ...expected, rejected: false })
         }
       }),
       runs,
@@ -54,7 +54,7 @@ describe('a parser given a random stream', { timeout: 60_000 }, () => {
     fc.assert(
       fc.property(streams, streams, streams, lengths, lengths, (first, second, third, a, b) => {
         const stream = first + 'x'.repeat(a) + second + 'y'.repeat(b) + third
-        const expected = { ...specParse(stream), refused: false }
+        const expected = { ...specParse(stream), rejected: false }
         expectSame(read([stream]), expected)
         expectSame(read(cut(stream, [first.length + 3, a, a + b])), expected)
       }),
@@ -62,7 +62,7 @@ describe('a parser given a random stream', { timeout: 60_000 }, () => {
     )
   })
 
-  test('refuses a large event after the same events, wherever the stream is cut', () => {
+  test('rejects a large event after the same events, wherever the stream is cut', () => {
     fc.assert(
       fc.property(streams, cutPlaces, fc.integer({ min: 1, max: 30 }), (stream, places, maxEventLength) => {
         const whole = read([stream], { maxEventLength })
@@ -112,11 +112,11 @@ describe('an event that is encoded and parsed', { timeout: 60_000 }, () => {
     )
   })
 
-  test('is refused, or is one event with just that id and type, whatever they are', () => {
+  test('is rejected, or is one event with just that id and type, whatever they are', () => {
     fc.assert(
       fc.property(fc.oneof(texts, ids), texts, texts, (id, type, data) => {
-        const frame = refusedOr(() => encodeEvent({ id, type, data }))
-        if (frame === 'refused') expectSame(isIdText(id) && type !== '' && !/[\r\n\0]/.test(type), false)
+        const frame = rejectedOr(() => encodeEvent({ id, type, data }))
+        if (frame === 'rejected') expectSame(isIdText(id) && type !== '' && !/[\r\n\0]/.test(type), false)
         else expectSame(read([frame]).seen, [{ type, data: data.replace(/\r\n?/g, '\n'), id }])
       }),
       runs,
@@ -126,16 +126,16 @@ describe('an event that is encoded and parsed', { timeout: 60_000 }, () => {
   test('is not touched by comments and waits around it, whatever they are', () => {
     fc.assert(
       fc.property(texts, fc.oneof(fc.double(), fc.nat()), (text, ms) => {
-        const comment = refusedOr(() => encodeComment(text))
-        const retry = refusedOr(() => encodeRetry(ms))
-        const around = [comment, retry].map((frame) => (frame === 'refused' ? '' : frame))
+        const comment = rejectedOr(() => encodeComment(text))
+        const retry = rejectedOr(() => encodeRetry(ms))
+        const around = [comment, retry].map((frame) => (frame === 'rejected' ? '' : frame))
         const { seen } = read([...around, 'id: 1\ndata: a\n\n', ...around])
         expectSame(
           seen.filter((one) => 'data' in one || 'id' in one),
           [{ type: 'message', data: 'a', id: '1' }],
         )
-        if (comment !== 'refused') expectSame(read([comment]).seen, [{ comment: text }])
-        if (retry !== 'refused') expectSame(read([retry]).seen, [{ retry: Math.abs(ms) }])
+        if (comment !== 'rejected') expectSame(read([comment]).seen, [{ comment: text }])
+        if (retry !== 'rejected') expectSame(read([retry]).seen, [{ retry: Math.abs(ms) }])
       }),
       runs,
     )
@@ -150,7 +150,7 @@ function expectSame(got: unknown, expected: unknown): void {
 function read(
   pieces: readonly string[],
   options: { lastEventId?: string; maxEventLength?: number } = {},
-): { seen: Seen[]; lastEventId: string; refused: boolean } {
+): { seen: Seen[]; lastEventId: string; rejected: boolean } {
   const seen: Seen[] = []
   const parser: Parser = createParser({
     onEvent: (event) => seen.push(event),
@@ -159,19 +159,19 @@ function read(
     onComment: (comment) => seen.push({ comment }),
     ...options,
   })
-  const refused = refusedOr(() => {
+  const rejected = rejectedOr(() => {
     for (const piece of pieces) parser.feed(piece)
     parser.end()
     return 'read'
   })
-  return { seen, lastEventId: parser.lastEventId, refused: refused === 'refused' }
+  return { seen, lastEventId: parser.lastEventId, rejected: rejected === 'rejected' }
 }
 
-function refusedOr(make: () => string): string {
+function rejectedOr(make: () => string): string {
   try {
     return make()
   } catch (error) {
-    if (error instanceof RejoinError) return 'refused'
+    if (error instanceof RejoinError) return 'rejected'
     throw error
   }
 }

@@ -333,11 +333,11 @@ describe('the limit of an event', () => {
     ['a line without an end', x(21)],
     ['lines of data, counted together', `data: ${x(5)}\ndata: ${x(3)}\n\n`],
     ['data and what follows it in its block', `data: ${x(5)}\n: ${x(7)}\n\n`],
-  ])('refuses %s, in whatever pieces it comes', (_, stream) => {
+  ])('rejects %s, in whatever pieces it comes', (_, stream) => {
     for (const pieces of [[stream], stream.split(''), [stream.slice(0, 9), stream.slice(9)]]) {
       const reader = start({ maxEventLength: limit })
       reader.parser.feed('id: 7\ndata: before\n\n')
-      expect(() => pieces.forEach(reader.parser.feed)).toThrow(refusal)
+      expect(() => pieces.forEach(reader.parser.feed)).toThrow(rejection)
       reader.parser.feed('\n\nid: 8\ndata: after\n\n')
       expect(reader.seen.filter((one) => 'data' in one)).toEqual([message('before', '7')])
       expect(reader.parser.lastEventId).toBe('7')
@@ -360,14 +360,14 @@ describe('the limit of an event', () => {
   test('is 16 Mi characters by default', () => {
     const line = `data: ${'x'.repeat(16 * 1024 * 1024 - 6)}`
     expect(read([line, '\n\n'])).toHaveLength(1)
-    expect(() => read([line, 'x'])).toThrow(refusal)
+    expect(() => read([line, 'x'])).toThrow(rejection)
   })
 
-  test.each([0, -1, Number.NaN])('of %s is refused when the parser is made', (maxEventLength) => {
+  test.each([0, -1, Number.NaN])('of %s is rejected when the parser is made', (maxEventLength) => {
     expect(() => start({ maxEventLength })).toThrow(expect.objectContaining({ code: 'invalid-option' }))
   })
 
-  const refusal = expect.objectContaining({ name: 'RejoinError', code: 'too-large', retryable: false })
+  const rejection = expect.objectContaining({ name: 'RejoinError', code: 'too-large', retryable: false })
 })
 
 test('only an event handler is needed', () => {

@@ -14,7 +14,7 @@ import { hubPaths } from './http/hub-paths.ts'
 import type { Middleware } from './http/middleware.ts'
 import { json, type OperationDoc, openApiDocument, type PathDocs } from './http/openapi.ts'
 import { pageRoutes } from './http/page-routes.ts'
-import { isRefusal, rejectionKind } from './http/rejected-requests.ts'
+import { isForRights, rejectionKind } from './http/rejected-requests.ts'
 import { reject } from './http/rejection.ts'
 import { type Route, serveRoutes } from './http/routes.ts'
 import type { Logging } from './logging/logging.ts'
@@ -52,7 +52,7 @@ export interface Observation {
   /** Called when a limit has rejected a request. */
   rejected(kind: string): void
   /** Called when the program has rejected a request before the hub saw it. */
-  refused(request: RejectedRequest): void
+  rejectedRequest(request: RejectedRequest): void
   /** Called when the hub is about to drain. From now on it is not ready. */
   stopping(): void
   /** Ends the streams of the dashboards. */
@@ -113,10 +113,10 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
     },
     adminHandler: inTurn([adminGuard, onAdminPort], nothingHere, hub.port.failed),
     rejected,
-    refused(request) {
+    rejectedRequest(request) {
       logging?.rejected(request)
-      figures?.refused(request)
-      if (isRefusal(request.reason)) rejected(rejectionKind(request))
+      figures?.listRejected(request)
+      if (isForRights(request.reason)) rejected(rejectionKind(request))
     },
     stopping: readiness.stopping,
     close: async () => figures?.close(),

@@ -74,7 +74,7 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
     routes: publicRoutes(),
   })
   const onReject = observation.rejected
-  const chain: Middleware[] = [watchRejections({ trustProxy, tell: observation.refused }), oneHost(onReject)]
+  const chain: Middleware[] = [watchRejections({ trustProxy, tell: observation.rejectedRequest }), oneHost(onReject)]
   if (isLoopback && (!access || chaos)) chain.push(loopbackOnly())
   if (rules?.hosts?.length) chain.push(allowedHosts(rules.hosts))
   if (access) chain.push(access.middleware)

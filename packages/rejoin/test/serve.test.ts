@@ -60,7 +60,7 @@ test('a port that is taken is named, and the hub that could not start leaves not
 })
 
 describe('beyond this machine', () => {
-  test.each(['0.0.0.0', '::'])('it refuses to listen on %s, because there are no access rules', async (host) => {
+  test.each(['0.0.0.0', '::'])('it does not listen on %s, because there are no access rules', async (host) => {
     await expect(serve({ port: 0, host })).rejects.toThrow(
       expect.objectContaining({ code: 'invalid-option', message: expect.stringContaining('--insecure') }),
     )
@@ -79,7 +79,7 @@ describe('beyond this machine', () => {
   })
 })
 
-test('a host that has no address is refused with advice', async () => {
+test('a host that has no address is rejected with advice', async () => {
   await expect(serve({ port: 0, host: 'no such host' })).rejects.toThrow(RejoinError)
 })
 

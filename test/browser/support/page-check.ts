@@ -66,7 +66,7 @@ export async function expectNoSidewaysScroll(page: Page): Promise<void> {
 export async function seriousBarriers(page: Page): Promise<string[]> {
   // Colours are judged at rest: a number that fades in is pale for a fifth of a second.
   await page.emulateMedia({ reducedMotion: 'reduce' })
-  // Given to the debugger and not to the page, which would refuse a script that is not its own.
+  // Given to the debugger and not to the page, which would reject a script that is not its own.
   await page.evaluate(axe.source)
   const { violations } = (await page.evaluate('axe.run()')) as axe.AxeResults
   return violations

@@ -511,7 +511,7 @@ describe('false-gap', () => {
     expect(tell.broken()).toEqual({ 'false-gap': 1 })
   })
 
-  test('refused publishes and other channels do not fill a window', () => {
+  test('rejected publishes and other channels do not fill a window', () => {
     const tell = missing(2, { maxEvents: 3 })
     for (const seq of [10, 11]) {
       tell.invoke(seq)
@@ -886,7 +886,7 @@ describe('phantom', () => {
     expect(tell.broken()).toEqual({ phantom: 1 })
   })
 
-  test('an event whose publish was refused is seen', () => {
+  test('an event whose publish was rejected is seen', () => {
     const tell = story()
     tell.reader('r')
     tell.invoke(1)
@@ -895,7 +895,7 @@ describe('phantom', () => {
     expect(tell.broken()).toEqual({ phantom: 1 })
   })
 
-  test('a refused publish may be sent again', () => {
+  test('a rejected publish may be sent again', () => {
     const tell = story()
     tell.reader('r')
     tell.invoke(1)
@@ -1138,7 +1138,7 @@ describe('a history', () => {
     { line: '{"kind":"recv"}', complaint: /story:1 has no "kind" or no "t"/ },
     { line: '{"kind":"receive","t":1}', complaint: /story:1 is of an unknown kind: receive/ },
     { line: '{"kind":"connect","t":1,"who":"r","requested":null}', complaint: /r has no line of the kind "reader"/ },
-  ])('with the line $line is refused', ({ line, complaint }) => {
+  ])('with the line $line is rejected', ({ line, complaint }) => {
     expect(() => checkHistory([linesSource('story', [line])])).toThrow(complaint)
   })
 

@@ -95,7 +95,7 @@ export function formatReport(report: Report, { maxViolations = 10 } = {}): strin
   return [
     ...Object.entries(report.counts).map(([name, count]) => `${count === 0 ? ' ' : '✗'} ${name.padEnd(16)} ${count}`),
     '',
-    `publishes    ${tally.acknowledged} acknowledged, ${tally.refused} refused, ${tally.unanswered} unanswered`,
+    `publishes    ${tally.acknowledged} acknowledged, ${tally.rejected} rejected, ${tally.unanswered} unanswered`,
     `readers      ${tally.readers} with ${tally.receipts} receipts, ${tally.repeats} repeats`,
     `connections  ${tally.connections} asked for, ${tally.streams} answered, ${tally.cutFrames} cut inside a frame`,
     `wire         ${tally.repeatedFrames} frames beyond one for each receipt`,

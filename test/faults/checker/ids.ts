@@ -106,9 +106,9 @@ function firstId(publish: Publish): string {
 
 function phantom(publish: Publish): Finding[] {
   if (publish.receivers === 0) return []
-  const refused =
+  const rejected =
     publish.fails.length > 0 && publish.fails.length === publish.invokes.length && publish.oks.length === 0
-  if (publish.invokes.length > 0 && !refused) return []
-  const message = `${publish.name} was received, but ${refused ? 'its publish was refused' : 'nobody published it'}`
+  if (publish.invokes.length > 0 && !rejected) return []
+  const message = `${publish.name} was received, but ${rejected ? 'its publish was rejected' : 'nobody published it'}`
   return [{ invariant: 'phantom', message, lines: [...publish.fails, ...publish.ids.values()], count: 1 }]
 }

@@ -8,7 +8,7 @@ export const invariants = {
   'inconsistent-id': 'an event has one id and the same bytes for everybody',
   'id-reuse': 'no id is given to two events, and ids rise with time',
   'unknown-twice': 'a publish without an answer, or sent again, is in the log at most once',
-  phantom: 'nobody gets an event that was not published, or whose publish was refused',
+  phantom: 'nobody gets an event that was not published, or whose publish was rejected',
   'private-leak': 'no reader gets an event of a channel that it did not ask for or may not read',
   'torn-frame': 'streams hold whole frames only, and a frame that was cut off counts for nothing',
   memory: 'hubs and their queues stay within their budget',

@@ -234,7 +234,7 @@ export function receiptOf(reader: Reader, publish: Publish): number {
   return reader.firstReceipt[publish.index] ?? -1
 }
 
-/** Whether the event may be in the log. Refused every time, it is not; without an answer, it may be. */
+/** Whether the event may be in the log. Rejected every time, it is not; without an answer, it may be. */
 export function mayExist(publish: Publish): boolean {
   return publish.invokes.length > publish.fails.length || publish.oks.length > 0 || publish.receivers > 0
 }

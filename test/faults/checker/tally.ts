@@ -8,7 +8,7 @@ export function tallyOf(ledger: Ledger): Tally {
     readers.reduce((total, each) => total + of(each), 0)
   return {
     acknowledged: publishes.filter(isAcked).length,
-    refused: publishes.filter((publish) => !mayExist(publish)).length,
+    rejected: publishes.filter((publish) => !mayExist(publish)).length,
     unanswered: publishes.filter((publish) => !isAcked(publish) && mayExist(publish)).length,
     readers: readers.length,
     receipts: sum((reader) => reader.receipts.t.length),
@@ -27,7 +27,7 @@ export function tallyOf(ledger: Ledger): Tally {
 
 export interface Tally {
   readonly acknowledged: number
-  readonly refused: number
+  readonly rejected: number
   readonly unanswered: number
   readonly readers: number
   /** Events handed to readers, each counted once per reader. */

@@ -3,7 +3,7 @@ import { closeSync, copyFileSync, existsSync, ftruncateSync, mkdirSync, openSync
 import { basename, join } from 'node:path'
 
 /**
- * A disk of its own, in a file, whose file system can be made to find itself damaged: it then refuses every write from one moment
+ * A disk of its own, in a file, whose file system can be made to find itself damaged: it then rejects every write from one moment
  * to the next, under files that are open, as a server's disk does when it fails. Needs root on Linux, and mkfs.ext4.
  */
 export function mountBreakingDisk(folder: string, megabytes: number): BreakingDisk {

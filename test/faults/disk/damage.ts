@@ -58,11 +58,11 @@ export interface DamageOutcome extends Examined {
 }
 
 /**
- * What became of a damaged log. `served`: it was opened and read. `refused`: it was not opened, with a message that says
+ * What became of a damaged log. `served`: it was opened and read. `rejected`: it was not opened, with a message that says
  * why. `died`: the process ended, by a signal or by an error that nobody had caught. `stuck`: it took too long.
  */
 export interface Examined {
-  readonly end: 'served' | 'refused' | 'died' | 'stuck'
+  readonly end: 'served' | 'rejected' | 'died' | 'stuck'
   readonly message?: string
   readonly gaps?: number
   /** Reads or publishes that were answered with an error. */

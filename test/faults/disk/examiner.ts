@@ -30,7 +30,7 @@ async function examineCopy(directory: string, damage: Damage): Promise<Examined>
     served = await serveHub({ directory, window: sampleWindow })
   } catch (error) {
     if (!(error instanceof RejoinError)) throw error
-    return { end: 'refused', message: error.message }
+    return { end: 'rejected', message: error.message }
   }
   const examined = await examineHub(`http://127.0.0.1:${served.port}`)
   await served.close()

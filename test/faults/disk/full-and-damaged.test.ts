@@ -14,12 +14,12 @@ const seed = Number(process.env.REJOIN_FAULTS_SEED ?? 1)
 const isRoot = process.getuid?.() === 0
 
 test.skipIf(!isRoot)(
-  'a full disk refuses publishes and says so, readers go on, and space makes it whole again (needs root)',
+  'a full disk rejects publishes and says so, readers go on, and space makes it whole again (needs root)',
   async () => {
     const disk = smallDisk(24)
     const history = memoryHistory()
     const outcome = await runFullDisk({
-      ...{ history, seed, disk, readers: 6, eventsPerSecond: 200, bytes: 2000, refusals: 20 },
+      ...{ history, seed, disk, readers: 6, eventsPerSecond: 200, bytes: 2000, rejections: 20 },
       channels: ['orders/1', 'orders/2', 'stock'],
       window: { maxEvents: 50_000, maxAgeMs: 24 * 3_600_000 },
       hub: { heartbeatMs: 200 },
@@ -32,13 +32,13 @@ test.skipIf(!isRoot)(
     const report = checkHistory([linesSource('history', history.lines)])
     expect(report.passed, `seed ${seed}\n${formatReport(report)}`).toBe(true)
     expect(report.tally.gaps).toBe(0)
-    expect(report.tally.refused).toBeGreaterThanOrEqual(40)
+    expect(report.tally.rejected).toBeGreaterThanOrEqual(40)
     for (const reason of outcome.reasons) expect(reason).toMatch(/^status 503: .*(the disk is full|No space left)/)
   },
 )
 
 test.skipIf(!isRoot)(
-  'a folder that cannot be written to is refused with a reason, and not by a signal (needs root)',
+  'a folder that cannot be written to is rejected with a reason, and not by a signal (needs root)',
   async () => {
     const disk = smallDisk(4)
     const directory = join(disk.path, 'log')

@@ -11,11 +11,11 @@ import { openLastingHub } from '../hubs/lasting-hub.ts'
 import { openStrictReader, throughHttp, waitForAll } from '../recorders/recorders.ts'
 
 /**
- * Fills the disk under a hub until publishes are refused, has somebody read from the beginning meanwhile, and gives the
+ * Fills the disk under a hub until publishes are rejected, has somebody read from the beginning meanwhile, and gives the
  * space back. Then once more, with a hub that is killed and has to start on the full disk.
  */
 export async function runFullDisk(options: FullDiskOptions): Promise<FullDiskOutcome> {
-  const { seed, readers, eventsPerSecond, disk, channels, patience, refusals, onProgress } = options
+  const { seed, readers, eventsPerSecond, disk, channels, patience, rejections, onProgress } = options
   const reasons: string[] = []
   const history = watchedHistory(options.history, (line) => {
     if (line.kind === 'fail') reasons.push(line.why)
@@ -27,7 +27,7 @@ export async function runFullDisk(options: FullDiskOptions): Promise<FullDiskOut
     random: createRandom(seed),
     start: (port) => startHub(history, { ...hubOptions, port }),
   })
-  const isRefused = (times: number) => hub.running() && reasons.length >= times
+  const isRejected = (times: number) => hub.running() && reasons.length >= times
   let startOnFullDisk = ''
   try {
     const send = throughHttp(hub.origin, 5000)
@@ -39,7 +39,7 @@ export async function runFullDisk(options: FullDiskOptions): Promise<FullDiskOut
 
     history.write({ kind: 'fault', what: 'disk full' })
     disk.fill()
-    await until('publishes are refused', () => isRefused(refusals), patience.catchUpMs)
+    await until('publishes are rejected', () => isRejected(rejections), patience.catchUpMs)
     onProgress?.(`full: ${reasons.at(-1)}`)
     const late = openStrictReader({
       ...{ history, who: 'late', channels, url: hub.origin + pathOf(channels), from: first?.id ?? null },
@@ -54,7 +54,7 @@ export async function runFullDisk(options: FullDiskOptions): Promise<FullDiskOut
     history.write({ kind: 'fault', what: 'disk full, and kill -9' })
     disk.fill()
     const before = reasons.length
-    await until('publishes are refused again', () => isRefused(before + refusals), patience.catchUpMs)
+    await until('publishes are rejected again', () => isRejected(before + rejections), patience.catchUpMs)
     await hub.kill()
     startOnFullDisk = await hub.start().then(
       () => 'started',
@@ -74,22 +74,22 @@ export async function runFullDisk(options: FullDiskOptions): Promise<FullDiskOut
   } finally {
     await hub.abandon()
   }
-  return { reasons: [...new Set(reasons)], refused: reasons.length, startOnFullDisk }
+  return { reasons: [...new Set(reasons)], rejected: reasons.length, startOnFullDisk }
 }
 
 export interface FullDiskOptions extends Omit<CrowdOptions, 'originOf' | 'send' | 'resends' | 'resendAfterMs'> {
   readonly seed: number
   readonly disk: SmallDisk
-  /** Publishes that have to be refused before the space comes back. */
-  readonly refusals: number
+  /** Publishes that have to be rejected before the space comes back. */
+  readonly rejections: number
   readonly hub: HubProcessOptions
   onProgress?(text: string): void
 }
 
 export interface FullDiskOutcome {
-  /** Each that was given for refusing a publish. */
+  /** Each that was given for rejecting a publish. */
   readonly reasons: readonly string[]
-  readonly refused: number
+  readonly rejected: number
   /** What a hub did that was started while the disk was full: `started`, or what it said before it ended. */
   readonly startOnFullDisk: string
 }

@@ -13,7 +13,7 @@ import { createDiskErrors, type DiskError } from './disk-errors.ts'
  * and the disk works again. Then each kind once more, and the hub is killed before it does.
  */
 export async function runIoErrors(options: IoErrorsOptions): Promise<IoErrorsOutcome> {
-  const { seed, readers, eventsPerSecond, channels, patience, refusals, directory, onProgress } = options
+  const { seed, readers, eventsPerSecond, channels, patience, rejections, directory, onProgress } = options
   const kinds = options.kinds ?? (['pages', 'flushes', 'roots'] as const)
   const reasons: string[] = []
   let lines = 0
@@ -39,12 +39,12 @@ export async function runIoErrors(options: IoErrorsOptions): Promise<IoErrorsOut
 
     for (const end of ['heal', 'kill'] as const) {
       for (const kind of kinds) {
-        const before = { refused: reasons.length, failed: disk.count(kind), lines }
+        const before = { rejected: reasons.length, failed: disk.count(kind), lines }
         history.write({ kind: 'fault', what: `${kind} fail, then ${end}` })
         disk.begin(kind)
         await until(
-          `${kind} fail and publishes are refused`,
-          () => hub.running() && reasons.length >= before.refused + refusals,
+          `${kind} fail and publishes are rejected`,
+          () => hub.running() && reasons.length >= before.rejected + rejections,
           patience.catchUpMs,
         )
         const late = openStrictReader({
@@ -61,7 +61,7 @@ export async function runIoErrors(options: IoErrorsOptions): Promise<IoErrorsOut
         await crowd.renewed()
         const failed = disk.count(kind) - before.failed
         onProgress?.(
-          `${kind} failed ${failed} times, then ${end}: ${reasons.length - before.refused} publishes refused`,
+          `${kind} failed ${failed} times, then ${end}: ${reasons.length - before.rejected} publishes rejected`,
         )
       }
     }
@@ -71,7 +71,7 @@ export async function runIoErrors(options: IoErrorsOptions): Promise<IoErrorsOut
     disk.close()
     await hub.abandon()
   }
-  return { reasons: [...new Set(reasons)], refused: reasons.length, cutByErrors }
+  return { reasons: [...new Set(reasons)], rejected: reasons.length, cutByErrors }
 }
 
 export interface IoErrorsOptions
@@ -79,8 +79,8 @@ export interface IoErrorsOptions
   readonly seed: number
   /** For the log, and for what makes it fail. */
   readonly directory: string
-  /** Publishes that have to be refused before the disk works again. */
-  readonly refusals: number
+  /** Publishes that have to be rejected before the disk works again. */
+  readonly rejections: number
   /**
    * What fails, one after the other.
    * @defaultValue all but single pages, over which lmdb 3.5 may end the process
@@ -90,9 +90,9 @@ export interface IoErrorsOptions
 }
 
 export interface IoErrorsOutcome {
-  /** Each that was given for refusing a publish. */
+  /** Each that was given for rejecting a publish. */
   readonly reasons: readonly string[]
-  readonly refused: number
+  readonly rejected: number
   /** Lines of readers that ended while the disk reported errors and the hub lived. */
   readonly cutByErrors: number
 }

@@ -8,7 +8,7 @@ import { canBreakDisks, mountBreakingDisk } from './breaking-disk.ts'
 
 // Registered where a disk can be made to break: elsewhere there is nothing to try it on.
 if (canBreakDisks()) {
-  test('a disk that turns read-only under rejoin serve refuses publishes with the reason, is read from, and loses nothing', async () => {
+  test('a disk that turns read-only under rejoin serve rejects publishes with the reason, is read from, and loses nothing', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'rejoin-read-only-'))
     const disk = mountBreakingDisk(folder, 64)
     onTestFinished(() => {

@@ -32,7 +32,7 @@ export async function runTrims(options: TrimsOptions): Promise<void> {
     for (let count = 0; count < times; count += 1) {
       await passed(random() * maxEvents, channel)
       history.write({ kind: 'fault', what: 'gone', readers: [who] })
-      proxy.refuse('reset')
+      proxy.reject('reset')
       proxy.cutAll('reset')
       await passed(random() * 2 * maxEvents, channel)
       proxy.accept()

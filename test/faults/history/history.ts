@@ -88,7 +88,7 @@ export type PublisherLine =
     })
   /** Answered: the event is in the log under this id. */
   | (Publish & { readonly kind: 'ok'; readonly id: string })
-  /** Refused: the event is not in the log and never will be. */
+  /** Rejected: the event is not in the log and never will be. */
   | (Publish & { readonly kind: 'fail'; readonly why: string })
   /** No answer, or one that leaves it open. The event may be in the log, or come to be, once. */
   | (Publish & { readonly kind: 'unknown'; readonly why: string })

@@ -38,7 +38,7 @@ export async function keepDoing(
   const loops = Array.from({ length: Math.ceil(count * strength) }, async () => {
     while (!stop.aborted) {
       await once()
-      // A refused connection is over in the same turn: without a turn in between, this process would do nothing else.
+      // A rejected connection is over in the same turn: without a turn in between, this process would do nothing else.
       await new Promise(setImmediate)
     }
   })

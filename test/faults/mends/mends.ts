@@ -237,7 +237,7 @@ export const mends: readonly Mend[] = [
     patches: [
       { file: `${redis}/checks.ts`, find: "    if (run !== '' && lineage !== '') return", replace: '    return' },
     ],
-    caughtBy: unit('log/redis/checks.test.ts', 'is refused, with the reason'),
+    caughtBy: unit('log/redis/checks.test.ts', 'is rejected, with the reason'),
   },
   {
     name: 'lineage-ignored',

@@ -2,7 +2,7 @@ import { type FieldOptions, openField } from '../crowds/field.ts'
 
 /**
  * Takes the network away from all readers for a while, again and again. For every other reader it goes with a bang, resets
- * and refusals; for the others without a sound.
+ * and rejections; for the others without a sound.
  */
 export async function runDrops(options: DropsOptions): Promise<void> {
   const { history, seed, drops, readers, onProgress } = options
@@ -13,7 +13,7 @@ export async function runDrops(options: DropsOptions): Promise<void> {
     history.write({ kind: 'fault', what: `no network for ${seconds} s` })
     field.places.forEach(({ proxy }, index) => {
       const silent = index % 4 >= 2
-      proxy.refuse(silent ? 'silence' : 'reset')
+      proxy.reject(silent ? 'silence' : 'reset')
       proxy.cutAll(silent ? 'half-open' : 'reset')
     })
     await new Promise((resolve) => setTimeout(resolve, seconds * 1000))

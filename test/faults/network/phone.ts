@@ -67,13 +67,13 @@ const channels = ['inbox', 'orders/1']
 /** What happens to a phone for so long. It is in order again afterwards. */
 const episodes: Record<string, (phone: Phone, ms: number) => Promise<void>> = {
   async tunnel({ proxy }, ms) {
-    proxy.refuse('silence')
+    proxy.reject('silence')
     proxy.cutAll('half-open')
     await pause(ms)
     proxy.accept()
   },
   async lift({ proxy }, ms) {
-    proxy.refuse('reset')
+    proxy.reject('reset')
     proxy.cutAll('reset')
     await pause(ms)
     proxy.accept()
@@ -96,7 +96,7 @@ const episodes: Record<string, (phone: Phone, ms: number) => Promise<void>> = {
   },
   async sleep({ proxy, clock }, ms) {
     const wake = clock.sleep()
-    proxy.refuse('silence')
+    proxy.reject('silence')
     proxy.cutAll('half-open')
     await pause(ms)
     proxy.accept()

@@ -13,7 +13,7 @@ export async function runStorms(options: StormsOptions): Promise<void> {
   for (let storm = 1; storm <= storms; storm += 1) {
     history.write({ kind: 'fault', what: 'all are cut at once', readers: cut.map(({ who }) => who) })
     for (const { proxy } of cut) {
-      proxy.refuse('reset')
+      proxy.reject('reset')
       proxy.cutAll('reset')
     }
     await new Promise((resolve) => setTimeout(resolve, awayMs))

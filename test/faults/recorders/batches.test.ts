@@ -26,7 +26,7 @@ test('a batch without an answer is sent again as it is, whatever is published me
   expect(calls).toEqual(['k1: a 1', 'k2: b 2', 'k1: a 1'])
 })
 
-test('a refusal is told to all of the batch', async () => {
+test('a rejection is told to all of the batch', async () => {
   const { answers, send } = scripted()
   answers.push({ kind: 'fail', why: 'status 413' })
   const both = Promise.all([send('a', '1', 'k1'), send('b', '2', 'k2')])

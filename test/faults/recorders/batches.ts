@@ -2,7 +2,7 @@ import type { Outcome, Send } from './publisher.ts'
 
 /**
  * Publishes what is called for within `collectMs` as one atomic batch. One that gets no answer is sent again as it is and
- * under its own key, so that whoever published waits until it is there or refused.
+ * under its own key, so that whoever published waits until it is there or rejected.
  */
 export function inBatches(send: SendBatch, collectMs: number): Send {
   let open: Batch | undefined

@@ -114,7 +114,7 @@ export function throughHub(hub: Pick<Hub, 'publish'>): Send {
 }
 
 /**
- * Publishes with `POST /publish/<channel>`. A refusal appends nothing (§5.7); but a server that failed, or a line that was
+ * Publishes with `POST /publish/<channel>`. A rejection appends nothing (§5.7); but a server that failed, or a line that was
  * cut, leaves open what happened.
  *
  * @param limitMs - how long to wait for an answer

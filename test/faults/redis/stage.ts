@@ -52,7 +52,7 @@ export async function runOnRedis(options: RedisRunOptions): Promise<void> {
     const originOf = (index: number) => `http://127.0.0.1:${(doors[index % count] as Door).proxy.port}`
     let sent = 0
     const spared = doors.map(() => 0)
-    // In turn to all hubs, but not at once again to one that failed. What was refused while Redis is away may be there all
+    // In turn to all hubs, but not at once again to one that failed. What was rejected while Redis is away may be there all
     // the same, so it is sent again.
     const inTurn =
       <Given extends unknown[], Result extends Told>(

@@ -12,6 +12,6 @@ test('whatever is sent to rejoin serve, it answers without an error of its own, 
   const { statuses, failures, complaints } = await runFuzz({ seed, requests: 3000, directory })
   expect(failures, `seed ${seed}`).toEqual([])
   expect(complaints, `seed ${seed}`).toEqual([])
-  // That it got past the doors: events were published and streams opened, and not all of it was refused.
+  // That it got past the doors: events were published and streams opened, and not all of it was rejected.
   expect([...statuses.keys()]).toEqual(expect.arrayContaining([200, 201, 400, 401, 403, 404, 405, 413]))
 })

@@ -117,7 +117,7 @@ async function routesOf(origin: string): Promise<FuzzedRoute[]> {
   return [...documented, { method: 'POST', path: '/ticket' }, ...others.map((path) => ({ method: 'GET', path }))]
 }
 
-// A stream's head and every refusal come at once. What is silent for this long waits for more of the request.
+// A stream's head and every rejection come at once. What is silent for this long waits for more of the request.
 const patienceMs = 250
 
 /** The statuses that came back. The connection is reset then: streams do not end, and closed ports would run out. */

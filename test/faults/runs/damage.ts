@@ -19,7 +19,7 @@ const outcomes = await runDamage({
 })
 rmSync(directory, { recursive: true })
 
-const ends = ['whole', 'told', 'refused', 'died', 'stuck', 'wrong'] as const
+const ends = ['whole', 'told', 'rejected', 'died', 'stuck', 'wrong'] as const
 const places = [...new Set(outcomes.map(placeOf))].sort()
 console.log(`\n${''.padEnd(12)}${ends.map((end) => end.padStart(9)).join('')}`)
 for (const place of places) {

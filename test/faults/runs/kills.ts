@@ -52,7 +52,7 @@ async function storeEvents(hub: LastingHub, count: number): Promise<void> {
       text: `${stored + index} ${'x'.repeat(100)}`,
     }))
     const response = await fetch(`${hub.origin}/publish`, { method: 'POST', body: JSON.stringify(events) })
-    if (response.status !== 201) throw new Error(`The hub refused to store events: ${await response.text()}`)
+    if (response.status !== 201) throw new Error(`The hub did not store the events: ${await response.text()}`)
     await response.body?.cancel()
   }
 }

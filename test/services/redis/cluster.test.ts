@@ -56,13 +56,13 @@ describe.each(Object.entries(clients))('a Cluster of three, with a client of %s'
     const hub = await openLogOf(client(), { prefix: log })
     const channels = ['a', 'b', 'c']
     const acknowledged: Record<string, string[]> = { a: [], b: [], c: [] }
-    const refusals = new Set<string>()
+    const rejections = new Set<string>()
     let isOver = false
     const publisher = async (channel: string) => {
       for (let count = 0; !isOver; count += 1) {
         await hub.publish(channel, `${count}`).then(
           () => acknowledged[channel]!.push(`${count}`),
-          (error) => refusals.add(error.code),
+          (error) => rejections.add(error.code),
         )
       }
     }
@@ -75,7 +75,7 @@ describe.each(Object.entries(clients))('a Cluster of three, with a client of %s'
     await Promise.all(publishers)
     await hub.reached(await hub.log.head())
 
-    expect([...refusals].filter((code) => code !== 'log-unavailable')).toEqual([])
+    expect([...rejections].filter((code) => code !== 'log-unavailable')).toEqual([])
     for (const channel of channels) {
       const heard = new Set(hub.events().flatMap((event) => (event.channel === channel ? [event.data] : [])))
       const { data, gap } = await hub.read([channel], hub.start, 100_000)

@@ -52,21 +52,21 @@ test('after a failover to the replica, every publish that was answered as replic
   // The new master has a replica too, so that publishes can be confirmed there.
   await redis({ settings: { replicaof: `127.0.0.1 ${replica.port}` } })
   const answered: string[] = []
-  const refused: string[] = []
+  const rejected: string[] = []
   let isOver = false
   const publisher = async (name: number) => {
     for (let count = 0; !isOver; count += 1) {
       const text = `${name} ${count}`
       await hub.publish('a', text).then(
         () => answered.push(text),
-        () => refused.push(text),
+        () => rejected.push(text),
       )
     }
   }
   const publishers = [1, 2, 3].map(publisher)
   await eventually(async () => expect(answered.length).toBeGreaterThan(100))
   part(replication)
-  await eventually(async () => expect(refused.length).toBeGreaterThan(0))
+  await eventually(async () => expect(rejected.length).toBeGreaterThan(0))
   await master.kill()
   await operate(replica.port, 'REPLICAOF', 'NO', 'ONE')
   const survived = await textsOf(replica)
@@ -78,10 +78,10 @@ test('after a failover to the replica, every publish that was answered as replic
   // The hub tells readers that the channel has lost something; what Redis has of it is another matter.
   const data = [...survived, ...(await textsOf(replica))]
   expect(answered.filter((text) => !data.includes(text))).toEqual([])
-  expect(refused.some((text) => !data.includes(text))).toBe(true)
+  expect(rejected.some((text) => !data.includes(text))).toBe(true)
 })
 
-test('a Redis that cannot tell when an event is on its disk is refused for that, with what to do', async () => {
+test('a Redis that cannot tell when an event is on its disk is rejected for that, with what to do', async () => {
   const server = await redis({ settings: { appendfsync: 'everysec' } })
   await expect(openRedisLog(server.port, { durability: 'disk' })).rejects.toMatchObject({
     code: 'invalid-option',
@@ -149,6 +149,6 @@ async function withReplica(options: { answerWithinMs?: number } = {}): Promise<P
 
 /** Until it accepts connections again, which a replica tries every second. */
 function part(replication: FaultProxy): void {
-  replication.refuse('reset')
+  replication.reject('reset')
   replication.cutAll('reset')
 }

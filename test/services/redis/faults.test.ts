@@ -169,7 +169,7 @@ test('a replica promoted without the newest events opens a branch: readers that 
   const [kept] = await hub.publish('a', 'kept')
   await replicated(master)
   // Not by stopping the replica: it would find what was sent to it when it goes on.
-  replication.refuse('silence')
+  replication.reject('silence')
   replication.cutAll('half-open')
   const [lost] = await hub.publish('a', 'lost')
   await hub.reached(lost!)
@@ -407,7 +407,7 @@ test.each([
   await expect(openRedisLog(server.port, { codec: ulid() })).rejects.toMatchObject({ code: 'invalid-option' })
 })
 
-test('a Redis that evicts is refused, and one without an append-only file is warned of', async () => {
+test('a Redis that evicts is rejected, and one without an append-only file is warned of', async () => {
   const evicting = await redis({ settings: { 'maxmemory-policy': 'allkeys-lru' } })
   await expect(openRedisLog(evicting.port)).rejects.toThrow(/CONFIG SET maxmemory-policy noeviction/)
   const forgetful = await redis({ settings: { appendonly: 'no' } })
@@ -431,7 +431,7 @@ test.each([
   },
 )
 
-test('a full Redis refuses events, serves readers, and takes events again when there is room', async () => {
+test('a full Redis rejects events, serves readers, and takes events again when there is room', async () => {
   const server = await redis()
   const hub = await openRedisLog(server.port)
   await hub.publish('a', '1')

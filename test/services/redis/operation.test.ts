@@ -77,7 +77,7 @@ test.each(['stopped', 'running'])(
     const before = await openRedisLog(master.port)
     const [kept] = await before.publish('a', 'kept')
     await replicated(master)
-    replication.refuse('silence')
+    replication.reject('silence')
     replication.cutAll('half-open')
     await operate(stale.port, 'REPLICAOF', 'NO', 'ONE')
     // Read by nobody who stays: a hub that saw it would notice by itself.
@@ -104,11 +104,11 @@ test('a server that copied its data from a stale one is not vouched for by a hub
   const deaf = await openRedisLog(connection.port)
   await deaf.publish('a', 'kept')
   await replicated(master)
-  replication.refuse('silence')
+  replication.reject('silence')
   replication.cutAll('half-open')
   await operate(stale.port, 'REPLICAOF', 'NO', 'ONE')
   // Redis still counts its connections, and it knows of nothing that is missing later on.
-  connection.refuse('silence')
+  connection.reject('silence')
   connection.cutAll('half-open')
   const other = await openRedisLog(master.port)
   const [lost] = await other.publish('a', 'lost')

@@ -87,7 +87,7 @@ test('a hub that goes on without Redis tells everybody to reload when it is back
   const local = await publish(one.url, 'local')
   expect(local).toMatchObject({ status: 202, durability: 'none' })
   await here.got('data: local')
-  expect(await publish(other.url, 'refused')).toMatchObject({ status: 503 })
+  expect(await publish(other.url, 'rejected')).toMatchObject({ status: 503 })
   await one.printed('log_silent')
   const newcomer = await read(one.url)
   expect(await publish(one.url, 'still local')).toMatchObject({ status: 202 })

@@ -86,8 +86,8 @@ test('a Redis that is restarted, or emptied, goes on with the ids it was switche
 test('a log that counts is opened with its codec, and the advice says so', async () => {
   const prefix = 'counting'
   await openRedisLog(server.port, { prefix, codec: sequence() })
-  const refused = { code: 'invalid-option', message: expect.stringContaining('Open it with the codec sequence()') }
-  await expect(openRedisLog(server.port, { prefix })).rejects.toMatchObject(refused)
+  const rejected = { code: 'invalid-option', message: expect.stringContaining('Open it with the codec sequence()') }
+  await expect(openRedisLog(server.port, { prefix })).rejects.toMatchObject(rejected)
   await expect(openRedisLog(server.port, { prefix, codec: ulid() })).rejects.toMatchObject({
     message: expect.stringContaining('open it with the codec it was made with'),
   })

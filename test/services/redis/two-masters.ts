@@ -29,7 +29,7 @@ export async function startTwoMasters(): Promise<TwoMasters> {
     one,
     async promote(aheadMs) {
       await replicated(master)
-      replication.refuse('silence')
+      replication.reject('silence')
       replication.cutAll('half-open')
       await operate(replica.port, 'REPLICAOF', 'NO', 'ONE')
       return openClockedHub(replica.port, began + aheadMs)

@@ -62,7 +62,7 @@ test('what is remembered of a hub’s calls does not outlive it for long, howeve
 test.each([
   ['another format', 'version', '2', /has format 2.*Use the version that made it, or choose another prefix/],
   ['other ids', 'ids', 'snowflake', /writes ids as snowflake.*open it with the codec it was made with/],
-])('a log with %s is refused, with what to do', async (_, field, value, advice) => {
+])('a log with %s is rejected, with what to do', async (_, field, value, advice) => {
   const { log } = await openTimed({ prefix: `old-${field}` })
   await append(log, 'a', '1')
   await operate(server.port, 'HSET', `{old-${field}}:log`, field, value)

@@ -71,16 +71,16 @@ describe('token', () => {
     )
   })
 
-  test('explain says why one is refused, to a person and to a script', async () => {
+  test('explain says why one is rejected, to a person and to a script', async () => {
     const explain = `${mint} | sed s/[.]/.x/2 | rejoin token explain`
     const screen = plain(await terminal.run(explain))
     expect(screen.split('\n').slice(0, 2)).toEqual([
-      'verdict       refused',
+      'verdict       rejected',
       'because       It was not signed by this secret, or was changed since.',
     ])
     expect(screen).toMatch(/exit 3$/)
     const json = await terminal.run(`${explain} --json | grep -o '"verdict.*'`)
-    expect(json.replaceAll('\n', '')).toMatch(/^"verdict":"refused","reasons":\["It was not signed.*exit 0$/)
+    expect(json.replaceAll('\n', '')).toMatch(/^"verdict":"rejected","reasons":\["It was not signed.*exit 0$/)
   })
 
   test('explain does not wait for typing', async () => {

@@ -35,7 +35,7 @@ test('lines show how far they are, and then how many they were', async () => {
   expect((await hub.window('demo')).newest).not.toBeNull()
 })
 
-test('a publish without data is refused at once, and does not wait for typing', async () => {
+test('a publish without data is rejected at once, and does not wait for typing', async () => {
   const screen = await terminal.run('rejoin publish demo')
   expect(screen).toContain('rejoin: There is nothing to publish.')
   expect(screen).toContain('exit 1')

@@ -44,8 +44,8 @@ describe('rejoin storm in a terminal', () => {
     expect(await trusting.run(storm)).toMatch(/\nHeld: nothing lost.*\nexit 0$/)
     const terminal = await openProgramTerminal()
     const advice = 'If you trust the certificate, name its file: NODE_EXTRA_CA_CERTS=cert\\.pem'
-    const refused = new RegExp(`^rejoin: Cannot reach https:\\S+ self-signed certificate\\. ${advice}\nexit 4$`, 'm')
-    expect(await terminal.run(storm)).toMatch(refused)
+    const rejected = new RegExp(`^rejoin: Cannot reach https:\\S+ self-signed certificate\\. ${advice}\nexit 4$`, 'm')
+    expect(await terminal.run(storm)).toMatch(rejected)
   })
 })
 

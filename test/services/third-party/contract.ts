@@ -61,7 +61,7 @@ export function thirdPartyContract(client: ThirdPartyClient, habits: Habits): vo
     await hasTold(reader, 'hello')
     await hub.publish('numbers', { text: '1' })
     await hasTold(reader, 'message')
-    proxy.refuse()
+    proxy.reject()
     proxy.cutAll('reset')
     for (let n = 2; n <= 9; n += 1) await hub.publish('numbers', { text: `${n}` })
     proxy.accept()

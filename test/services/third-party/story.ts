@@ -56,7 +56,7 @@ export async function runStory({ open }: ThirdPartyClient, { seed, cuts }: Story
     await until(`${cuts} cuts are made`, () => left <= 0, patienceMs)
     await catchesUp()
 
-    proxy.refuse()
+    proxy.reject()
     proxy.cutAll('reset')
     const before = publisher.published.length
     await until('events are published while it is away', () => publisher.published.length >= before + 50, patienceMs)

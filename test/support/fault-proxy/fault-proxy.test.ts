@@ -132,12 +132,12 @@ test('a half-open connection passes nothing more and tells nobody, until the cli
   expect(proxy.links.size).toBe(1)
 })
 
-test('new connections are refused for a while, and those that exist stay', async () => {
+test('new connections are rejected for a while, and those that exist stay', async () => {
   const { dial, proxy } = await openLine()
   const { near, far } = await dial()
-  proxy.refuse()
-  const refused = connect(proxy.port, '127.0.0.1')
-  expect(await endOf(refused)).toBe('ECONNRESET')
+  proxy.reject()
+  const rejected = connect(proxy.port, '127.0.0.1')
+  expect(await endOf(rejected)).toBe('ECONNRESET')
   far.write('still here')
   expect((await once(near, 'data')).toString()).toBe('still here')
   proxy.accept()
@@ -148,7 +148,7 @@ test('new connections are refused for a while, and those that exist stay', async
 
 test('new connections can be met with silence, which ends when they are accepted again', async () => {
   const { dial, proxy } = await openLine()
-  proxy.refuse('silence')
+  proxy.reject('silence')
   const waiting = connect(proxy.port, '127.0.0.1')
   await once(waiting, 'connect')
   const ended = endOf(waiting)

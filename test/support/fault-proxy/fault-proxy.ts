@@ -12,11 +12,11 @@ export async function openFaultProxy({ target, random, toxics = {} }: FaultProxy
   let current = toxics
   let count = 0
   let cuts = 0
-  let refusing: ReaderRejection | undefined
+  let rejecting: ReaderRejection | undefined
 
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => {
-    if (refusing) {
-      refuse(client, refusing)
+    if (rejecting) {
+      reject(client, rejecting)
       return
     }
     const onCut = () => {
@@ -29,16 +29,16 @@ export async function openFaultProxy({ target, random, toxics = {} }: FaultProxy
     for (const decide of deciders) decide(link)
     link.start()
   })
-  const refused = new Set<Socket>()
+  const rejected = new Set<Socket>()
 
-  function refuse(client: Socket, how: ReaderRejection): void {
+  function reject(client: Socket, how: ReaderRejection): void {
     client.on('error', () => client.destroy())
     if (how === 'reset') {
       resetSocket(client)
       return
     }
-    refused.add(client)
-    client.on('close', () => refused.delete(client))
+    rejected.add(client)
+    client.on('close', () => rejected.delete(client))
     // Read, so that it is noticed when the client gives up.
     client.on('end', () => client.destroy()).resume()
   }
@@ -61,20 +61,20 @@ export async function openFaultProxy({ target, random, toxics = {} }: FaultProxy
       current = next
       for (const link of links) link.changed()
     },
-    refuse(how = 'reset') {
-      refusing = how
+    reject(how = 'reset') {
+      rejecting = how
     },
     accept() {
-      refusing = undefined
-      for (const client of refused) resetSocket(client)
+      rejecting = undefined
+      for (const client of rejected) resetSocket(client)
     },
     cutAll(how) {
       for (const link of links) link.cut(how)
     },
     async close() {
-      refusing = 'reset'
+      rejecting = 'reset'
       for (const link of links) link.destroy()
-      for (const client of refused) client.destroy()
+      for (const client of rejected) client.destroy()
       await new Promise((resolve) => server.close(resolve))
     },
   }
@@ -119,7 +119,7 @@ export interface FaultProxy {
   /** What connections without toxics of their own suffer. May be set at any time. */
   toxics: Toxics
   /** Fails new connections until `accept`. Those that exist stay. */
-  refuse(how?: ReaderRejection): void
+  reject(how?: ReaderRejection): void
   accept(): void
   cutAll(how: Cut): void
   close(): Promise<void>

@@ -66,7 +66,7 @@ export interface StatusWords {
   /** No attempt is planned, as in a hidden tab with `pauseWhenHidden`. */
   paused: string
   closed: string
-  /** The server has refused the credentials. */
+  /** The server has rejected the credentials. */
   signedOut: string
   /** The server has nothing more to send. */
   ended: string

@@ -7,7 +7,7 @@ export interface ConnectionStatusProps {
   /** The URL of the stream, as other components give it, or the stream itself. */
   source: Source
   /**
-   * Called when the user presses "Sign in" after the server has refused the credentials. When its promise has settled,
+   * Called when the user presses "Sign in" after the server has rejected the credentials. When its promise has settled,
    * the stream goes on at its cursor.
    * @defaultValue none: the button asks `token` once more, which may itself be a login
    */

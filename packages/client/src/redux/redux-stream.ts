@@ -117,7 +117,7 @@ export interface ReduxStream<Events extends object> {
   reducer(state: ConnectionState | undefined, action: unknown): ConnectionState
   /** Connects. Does nothing when the stream is already open. */
   open(): { type: string }
-  /** Connects now, from the cursor. Also opens a stream again that the server has refused. */
+  /** Connects now, from the cursor. Also opens a stream again that the server has rejected. */
   reconnect(): { type: string }
   /** Leaves the stream. A later `open` goes on at its cursor. */
   close(): { type: string }

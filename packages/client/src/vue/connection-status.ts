@@ -10,7 +10,7 @@ export const ConnectionStatus = defineComponent({
     /** The URL of the stream, as other components give it, or the stream itself. */
     source: { type: [String, Object] as PropType<Source>, default: null },
     /**
-     * Called when the user presses "Sign in" after the server has refused the credentials. When its promise has
+     * Called when the user presses "Sign in" after the server has rejected the credentials. When its promise has
      * settled, the stream goes on at its cursor. Without it, the button asks `token` once more, which may itself be a
      * login.
      */

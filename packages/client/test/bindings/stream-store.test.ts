@@ -49,9 +49,9 @@ test.each([
   [204, 'Ended', undefined],
 ])('after %i there is "%s" and the button %s', async (code, text, button) => {
   const { store, becomes } = subscribed()
-  const refused = await server.visit()
-  refused.answer(code)
-  refused.end()
+  const rejected = await server.visit()
+  rejected.answer(code)
+  rejected.end()
   await becomes(text)
   expect(statusOf(store.getSnapshot())?.button).toBe(button)
   store.getSnapshot().reconnect()

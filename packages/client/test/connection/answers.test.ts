@@ -119,29 +119,29 @@ describe('a page where a stream should be', () => {
 })
 
 describe('401', () => {
-  const refusal = { type: 'answered', status: 401, isStream: false, retryAfterMs: 0 } as const
+  const rejection = { type: 'answered', status: 401, isStream: false, retryAfterMs: 0 } as const
 
   test('is answered with other credentials, once', () => {
     const { is, tell, opens } = machine({ canRefresh: true })
-    tell(refusal)
+    tell(rejection)
     expect(opens.at(-1)).toMatchObject({ generation: 2, refresh: true })
-    tell(refusal)
+    tell(rejection)
     expect(is()).toMatchObject({ state: 'closed', closeReason: 'unauthorized' })
   })
 
   test('is answered again after a connection that was accepted', () => {
     const { is, at, tell, connected } = machine({ canRefresh: true })
-    tell(refusal)
+    tell(rejection)
     connected()
     tell({ type: 'ended' })
     at(is().nextRetryAt!)
-    tell(refusal)
+    tell(rejection)
     expect(is()).toMatchObject({ state: 'connecting', refresh: true })
   })
 
   test('ends the stream when nobody can be asked for others', () => {
     const { is, tell } = machine()
-    tell(refusal)
+    tell(rejection)
     expect(is()).toMatchObject({ state: 'closed', closeReason: 'unauthorized' })
   })
 })

@@ -28,7 +28,7 @@ test('a live stream is a dot with a name, and a cut is a countdown that is said 
   await expect.poll(() => statusIn(element)).toBe('live')
 })
 
-test('the button opens a stream again that the server has refused', async () => {
+test('the button opens a stream again that the server has rejected', async () => {
   const { element } = await render(createElement(ConnectionStatus, { source: server.url }))
   ;(await server.visit()).answer(404)
   await expect.poll(() => statusIn(element)).toBe('closed')

@@ -1,7 +1,7 @@
 import { hello, message } from './scripted-server.ts'
 
 /**
- * A hub in memory, reached by its `fetch`, that does whatever a network and a server may do to a stream: refuse, hang, strip
+ * A hub in memory, reached by its `fetch`, that does whatever a network and a server may do to a stream: reject, hang, strip
  * the cursor, cut bytes anywhere, send an event twice. What it numbers and holds is right at any time, so that a reader can
  * be judged by it.
  */

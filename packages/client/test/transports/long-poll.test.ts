@@ -123,7 +123,7 @@ describe('a run of polls', () => {
     ])
   })
 
-  test('reports a refusal in its midst, with the time to return', async () => {
+  test('reports a rejection in its midst, with the time to return', async () => {
     const server = await script()
     const run = runTransport(transportTo(server.url))
     answer(await server.visit(), null, [event('1')], '1')

@@ -5,24 +5,24 @@ import { tooLarge } from './answer.ts'
 
 /** Reads the body of a request, unless the hub rejects it before it is whole. */
 export interface BodyReader {
-  /** Rejects when the body is too large, breaks off, or `refuse` was called. Tells `incoming` of each part that arrives. */
+  /** Rejects when the body is too large, breaks off, or `drop` was called. Tells `incoming` of each part that arrives. */
   read(incoming: IncomingBody): Promise<Uint8Array>
   /** Drops the parts that have arrived, and makes `read` reject with this error. */
-  readonly refuse: (error: RejoinError) => void
+  readonly drop: (error: RejoinError) => void
 }
 
 /** Listens to the request's events: an async iterator would make a publish over HTTP 14 % slower (`bench -- publish`). */
 export function createBodyReader(request: IncomingMessage, maxBytes: number): BodyReader {
   let parts: Buffer[] = []
   let length = 0
-  let refuse: (error: RejoinError) => void = () => undefined
+  let drop: (error: RejoinError) => void = () => undefined
 
   function read(incoming: IncomingBody): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       const take = (part: Buffer) => {
         length += part.length
         if (length > maxBytes) {
-          refuse(tooLarge(maxBytes))
+          drop(tooLarge(maxBytes))
           return
         }
         parts.push(part)
@@ -30,7 +30,7 @@ export function createBodyReader(request: IncomingMessage, maxBytes: number): Bo
         if (parts.length === maxParts) parts = [Buffer.concat(parts, length)]
         incoming.add(part.length)
       }
-      refuse = (error) => {
+      drop = (error) => {
         request.off('data', take)
         parts = []
         reject(error)
@@ -42,12 +42,12 @@ export function createBodyReader(request: IncomingMessage, maxBytes: number): Bo
         else resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts))
       })
       request.once('error', reject)
-      if (Number(request.headers['content-length']) > maxBytes) refuse(tooLarge(maxBytes))
+      if (Number(request.headers['content-length']) > maxBytes) drop(tooLarge(maxBytes))
       else request.on('data', take)
     })
   }
 
-  return { read, refuse: (error) => refuse(error) }
+  return { read, drop: (error) => drop(error) }
 }
 
 const maxParts = 256

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
-import { RejoinError } from '@rejoin/protocol'
 import type { Hub } from '../hub/hub.ts'
+import { invalidOption } from '../invalid-option.ts'
 import { type Answer, rejection } from './answer.ts'
 import { askedChannels } from './asked-channels.ts'
 import { hubEndpoints } from './endpoints.ts'
@@ -159,7 +159,7 @@ class LateStream extends Readable {
       return
     }
     const message = "A Fastify hook, such as compression, reads the hub's stream. Exclude text/event-stream from it."
-    this.destroy(new RejoinError(message, { code: 'invalid-option' }))
+    this.destroy(invalidOption(message))
   }
 }
 

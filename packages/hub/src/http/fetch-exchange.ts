@@ -134,9 +134,9 @@ function responseOf({ status, headers, body }: Answer): Response {
 }
 
 async function receive(hub: Hub, { maxBytes, accept }: Plan & { kind: 'body' }, { body }: Request): Promise<Answer> {
-  let refused: RejoinError | undefined
+  let rejected: RejoinError | undefined
   const incoming = hub.port.incoming.begin((error) => {
-    refused = error
+    rejected = error
   })
 
   async function read(stream: ReadableStream<Uint8Array>): Promise<Uint8Array> {
@@ -148,7 +148,7 @@ async function receive(hub: Hub, { maxBytes, accept }: Plan & { kind: 'body' }, 
       if (length > maxBytes) throw tooLarge(maxBytes)
       parts.push(part)
       incoming.add(part.length)
-      if (refused) throw refused
+      if (rejected) throw rejected
     }
     incoming.whole()
     return Buffer.concat(parts, length)

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RejoinError } from '@rejoin/protocol'
 import type { Hub } from '../hub/hub.ts'
+import { invalidOption } from '../invalid-option.ts'
 import { type Answer, readerRejection, rejection, tooLarge } from './answer.ts'
 import { createBodyReader } from './body-reader.ts'
 import { onceClosing } from './closing-server.ts'
@@ -144,7 +145,7 @@ async function receive(
 ): Promise<Answer> {
   const maxBytes = Math.min(plan.maxBytes, maxBodyBytes)
   const body = createBodyReader(request, maxBytes)
-  const incoming = hub.port.incoming.begin(body.refuse)
+  const incoming = hub.port.incoming.begin(body.drop)
   try {
     return await plan.accept(bodyAtHand(request, maxBytes) ?? (await body.read(incoming)))
   } catch (error) {
@@ -161,9 +162,8 @@ function bodyAtHand(request: IncomingMessage, maxBytes: number): Uint8Array | un
   if (!request.readableEnded) return undefined
   const { body } = request as { body?: unknown }
   if (typeof body !== 'string' && !(body instanceof Uint8Array)) {
-    throw new RejoinError(
+    throw invalidOption(
       'The body was parsed before the hub could read it, and what was sent is lost. Mount the hub before the body parser.',
-      { code: 'invalid-option' },
     )
   }
   const bytes = typeof body === 'string' ? Buffer.from(body) : body

@@ -138,7 +138,7 @@ function tellRejection(
 }
 
 /** Tells the hub's observers of a publisher without the right to an action. Its other mistakes concern the publisher alone. */
-function tellRefusal(
+function tellIfNotAllowed(
   hub: Hub,
   target: Target,
   request: RequestHead,
@@ -248,15 +248,15 @@ async function planPublish(hub: Hub, target: Target, request: RequestHead): Prom
     ...(grant?.subject ? { subject: grant.subject } : {}),
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   }
-  let refused: string[] | undefined
+  let rejected: string[] | undefined
   const assertAllowed = (name: string) => {
     if (!grant || mayPublish(grant, name)) return
-    refused = [name.slice(0, maxShownName)]
+    rejected = [name.slice(0, maxShownName)]
     throw notCovered(grant)
   }
   const accept = (body: Uint8Array) =>
     publishBody(hub, channel, target, body, assertAllowed, options).catch((error) => {
-      tellRefusal(hub, target, request, error, 'publish', refused)
+      tellIfNotAllowed(hub, target, request, error, 'publish', rejected)
       return explain(hub)(error)
     })
   return { kind: 'body', maxBytes: maxBodyBytes, accept }
@@ -297,7 +297,7 @@ async function allowedPublisher(
     if (isInBody ? (grant.publish ?? []).length > 0 : mayPublish(grant, target.rest)) return publisher
     throw notCovered(grant)
   } catch (error) {
-    tellRefusal(hub, target, request, error, action)
+    tellIfNotAllowed(hub, target, request, error, action)
     throw error
   }
 }

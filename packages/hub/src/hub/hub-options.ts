@@ -1,5 +1,6 @@
-import { type ChannelSchemas, checkChannel, checkSelector, longestTimerMs, RejoinError } from '@rejoin/protocol'
+import { type ChannelSchemas, checkChannel, checkSelector, longestTimerMs } from '@rejoin/protocol'
 import { type Environment, systemEnvironment } from '../environment.ts'
+import { invalidOption } from '../invalid-option.ts'
 import type { LogSource } from '../log/contract.ts'
 import type { ReplayLimits } from './read/opening.ts'
 import type { SnapshotOptions } from './read/snapshot.ts'
@@ -43,13 +44,13 @@ export interface HubOptions extends RetryOptions, ReplayLimits, SnapshotOptions 
    */
   maxTailSilenceMs?: number
   /**
-   * What becomes of publishes while the log is away. `refuse` rejects them with `log-unavailable`. `local` sends the events to
+   * What becomes of publishes while the log is away. `reject` rejects them with `log-unavailable`. `local` sends the events to
    * the readers of this hub and keeps them nowhere. Then readers stay connected while the log is away, and new readers are let
    * in. A reader that returns is told `sync-required`. When the log is back, all readers of these channels are told
    * `sync-required`, `forced`, because readers of different hubs have different events.
-   * @defaultValue 'refuse'
+   * @defaultValue 'reject'
    */
-  whenDown?: 'refuse' | 'local'
+  whenDown?: 'reject' | 'local'
   /**
    * Channels and patterns (`prices/*`) that retain their newest event, or their newest event per `key`, even when their window
    * has let go of it. A reader that has lost its position gets these events with `sync-required`. A channel retains at most 1,000
@@ -132,8 +133,8 @@ function checkNames(options: HubOptions): void {
       throw invalidOption(`${where}${name} is no option of a hub. Choose from ${Object.keys(known).join(', ')}.`)
     }
   }
-  if (whenDown !== undefined && whenDown !== 'refuse' && whenDown !== 'local') {
-    throw invalidOption(`whenDown is ${JSON.stringify(whenDown)}. Choose 'refuse' or 'local'.`)
+  if (whenDown !== undefined && whenDown !== 'reject' && whenDown !== 'local') {
+    throw invalidOption(`whenDown is ${JSON.stringify(whenDown)}. Choose 'reject' or 'local'.`)
   }
 }
 
@@ -187,8 +188,4 @@ function positiveLimit(name: string, value: number): void {
 function positive(name: string, value: number): number {
   if (value > 0 && value <= longestTimerMs) return value
   throw invalidOption(`${name} is ${value}. Give a number above 0 and at most ${longestTimerMs}.`)
-}
-
-function invalidOption(message: string): RejoinError {
-  return new RejoinError(message, { code: 'invalid-option' })
 }

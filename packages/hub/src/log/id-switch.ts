@@ -1,13 +1,5 @@
-import {
-  createIdFormats,
-  type IdFormat,
-  type IdFormats,
-  isSame,
-  latest,
-  origin,
-  type Position,
-  RejoinError,
-} from '@rejoin/protocol'
+import { createIdFormats, type IdFormat, type IdFormats, isSame, latest, origin, type Position } from '@rejoin/protocol'
+import { invalidOption } from '../invalid-option.ts'
 import type { IdSwitch, NewIdFormat } from './contract.ts'
 import { idsOf, isKnownCodec } from './stored-formats.ts'
 
@@ -34,15 +26,16 @@ export function planIdSwitch(
   const newest = formats.list.at(-1) as IdFormat
   const { clock } = newest.codec
   if (codec.clock !== clock) {
-    refuse(
+    throw invalidOption(
       clock === 'counter'
         ? `This log counts its events, and ${codec.name} ids tell the time. Positions that were given out cannot get another clock: begin another log.`
         : `This log dates its events, and ${codec.name} ids count them. Positions that were given out cannot get another clock: begin another log.`,
     )
   }
-  if (codec.lasting && !lasting) refuse(`${codec.name} ids need a log that survives restarts. Choose another format.`)
+  if (codec.lasting && !lasting)
+    throw invalidOption(`${codec.name} ids need a log that survives restarts. Choose another format.`)
   if (!isKnownCodec(codec)) {
-    refuse(
+    throw invalidOption(
       `${codec.name} is a codec of your own. Other hubs, and the next start, would not know it: switch to one of Rejoin's.`,
     )
   }
@@ -74,8 +67,4 @@ export function planIdSwitch(
 /** The first position that can follow another one: later events stand at it or after it. */
 export function positionBehind({ ms, seq }: Position): Position {
   return { ms, seq: seq + 1 }
-}
-
-function refuse(message: string): never {
-  throw new RejoinError(message, { code: 'invalid-option' })
 }

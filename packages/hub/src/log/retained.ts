@@ -18,7 +18,7 @@ function isOverLimit({ keys, bytes }: RetainedSize): boolean {
  * @param sizeOf - how much the channel retains now
  * @param retainedAt - the event that the channel retains under a key
  */
-export function refuseRetaining(
+export function rejectRetaining(
   entries: readonly NewEvent[],
   sizeOf: (channel: string) => RetainedSize,
   retainedAt: (channel: string, key: string) => NewEvent | undefined,

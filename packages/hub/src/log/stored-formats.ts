@@ -5,12 +5,12 @@ import {
   type IdFormat,
   type IdFormats,
   type Position,
-  RejoinError,
   sequence,
   snowflake,
   ulid,
   uuidv7,
 } from '@rejoin/protocol'
+import { invalidOption } from '../invalid-option.ts'
 
 /** A format as a log keeps it. A codec is code, so the log keeps the id that it writes for one fixed position. */
 export interface StoredFormat {
@@ -34,7 +34,7 @@ export function openFormats(stored: readonly StoredFormat[], own: IdCodec | unde
   const written = stored.map(({ ids }) => ids)
   const newest = written.at(-1)
   if (own && !written.includes(idsOf(own))) {
-    refuse(
+    throw invalidOption(
       `${name} writes ids as ${newest}, and was opened for ${idsOf(own)}. One event has one id for ever: ` +
         'open it with the codec it was made with, switch it by `rejoin migrate ids`, or begin another log.',
     )
@@ -45,7 +45,7 @@ export function openFormats(stored: readonly StoredFormat[], own: IdCodec | unde
     stored.map(({ ids, version, since }) => {
       const codec = codecs.get(ids)
       if (codec) return { codec, version, since }
-      return refuse(
+      throw invalidOption(
         `${name} writes ids as ${ids}, and Rejoin has no such codec: open it with the codec it was made with.`,
       )
     }),
@@ -89,7 +89,3 @@ const rebuilt = {
     return node === undefined ? undefined : hlc({ node })
   },
 } satisfies Record<string, (sample: string) => IdCodec | undefined>
-
-function refuse(message: string): never {
-  throw new RejoinError(message, { code: 'invalid-option' })
-}

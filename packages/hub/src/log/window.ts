@@ -1,13 +1,5 @@
-import {
-  checkSelector,
-  isAfter,
-  isSame,
-  latest,
-  narrowestOf,
-  origin,
-  type Position,
-  RejoinError,
-} from '@rejoin/protocol'
+import { checkSelector, isAfter, isSame, latest, narrowestOf, origin, type Position } from '@rejoin/protocol'
+import { invalidOption } from '../invalid-option.ts'
 import type { Gap, Window, WindowOptions } from './contract.ts'
 
 /** The caller's bounds over the log's own defaults, each checked. */
@@ -18,9 +10,7 @@ export function windowOf(
   const window = { ...defaults, ...options }
   for (const [name, value] of Object.entries(window)) {
     if (!(value >= 1)) {
-      throw new RejoinError(`window.${name} is ${String(value)}. Give a number of 1 or more, or leave it out.`, {
-        code: 'invalid-option',
-      })
+      throw invalidOption(`window.${name} is ${String(value)}. Give a number of 1 or more, or leave it out.`)
     }
   }
   return window
@@ -29,9 +19,7 @@ export function windowOf(
 /** The bytes that all channels of a log may hold together, checked. */
 export function budgetOf(maxBytes: number | undefined): number | undefined {
   if (maxBytes === undefined || maxBytes >= 1) return maxBytes
-  throw new RejoinError(`maxBytes is ${String(maxBytes)}. Give a number of 1 or more, or leave it out.`, {
-    code: 'invalid-option',
-  })
+  throw invalidOption(`maxBytes is ${String(maxBytes)}. Give a number of 1 or more, or leave it out.`)
 }
 
 /** Windows of some channels and patterns. A bound that one of them leaves out is the bound of the log's window. */

@@ -171,7 +171,7 @@ export const channelDuties: Duties = {
     assert.deepEqual(await retainedOf(log, ['a', 'b']), ['b  3'])
   },
 
-  async 'a channel retains no more keys than its limit, and refuses whole batches over it'({ open }) {
+  async 'a channel retains no more keys than its limit, and rejects whole batches over it'({ open }) {
     const log = await open()
     const many = Array.from({ length: retainLimits.keys }, (_, index) => keyed('a', `k${index}`, 'v'))
     await append(log, many.slice(1))

@@ -117,14 +117,14 @@ export const idDuties: Duties = whereIdsSwitch({
     assert.equal(log.formats.list.length, 1)
   },
 
-  async 'what a log could not keep to is refused, with the reason, and changes nothing'(log) {
+  async 'what a log could not keep to is rejected, with the reason, and changes nothing'(log) {
     const [first] = log.formats.list
     const counts = first?.codec.clock === 'counter'
-    const refused = { code: 'invalid-option' }
-    await assert.rejects(log.switchIds({ codec: counts ? ulid() : sequence() }), { ...refused, message: /clock/ })
-    await assert.rejects(log.switchIds({ codec: otherCodec(log), version: 0 }), { ...refused, message: /1 to 999/ })
+    const rejected = { code: 'invalid-option' }
+    await assert.rejects(log.switchIds({ codec: counts ? ulid() : sequence() }), { ...rejected, message: /clock/ })
+    await assert.rejects(log.switchIds({ codec: otherCodec(log), version: 0 }), { ...rejected, message: /1 to 999/ })
     const own: IdCodec = { ...otherCodec(log), name: 'own' }
-    await assert.rejects(log.switchIds({ codec: own }), { ...refused, message: /of your own/ })
+    await assert.rejects(log.switchIds({ codec: own }), { ...rejected, message: /of your own/ })
     assert.equal(log.formats.list.length, 1)
   },
 
@@ -133,11 +133,11 @@ export const idDuties: Duties = whereIdsSwitch({
     const before = await append(log, many)
     // Snowflake ids have room for 4,096 events in a millisecond. Not every log can have such ids.
     const format = { codec: snowflake(), version: 2 }
-    const isRefused = await log.switchIds(format, { dryRun: true }).then(
+    const isRejected = await log.switchIds(format, { dryRun: true }).then(
       () => false,
       () => true,
     )
-    if (isRefused) return
+    if (isRejected) return
     await log.switchIds(format)
     const later = await append(log, many)
     const ids = [...before, ...later].map((event) => idOf(log, event))

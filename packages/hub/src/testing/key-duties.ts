@@ -28,20 +28,20 @@ export const keyDuties: Duties = {
     assert.equal((await readAll(log, ['a'], origin)).length, 6)
   },
 
-  async 'a publisher that has taken its share of the keys is refused, erases none of another, and leaves room for it'({
+  async 'a publisher that has taken its share of the keys is rejected, erases none of another, and leaves room for it'({
     open,
     environment,
   }) {
     const log = await open(lasting, { maxKeys: 2, maxRecentKeys: 12 })
     await publishOnce(log, 'you', 0)
-    const mine = await publishUntilRefused(log, 'me')
+    const mine = await publishUntilRejected(log, 'me')
     assert.ok(mine >= 4 && mine <= 6, `one of two publishers has ${mine} of 12 keys`)
     await publishOnce(log, 'you', 0)
     assert.equal((await readAll(log, ['a'], origin)).length, mine + 1)
     await publishOnce(log, 'you', 1)
     await append(log, [entry('a', 'without a key')])
     assert.equal((await readAll(log, ['a'], origin)).length, mine + 3)
-    // A refused publish leaves no key behind: it succeeds under the same key once there is room.
+    // A rejected publish leaves no key behind: it succeeds under the same key once there is room.
     await environment.advance(11 * 60_000)
     for (let attempt = 0; attempt < 20; attempt += 1) {
       const isTaken = await publishOnce(log, 'me', mine).then(
@@ -62,7 +62,7 @@ function publishOnce(log: Log, scope: string, number: number): Promise<unknown> 
   return append(log, [entry('a', `${number}`)], { scope, key: `key ${number}`, hash: `${number}` })
 }
 
-async function publishUntilRefused(log: Log, scope: string): Promise<number> {
+async function publishUntilRejected(log: Log, scope: string): Promise<number> {
   for (let number = 0; number < 100; number += 1) {
     try {
       await publishOnce(log, scope, number)

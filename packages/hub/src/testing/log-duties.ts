@@ -301,7 +301,7 @@ export const logDuties: Duties = {
     assert.equal((await readAll(log, ['a'], origin)).length, 2)
   },
 
-  async 'a key used again for something else is refused, and nothing is appended'({ open }) {
+  async 'a key used again for something else is rejected, and nothing is appended'({ open }) {
     const log = await open()
     await append(log, [entry('a', '1')], { scope: 'me', key: 'k', hash: 'h' })
     await assert.rejects(append(log, [entry('a', '2')], { scope: 'me', key: 'k', hash: 'other' }), {
@@ -478,7 +478,7 @@ export const logDuties: Duties = {
     assert.equal((await readAll(log, ['a'], origin)).length, 1)
   },
 
-  async 'a closed log refuses with the code `closed`'({ open }) {
+  async 'a closed log rejects with the code `closed`'({ open }) {
     const log = await open()
     await log.close()
     await assert.rejects(append(log, [entry('a', '1')]), { code: 'closed' })

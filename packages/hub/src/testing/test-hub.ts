@@ -1,4 +1,4 @@
-import { type ChannelSchemas, type ChannelsOf, type ChannelTypes, RejoinError } from '@rejoin/protocol'
+import type { ChannelSchemas, ChannelsOf, ChannelTypes } from '@rejoin/protocol'
 import type { Environment } from '../environment.ts'
 import { hubEndpoints, isReaderEndpoint } from '../http/endpoints.ts'
 import { type FetchHandler, fetchHandler } from '../http/fetch.ts'
@@ -8,6 +8,7 @@ import { createHub } from '../hub/create-hub.ts'
 import type { Hub, TypedHub } from '../hub/hub.ts'
 import type { HubOptions } from '../hub/hub-options.ts'
 import type { Grant } from '../hub/readers/grant.ts'
+import { invalidOption } from '../invalid-option.ts'
 import type { MemoryLogOptions } from '../log/memory/log.ts'
 import { createFaultyNetwork } from './faulty-network.ts'
 import { coldBytes, keptLog } from './kept-log.ts'
@@ -286,7 +287,7 @@ function credentialsOf({ headers }: Request): string {
   return `${headers.get('authorization') ?? ''}\n${headers.get('cookie') ?? ''}`
 }
 
-/** Sets the signal after the construction: `Request` refuses the signals of a simulated page, such as jsdom's. */
+/** Sets the signal after the construction: `Request` rejects the signals of a simulated page, such as jsdom's. */
 function requestOf(input: string | URL | Request, { signal, ...init }: RequestInit): Request {
   if (input instanceof Request) return new Request(input, init)
   const { document } = globalThis as { document?: { baseURI?: string } }
@@ -298,5 +299,5 @@ function requestOf(input: string | URL | Request, { signal, ...init }: RequestIn
 
 function checked(name: string, value: number): number {
   if (value >= 0) return value
-  throw new RejoinError(`${name} is ${value}. Give 0 or more.`, { code: 'invalid-option' })
+  throw invalidOption(`${name} is ${value}. Give 0 or more.`)
 }

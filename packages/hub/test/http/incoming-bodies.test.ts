@@ -11,7 +11,7 @@ describe('a body by somebody who may not publish (§5.7)', () => {
   test.each([
     ['to a channel', '/publish/a', reader],
     ['in an envelope, without a right to publish anything', '/publish', { subject: 'ada', subscribe: ['*'] }],
-  ])('is refused before it is read, %s', async (_what, path, grant) => {
+  ])('is rejected before it is read, %s', async (_what, path, grant) => {
     const server = await serveHub({}, { authorize: () => grant })
     // Half of the body never comes, so an answer means that nobody waits for it.
     const answer = await server.raw(`${head(path, 200 * kilobyte)}${'x'.repeat(100 * kilobyte)}`, /forbidden/)
@@ -24,11 +24,11 @@ describe('bodies that never become whole', () => {
   test('hold no more than maxIncomingBytes together, and an honest publish goes through', async () => {
     const maxIncomingBytes = 1024 * kilobyte
     const server = await serveLimited({ maxIncomingBytes })
-    const refused = { count: 0 }
+    const rejected = { count: 0 }
     const sockets: Socket[] = []
-    for (let n = 0; n < 40; n += 1) sockets.push(await begin(server, refused))
+    for (let n = 0; n < 40; n += 1) sockets.push(await begin(server, rejected))
     // Of 40 times 100 KiB there is room for ten.
-    await expect.poll(() => refused.count).toBe(30)
+    await expect.poll(() => rejected.count).toBe(30)
     expect(server.hub.port.incoming.bytes).toBeLessThanOrEqual(maxIncomingBytes)
     const answer = await fetch(server.url('/publish/a'), { method: 'POST', body: 'x'.repeat(200 * kilobyte) })
     expect(answer.status).toBe(201)
@@ -62,16 +62,16 @@ function head(path: string, length: number): string {
   return `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`
 }
 
-/** Sends half of a body; resolves when the hub has it, or has refused another for it. */
-async function begin(server: TestServer, refused: { count: number }): Promise<Socket> {
-  const before = server.hub.port.incoming.bytes + refused.count
+/** Sends half of a body; resolves when the hub has it, or has rejected another for it. */
+async function begin(server: TestServer, rejected: { count: number }): Promise<Socket> {
+  const before = server.hub.port.incoming.bytes + rejected.count
   const socket = connect(server.port, '127.0.0.1')
   onTestFinished(() => void socket.destroy())
   socket.on('error', () => undefined).setEncoding('latin1')
   socket.on('data', (part: string) => {
-    if (part.startsWith('HTTP/1.1 503')) refused.count += 1
+    if (part.startsWith('HTTP/1.1 503')) rejected.count += 1
   })
   socket.write(`${head('/publish/a', 200 * kilobyte)}${'x'.repeat(100 * kilobyte)}`)
-  await expect.poll(() => server.hub.port.incoming.bytes + refused.count).not.toBe(before)
+  await expect.poll(() => server.hub.port.incoming.bytes + rejected.count).not.toBe(before)
   return socket
 }

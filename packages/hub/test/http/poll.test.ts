@@ -111,7 +111,7 @@ describe('GET /poll', () => {
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
   })
 
-  test('refuses a bad channel and another method', async () => {
+  test('rejects a bad channel and another method', async () => {
     const server = await serveHub()
     expect((await poll(server, '/poll/a//b')).status).toBe(400)
     expect((await fetch(server.url('/poll/a'), { method: 'POST' })).status).toBe(405)

@@ -98,7 +98,7 @@ describe('POST /publish', () => {
   })
 })
 
-describe('a publish that is refused', () => {
+describe('a publish that is rejected', () => {
   const deep = `{"channel":"a","data":${'['.repeat(100_000)}${']'.repeat(100_000)}}`
   const nested = (levels: number) => `{"channel":"a","data":${'{"x":'.repeat(levels)}1${'}'.repeat(levels)}}`
   test.each([
@@ -141,7 +141,7 @@ describe('a publish that is refused', () => {
     expect(stream.events[1]?.id).toBe(id)
   })
 
-  test('a body without an end is refused once it is over the limit, without being kept', async () => {
+  test('a body without an end is rejected once it is over the limit, without being kept', async () => {
     const server = await serveHub()
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
     const head = 'POST /publish/a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n'

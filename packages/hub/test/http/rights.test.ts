@@ -55,7 +55,7 @@ describe('a hub that asks who you are (§7)', () => {
     expect(await statusOf('/events/newsletter')).toBe(403)
   })
 
-  test('refuses a subscription with one channel too many, whole', async () => {
+  test('rejects a subscription with one channel too many, whole', async () => {
     const { open } = await serveHub({}, { authorize })
     const answer = await open('/events?channel=news&channel=secret', as('ada'))
     await answer.ended
@@ -63,7 +63,7 @@ describe('a hub that asks who you are (§7)', () => {
     expect(answer.text).not.toContain('secret')
   })
 
-  test('refuses a batch with one channel too many, whole', async () => {
+  test('rejects a batch with one channel too many, whole', async () => {
     const { url, hub } = await serveHub({}, { authorize })
     let published = 0
     hub.on('publish', () => {
@@ -255,7 +255,7 @@ describe('readers that leave early', () => {
   })
 })
 
-test('a refused body does not block the next request of its connection', async () => {
+test('a rejected body does not block the next request of its connection', async () => {
   const { raw } = await serveHub()
   const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
   const head = 'POST /publish/a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n'

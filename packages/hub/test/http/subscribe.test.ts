@@ -99,7 +99,7 @@ describe('GET /events', () => {
     ['a star', '/events/a*'],
     ['257 bytes', `/events/${'a'.repeat(257)}`],
     ['101 channels', `/events?${Array.from({ length: 101 }, (_, n) => `channel=c${n}`).join('&')}`],
-  ])('a subscription with %s is refused with 400 and advice (§5.2)', async (_what, path) => {
+  ])('a subscription with %s is rejected with 400 and advice (§5.2)', async (_what, path) => {
     // node:http sends the path as it is; fetch would normalise it first.
     const { open } = await serveHub()
     const answer = await open(path)

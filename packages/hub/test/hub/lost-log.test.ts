@@ -49,7 +49,7 @@ function distantLog() {
   }
   return {
     source,
-    /** How often it was asked for something that it refuses while it is away. */
+    /** How often it was asked for something that it rejects while it is away. */
     get asked() {
       return asked
     },
@@ -198,7 +198,7 @@ describe('a write that the log has taken, and the hub has not heard of', () => {
 })
 
 describe('a publish while the log is away', () => {
-  test('is refused, and says so', async () => {
+  test('is rejected, and says so', async () => {
     const { distant, hub } = await openDistant()
     distant.cut()
     await expect(hub.publish('a', { data: 1 })).rejects.toMatchObject({ code: 'log-unavailable' })
@@ -338,7 +338,7 @@ describe('a publish while the log is away', () => {
     expect(distant.asked).toBe(asked)
   })
 
-  test('is answered 202 when it is kept nowhere, and 503 with a time to try again when it is refused', async () => {
+  test('is answered 202 when it is kept nowhere, and 503 with a time to try again when it is rejected', async () => {
     const distant = distantLog()
     const { url } = await serveHub({ log: distant.source, whenDown: 'local' })
     distant.cut()
@@ -347,9 +347,9 @@ describe('a publish while the log is away', () => {
     expect([one.status, await one.json()]).toEqual([202, { id: expect.any(String), durability: 'none' }])
     expect((await post('[{"channel":"a","data":1},{"channel":"b","data":2}]')).status).toBe(202)
     const other = distantLog()
-    const refusing = await serveHub({ log: other.source })
+    const rejecting = await serveHub({ log: other.source })
     other.cut()
-    const refused = await fetch(refusing.url('/publish/a'), { method: 'POST', body: '1' })
-    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
+    const rejected = await fetch(rejecting.url('/publish/a'), { method: 'POST', body: '1' })
+    expect([rejected.status, rejected.headers.get('retry-after')]).toEqual([503, '1'])
   })
 })

@@ -13,7 +13,7 @@ describe('a hub that was given something it cannot use says what to give', () =>
     ['a limit that does not exist', { log, limits: { maxClients: 5 } }, /^limits.maxClients is no.*maxConnections/],
     ['one pattern where a list belongs', { log, retain: 'prices/*' }, /^retain is "prices\/\*".*\['prices/],
     ['another one', { log, fromStart: 'chats/*' }, /^fromStart is .*list/],
-    ['a word that means nothing', { log, whenDown: 'wait' }, /^whenDown is "wait".*'refuse' or 'local'/],
+    ['a word that means nothing', { log, whenDown: 'wait' }, /^whenDown is "wait".*'reject' or 'local'/],
     ['a number that is none', { log, heartbeatMs: Number.NaN }, /^heartbeatMs is NaN/],
   ])('%s', async (_, options, message) => {
     const error = await createHub(options as HubOptions).catch((thrown: unknown) => thrown)
@@ -32,7 +32,7 @@ describe('a hub that was given something it cannot use says what to give', () =>
   })
 })
 
-test('data that JSON does not have is refused with what to publish instead', async () => {
+test('data that JSON does not have is rejected with what to publish instead', async () => {
   const hub = await createHub({ log: memoryLog() })
   onTestFinished(() => hub.close())
   const circular: { self?: unknown } = {}

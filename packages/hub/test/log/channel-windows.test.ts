@@ -58,7 +58,7 @@ describe.each([
   })
 })
 
-test('a window for something that is no channel and no pattern is refused', () => {
+test('a window for something that is no channel and no pattern is rejected', () => {
   expect(() => lmdbLog('unused', { windows: { 'a*': { maxEvents: 1 } } })).toThrow(/is no pattern/)
   expect(() => lmdbLog('unused', { windows: { a: { maxEvents: 0 } } })).toThrow(/window.maxEvents is 0/)
 })

@@ -78,7 +78,7 @@ test('a backup has the formats of its moment, and a restored one writes on in th
   expect(held.map(({ id }) => id.length)).toEqual([26, 29, 29])
 })
 
-test('a log refuses a codec that it never had, and says how to switch', async () => {
+test('a log rejects a codec that it never had, and says how to switch', async () => {
   const folder = folders()('log')
   await (await openHub(lmdbLog(folder))).close()
   await expect(createHub({ log: lmdbLog(folder, { codec: uuidv7() }) })).rejects.toMatchObject({

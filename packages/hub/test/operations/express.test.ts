@@ -105,8 +105,8 @@ describe.each(servers)('in an application of %s', (_, listener) => {
       ['?channel=a&limit=0', 'Give 1 to 1000'],
       ['?channel=%0a', 'channel'],
     ]) {
-      const refused = await fetch(`${url}/debug/sse-state${query}`)
-      expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining(advice as string)])
+      const rejected = await fetch(`${url}/debug/sse-state${query}`)
+      expect([rejected.status, await rejected.text()]).toEqual([400, expect.stringContaining(advice as string)])
     }
   })
 
@@ -127,7 +127,7 @@ describe.each(servers)('in an application of %s', (_, listener) => {
     ])
   })
 
-  test('a client’s reports are lines, without the secrets of their address, and nonsense is refused', async () => {
+  test('a client’s reports are lines, without the secrets of their address, and nonsense is rejected', async () => {
     const { url, linesOf } = await serving()
     const send = (path: string, body: unknown) =>
       fetch(url + path, {
@@ -138,8 +138,8 @@ describe.each(servers)('in an application of %s', (_, listener) => {
     for (const path of ['/log', '/parsed/log']) {
       expect((await send(path, report)).status).toBe(204)
       expect((await send(path, [report, report])).status).toBe(204)
-      const refused = await send(path, { ...report, delay_ms: 'long' })
-      expect([refused.status, await refused.text()]).toEqual([
+      const rejected = await send(path, { ...report, delay_ms: 'long' })
+      expect([rejected.status, await rejected.text()]).toEqual([
         400,
         expect.stringContaining('has to be a number from 0'),
       ])

@@ -38,7 +38,7 @@ export interface DecodedId {
 export const maxMs48 = 2 ** 48 - 1
 
 /** Throws for a position that does not fit into the text of an id. Cut short, two positions would get one id. */
-export function refusePosition(codec: string, { ms, seq }: Position): never {
+export function rejectPosition(codec: string, { ms, seq }: Position): never {
   throw new RejoinError(
     `Position ${ms}, ${seq} does not fit an id of the codec ${codec}. Give the log's clock the codec's range, and check that the machine's time is right.`,
     { code: 'invalid-option' },

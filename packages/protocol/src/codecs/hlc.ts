@@ -1,7 +1,7 @@
 import { RejoinError } from '../errors.ts'
 import { decodeHex, hex32, hex48 } from '../hex.ts'
 import type { Branch } from '../history.ts'
-import { type IdCodec, maxMs48, refusePosition } from './codec.ts'
+import { type IdCodec, maxMs48, rejectPosition } from './codec.ts'
 
 export interface HlcOptions {
   /**
@@ -30,7 +30,7 @@ export function hlc({ node = 'hub' }: HlcOptions = {}): IdCodec {
     maxSeq,
     mark,
     encode(position, branch) {
-      if (!(position.ms <= maxMs48 && position.seq <= maxSeq)) refusePosition('hlc', position)
+      if (!(position.ms <= maxMs48 && position.seq <= maxSeq)) rejectPosition('hlc', position)
       return `${hex48(position.ms)}-${hex32(position.seq)}-${mark(branch)}`
     },
     // An id of another node decodes too: it is a valid id, of a branch that this log does not have.

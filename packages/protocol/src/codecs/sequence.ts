@@ -1,4 +1,4 @@
-import { type IdCodec, refusePosition } from './codec.ts'
+import { type IdCodec, rejectPosition } from './codec.ts'
 
 /** Ids like `evt-42-k3x9m2pq`: a counter, then the epoch. They are short and readable, and say nothing about time. */
 export function sequence(): IdCodec {
@@ -8,7 +8,7 @@ export function sequence(): IdCodec {
     maxSeq: Number.MAX_SAFE_INTEGER,
     mark,
     encode(position, branch) {
-      if (!(position.ms === 0 && position.seq <= Number.MAX_SAFE_INTEGER)) refusePosition('sequence', position)
+      if (!(position.ms === 0 && position.seq <= Number.MAX_SAFE_INTEGER)) rejectPosition('sequence', position)
       return `evt-${position.seq}-${mark(branch)}`
     },
     decode(text) {

@@ -1,5 +1,5 @@
 import { RejoinError } from '../errors.ts'
-import { type IdCodec, refusePosition } from './codec.ts'
+import { type IdCodec, rejectPosition } from './codec.ts'
 
 export interface SnowflakeOptions {
   /**
@@ -32,7 +32,7 @@ export function snowflake({ startMs = 1_700_000_000_000 }: SnowflakeOptions = {}
     mark: (branch) => String(branch.number % tags),
     encode(position, branch) {
       const elapsed = position.ms - startMs
-      if (!(elapsed >= 0 && elapsed <= maxElapsed && position.seq <= maxSeq)) refusePosition('snowflake', position)
+      if (!(elapsed >= 0 && elapsed <= maxElapsed && position.seq <= maxSeq)) rejectPosition('snowflake', position)
       const low = (branch.number % tags) * 2 ** 12 + position.seq
       return ((BigInt(elapsed) << 22n) | BigInt(low)).toString()
     },

@@ -1,5 +1,5 @@
 import { decodeCrockford, encode10, encode40, encode48 } from '../crockford.ts'
-import { type IdCodec, maxMs48, refusePosition } from './codec.ts'
+import { type IdCodec, maxMs48, rejectPosition } from './codec.ts'
 
 /** Ids of 26 characters: 10 of `ms`, 8 of the epoch, 8 of `seq`. Within one branch, ids sort like their positions. */
 export function ulid(): IdCodec {
@@ -11,7 +11,7 @@ export function ulid(): IdCodec {
     maxSeq,
     mark: (branch) => branch.epoch,
     encode(position, branch) {
-      if (!(position.ms <= maxMs48 && position.seq <= maxSeq)) refusePosition('ulid', position)
+      if (!(position.ms <= maxMs48 && position.seq <= maxSeq)) rejectPosition('ulid', position)
       const { ms, seq } = position
       const { epoch } = branch
       const thousand = Math.floor(seq / 1024)

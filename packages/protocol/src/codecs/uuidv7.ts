@@ -1,6 +1,6 @@
 import { decodeCrockford, encode40 } from '../crockford.ts'
 import { decodeHex, hex16, hex32, hex48 } from '../hex.ts'
-import { type IdCodec, maxMs48, refusePosition } from './codec.ts'
+import { type IdCodec, maxMs48, rejectPosition } from './codec.ts'
 
 /**
  * UUIDs of RFC 9562, version 7. Of the 74 free bits, the first 40 are the epoch and the other 34 are `seq`. Within one
@@ -14,7 +14,7 @@ export function uuidv7(): IdCodec {
     mark: (branch) => branch.epoch,
     encode(position, branch) {
       const { ms, seq } = position
-      if (!(ms <= maxMs48 && seq <= maxSeq)) refusePosition('uuidv7', position)
+      if (!(ms <= maxMs48 && seq <= maxSeq)) rejectPosition('uuidv7', position)
       const epoch = decodeCrockford(branch.epoch, 0, 8)
       const time = `${hex32(Math.floor(ms / 2 ** 16))}-${hex16(ms & 0xffff)}`
       const versionAndEpoch = hex16(0x7000 | Math.floor(epoch / 2 ** 28))

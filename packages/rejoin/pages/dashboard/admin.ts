@@ -13,8 +13,8 @@ export function createAdmin(token: string | undefined): Admin {
       throw new Error('The server does not answer. Try again when it is back.', { cause })
     })
     if (response.ok) return response.json()
-    const refusal = (await response.json().catch(() => undefined)) as { error?: { message?: string } } | undefined
-    throw new Error(refusal?.error?.message ?? `The server answered ${response.status}.`)
+    const rejection = (await response.json().catch(() => undefined)) as { error?: { message?: string } } | undefined
+    throw new Error(rejection?.error?.message ?? `The server answered ${response.status}.`)
   }
 
   return {

@@ -5,11 +5,11 @@ import { Overview } from './overview.tsx'
 
 /** On an admin port without a token the dashboard opens at once. Elsewhere it asks for the token, and keeps it for the tab. */
 export function Dashboard() {
-  const [admin, setAdmin] = useState<Admin | 'asking' | 'refused'>('asking')
+  const [admin, setAdmin] = useState<Admin | 'asking' | 'rejected'>('asking')
 
   useEffect(() => {
     const token = keptToken()
-    void isWelcome(token).then((welcome) => setAdmin(welcome ? createAdmin(token) : 'refused'))
+    void isWelcome(token).then((welcome) => setAdmin(welcome ? createAdmin(token) : 'rejected'))
   }, [])
 
   async function enter(token: string): Promise<boolean> {
@@ -23,9 +23,9 @@ export function Dashboard() {
 
   function leave(): void {
     keepToken(undefined)
-    setAdmin('refused')
+    setAdmin('rejected')
   }
 
   if (admin === 'asking') return null
-  return admin === 'refused' ? <Login enter={enter} /> : <Overview admin={admin} leave={leave} />
+  return admin === 'rejected' ? <Login enter={enter} /> : <Overview admin={admin} leave={leave} />
 }

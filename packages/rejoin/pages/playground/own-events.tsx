@@ -3,13 +3,13 @@ import type { OwnEvent } from './session.ts'
 
 export function OwnEvents({ own, publish }: { own: readonly OwnEvent[]; publish(text: string): Promise<boolean> }) {
   const [text, setText] = useState('')
-  const [isRefused, setRefused] = useState(false)
+  const [isRejected, setRejected] = useState(false)
 
   async function submit(event: FormEvent): Promise<void> {
     event.preventDefault()
     if (text === '') return
     const isTaken = await publish(text)
-    setRefused(!isTaken)
+    setRejected(!isTaken)
     if (isTaken) setText('')
   }
 
@@ -35,8 +35,8 @@ export function OwnEvents({ own, publish }: { own: readonly OwnEvent[]; publish(
         ))}
         {own.length === 0 && <li className="none">Nothing has arrived yet.</li>}
       </ul>
-      <p className="refused" role="alert">
-        {isRefused && 'It was not taken. Is the server running?'}
+      <p className="rejected" role="alert">
+        {isRejected && 'It was not taken. Is the server running?'}
       </p>
     </section>
   )

@@ -19,7 +19,7 @@ export interface KeySetContext {
   readonly signal: AbortSignal
 }
 
-// How often an address is read: a key that the issuer withdraws is refused within this time.
+// How often an address is read: a key that the issuer withdraws is rejected within this time.
 const addressFreshMs = 5 * 60_000
 const fileFreshMs = 2000
 // Tokens with invented key ids must not make the hub flood the issuer.

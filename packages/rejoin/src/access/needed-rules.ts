@@ -13,7 +13,7 @@ export function rulesOf({ access, host, insecure }: AccessSettings, isLoopback: 
   if (jwt.length > 0 || keys.length > 0 || anonymous !== undefined) return access
   if (!isLoopback && !insecure) {
     throw new RejoinError(
-      `Refusing to listen on ${host}: there are no access rules, so everyone who reaches it could read and publish ` +
+      `Rejoin does not listen on ${host}: there are no access rules, so everyone who reaches it could read and publish ` +
         'everything. Listen on 127.0.0.1, set access rules, or pass --insecure if that is what you want.',
       { code: 'invalid-option' },
     )

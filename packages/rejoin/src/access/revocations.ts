@@ -12,7 +12,7 @@ export interface Revocations {
 
 export interface RevokeOptions {
   /**
-   * Revokes only the token with this `jti`. Left out, everything that the subject has until now is refused: its tokens with an
+   * Revokes only the token with this `jti`. Left out, everything that the subject has until now is rejected: its tokens with an
    * earlier `iat` or none, and its API key.
    */
   jti?: string
@@ -57,7 +57,7 @@ export function createRevocations(now: () => number): Revocations {
       if (revoked.size === 0) return false
       if (jti !== undefined && isInForce(revoked.get(keyOf(subject, jti)))) return true
       const all = revoked.get(keyOf(subject))
-      // `iat` has whole seconds: a token from the second of the revocation may be older than the revocation, so it is refused.
+      // `iat` has whole seconds: a token from the second of the revocation may be older than the revocation, so it is rejected.
       return all !== undefined && isInForce(all) && (issuedAt === undefined || issuedAt <= all.at)
     },
   }

@@ -51,7 +51,7 @@ async function send(answer: Response, response: ServerResponse, signal: AbortSig
 function headersOf({ headers }: IncomingMessage): Headers {
   const copied = new Headers()
   for (const [name, value] of Object.entries(headers)) {
-    // Pseudo-headers of HTTP/2 begin with a colon, and `Headers` refuses them.
+    // Pseudo-headers of HTTP/2 begin with a colon, and `Headers` rejects them.
     if (value !== undefined && !name.startsWith(':')) copied.set(name, [value].flat().join(', '))
   }
   return copied

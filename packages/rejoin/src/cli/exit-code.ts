@@ -4,7 +4,7 @@ import type { ErrorCode, RejoinError } from '@rejoin/protocol'
 export const exitCodes = {
   done: 0,
   failed: 1,
-  refused: 2,
+  rejected: 2,
   notAllowed: 3,
   tryLater: 4,
   interrupted: 130,
@@ -19,14 +19,14 @@ export function exitCodeOf({ code, retryable }: RejoinError): ExitCode {
 }
 
 const meanings: Partial<Record<ErrorCode, keyof typeof exitCodes>> = {
-  'channel-ended': 'refused',
-  'invalid-channel': 'refused',
-  'invalid-data': 'refused',
-  'invalid-event': 'refused',
-  'invalid-type': 'refused',
-  'key-reused': 'refused',
-  'not-found': 'refused',
-  'too-large': 'refused',
+  'channel-ended': 'rejected',
+  'invalid-channel': 'rejected',
+  'invalid-data': 'rejected',
+  'invalid-event': 'rejected',
+  'invalid-type': 'rejected',
+  'key-reused': 'rejected',
+  'not-found': 'rejected',
+  'too-large': 'rejected',
   forbidden: 'notAllowed',
   unauthorized: 'notAllowed',
   unreachable: 'tryLater',

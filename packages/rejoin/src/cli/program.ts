@@ -25,7 +25,7 @@ import { fail, type ProgramHost } from './program-host.ts'
 export async function runProgram(args: readonly string[], host: ProgramHost): Promise<void> {
   try {
     const program = commandLine(host)
-    refuseUnknown(args[0], program)
+    rejectUnknown(args[0], program)
     await program.parseAsync(args, { from: 'user' })
   } catch (error) {
     // Commander has already printed what is wrong with the command line, or the help.
@@ -35,8 +35,8 @@ export async function runProgram(args: readonly string[], host: ProgramHost): Pr
   }
 }
 
-/** Refuses an unknown command. `serve` is the default, so commander would take an unknown word for an argument of `serve`. */
-function refuseUnknown(word: string | undefined, { commands }: Command): void {
+/** Rejects an unknown command. `serve` is the default, so commander would take an unknown word for an argument of `serve`. */
+function rejectUnknown(word: string | undefined, { commands }: Command): void {
   const names = [...commands.map((command) => command.name()), 'help']
   if (word === undefined || word.startsWith('-') || names.includes(word)) return
   throw new RejoinError(`There is no command ${JSON.stringify(word)}. There are ${names.join(', ')}.`, {

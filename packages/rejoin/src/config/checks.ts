@@ -12,7 +12,7 @@ import { logKindOf } from './log-location.ts'
 
 /**
  * Throws when a hub with these settings would not start, with every reason that can be found without opening a port or a log.
- * `rejoin serve` and `rejoin config` both call it, so both refuse the same settings.
+ * `rejoin serve` and `rejoin config` both call it, so both reject the same settings.
  */
 export async function checkSettings(loaded: LoadedConfig): Promise<void> {
   const problems: string[] = []
@@ -38,7 +38,7 @@ export async function checkSettings(loaded: LoadedConfig): Promise<void> {
   if (problems.length > 0) throw wrong(inOneText(problems))
 }
 
-/** Refuses a flag without effect: the operator gave it on purpose. */
+/** Rejects a flag without effect: the operator gave it on purpose. */
 function uselessFolder({ config, values }: LoadedConfig): void {
   const kind = logKindOf(config.log)
   const isFlag = values.some(({ setting, origin }) => setting.key === 'data' && origin.startsWith('--'))
@@ -119,7 +119,7 @@ async function chaos({ config }: LoadedConfig): Promise<void> {
   if (!config.chaos) return
   if (!isLoopbackAddress(await resolveHost(config.host))) {
     throw wrong(
-      `Refusing to listen on ${config.host} with --chaos: whoever reaches it could cut the streams of others and lose ` +
+      `Rejoin does not listen on ${config.host} with --chaos: whoever reaches it could cut the streams of others and lose ` +
         'their events. Listen on 127.0.0.1, or leave out --chaos.',
     )
   }

@@ -29,7 +29,7 @@ export interface Config extends ReplayLimits {
   retain?: readonly string[]
   fromStart?: readonly string[]
   maxTailSilenceMs: number
-  whenDown: 'refuse' | 'local'
+  whenDown: 'reject' | 'local'
   heartbeatMs: number
   defaultChannel?: string
   retryMs: number | 'adaptive'

@@ -176,8 +176,8 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
     },
     {
       key: 'whenDown',
-      kind: choice('refuse', 'local'),
-      default: 'refuse',
+      kind: choice('reject', 'local'),
+      default: 'reject',
       help: 'what becomes of publishes while Redis is away',
     },
   ],
@@ -191,7 +191,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
     {
       key: 'defaultChannel',
       kind: words('name', 'the name of a channel'),
-      otherwise: 'none: such requests are refused',
+      otherwise: 'none: such requests are rejected',
       help: 'channel of requests that name none: GET /stream, POST /publish',
     },
     {

@@ -102,7 +102,7 @@ export function watchFigures(hub: Hub, version: string): FiguresWatch {
   const rejected = (kind: string) => {
     rejects[kind] = (rejects[kind] ?? 0) + 1
   }
-  const refused = ({ action = 'read', channels, status, reason, ip, origin }: RejectedRequest) => {
+  const listRejected = ({ action = 'read', channels, status, reason, ip, origin }: RejectedRequest) => {
     if (rejections.length >= mostListed) return
     rejections.push({
       at: Date.now(),
@@ -116,7 +116,7 @@ export function watchFigures(hub: Hub, version: string): FiguresWatch {
   }
   hub.on('reject', (request) => {
     rejected(request.reason)
-    refused(request)
+    listRejected(request)
   })
 
   /** Memory in use; the last known value when no file descriptor is left to read it. A dashboard must not end the program. */
@@ -157,7 +157,7 @@ export function watchFigures(hub: Hub, version: string): FiguresWatch {
     }
   }
 
-  return { take, rejected, refused }
+  return { take, rejected, listRejected }
 }
 
 export interface FiguresWatch {
@@ -166,7 +166,7 @@ export interface FiguresWatch {
   /** Counts a request that the program rejected for this reason, without the hub. */
   rejected(kind: string): void
   /** Lists a request that the program rejected. `rejected` counts it. */
-  refused(request: RejectedRequest): void
+  listRejected(request: RejectedRequest): void
 }
 
 /** The figures that the watch cannot see by itself. */

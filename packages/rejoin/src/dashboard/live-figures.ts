@@ -14,7 +14,7 @@ import { createNodes } from './nodes.ts'
  * The second hub is created when the first dashboard opens. V8 optimises code better while there is one hub: beside a second hub,
  * a publish takes 15 % more time (`bench -- program`).
  */
-export interface LiveFigures extends Pick<FiguresWatch, 'rejected' | 'refused'> {
+export interface LiveFigures extends Pick<FiguresWatch, 'rejected' | 'listRejected'> {
   readonly route: Route
   close(): Promise<void>
 }
@@ -62,7 +62,7 @@ export function createLiveFigures(hub: Hub, version: string, state: () => Figure
   return {
     route: { method: 'GET', path: '/admin/live', open: 'to-admins', doc, handle: () => ({ handOver }) },
     rejected: watch.rejected,
-    refused: watch.refused,
+    listRejected: watch.listRejected,
     async close() {
       clearInterval(timer)
       await (await opening)?.close()

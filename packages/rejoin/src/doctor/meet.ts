@@ -5,7 +5,7 @@ import {
   type OpenProbe,
   probeOf,
   probePath,
-  refusal,
+  rejection,
   streamRequest,
   type Way,
   withQuery,
@@ -76,7 +76,7 @@ export async function meet(url: URL, options: MeetOptions): Promise<Met> {
     if (first?.type === 'close') throw closedToReaders(url, first.data)
   }
   // The hub's own message, if the hub rejected the probe.
-  const why = answer.status === 200 || answer.status === 404 ? undefined : await refusal(answer, url.origin)
+  const why = answer.status === 200 || answer.status === 404 ? undefined : await rejection(answer, url.origin)
   answer.close()
   return meetStream(url, headers, options, why)
 }

@@ -35,7 +35,7 @@ export async function openProbe(way: Way, script: ProbeScript, request: ProbeReq
   const answer = await way.wire.open(withQuery(`${way.base}${probePath(script, token)}`, query), {
     headers: { ...streamRequest, ...way.headers, ...headers },
   })
-  if (answer.status !== 200 && !statuses.includes(answer.status)) throw await refusal(answer, way.base)
+  if (answer.status !== 200 && !statuses.includes(answer.status)) throw await rejection(answer, way.base)
   return probeOf(token, answer)
 }
 
@@ -72,7 +72,7 @@ export const streamRequest = {
 }
 
 /** Why there is no stream; with the hub's own message if the hub rejected the request. */
-export async function refusal(answer: Answer, address: string): Promise<RejoinError> {
+export async function rejection(answer: Answer, address: string): Promise<RejoinError> {
   const { status, headers } = answer
   const { error } = Object(await jsonOf(answer)) as { error?: { message?: unknown } }
   const message =

@@ -14,7 +14,7 @@ export function watchRejections({ trustProxy, tell }: RejectionsOptions): Middle
     const { rest, query } = targetOf(request)
     const { origin, 'user-agent': userAgent = null } = request.headers
     const action = actionOf(request)
-    if (action !== undefined && !isRefusal(reason)) return
+    if (action !== undefined && !isForRights(reason)) return
     tell({
       ip: addressOf(request, trustProxy),
       userAgent,
@@ -40,11 +40,11 @@ export interface RejectionsOptions {
 }
 
 /** Whether the requester lacked a right. Any other rejection is counted by the limit that made it. */
-export function isRefusal(reason: string): boolean {
-  return refusals.has(reason)
+export function isForRights(reason: string): boolean {
+  return rightsReasons.has(reason)
 }
 
-const refusals: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'origin', 'host'])
+const rightsReasons: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'origin', 'host'])
 
 /** The kind under which a rejection is counted. Preflights and tickets have a kind of their own, whatever their reason. */
 export function rejectionKind({ action, reason }: Pick<RejectedRequest, 'action' | 'reason'>): string {

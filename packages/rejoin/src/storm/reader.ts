@@ -102,7 +102,7 @@ export function createStormReader(options: StormReaderOptions): StormReader {
     if (status === 200 && headers.get('content-type')?.startsWith('text/event-stream')) return
     connection?.cut()
     options.onTrouble({ head })
-    countIn(tally.refusals, status)
+    countIn(tally.rejections, status)
     goAway(Math.max(retryMs, Number(headers.get('retry-after') ?? 0) * 1000 || 0))
   }
 

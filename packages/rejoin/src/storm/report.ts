@@ -43,7 +43,7 @@ export interface Connections {
   readonly drops: number
   readonly unseenCursors: number
   readonly closes: Readonly<Record<string, number>>
-  readonly refusals: Readonly<Record<string, number>>
+  readonly rejections: Readonly<Record<string, number>>
   readonly failures: Readonly<Record<string, number>>
 }
 
@@ -101,7 +101,7 @@ export function reportOf({ url, plan, readers, published, tally, own, ms }: Ende
       drops: tally.drops,
       unseenCursors: tally.unseenCursors,
       closes: Object.fromEntries(tally.closes),
-      refusals: Object.fromEntries(tally.refusals),
+      rejections: Object.fromEntries(tally.rejections),
       failures: Object.fromEntries(tally.failures),
     },
     own,

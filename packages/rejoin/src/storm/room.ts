@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { RejoinError } from '@rejoin/protocol'
 import { connectionRoom } from '../limits/descriptors.ts'
 
-/** Refuses a storm that is too large for this machine: its failed connections would look like faults of the hub. */
+/** Rejects a storm that is too large for this machine: its failed connections would look like faults of the hub. */
 export function checkRoom(readers: number, { files, ports }: Room): void {
   if (files !== undefined && readers > files) {
     const needed = readers + filesBeside

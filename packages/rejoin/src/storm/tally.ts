@@ -13,7 +13,7 @@ export interface Tally {
   /** Streams that the hub ended with `close`, by reason. */
   readonly closes: Map<string, number>
   /** Requests that were answered with something else than a stream, by status. */
-  readonly refusals: Map<number, number>
+  readonly rejections: Map<number, number>
   /** Connections that failed before their stream began, by error code. */
   readonly failures: Map<string, number>
   /** The number of `sync-required` frames. */
@@ -43,7 +43,7 @@ export interface Example {
 export function createTally(): Tally {
   return {
     ...{ delivered: 0, cuts: 0, returns: 0, drops: 0, gaps: 0, unseenCursors: 0, foreign: 0 },
-    ...{ closes: new Map(), refusals: new Map(), failures: new Map(), examples: [] },
+    ...{ closes: new Map(), rejections: new Map(), failures: new Map(), examples: [] },
     ...{ delay: createTimes(), catchUp: createTimes() },
   }
 }

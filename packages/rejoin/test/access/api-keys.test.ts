@@ -39,7 +39,7 @@ test('a key short enough to be guessed is no key, although its hash is in the ru
   expect(await verdict(access, { authorization: 'Bearer hunter2' })).toMatch(/^unauthorized/)
 })
 
-describe('refused at the start', () => {
+describe('rejected at the start', () => {
   test.each([
     ['a key in place of its hash', { ...rule, sha256: key }, 'sha256sum'],
     ['a name with a space', { ...rule, name: 'a b' }, 'named'],
@@ -116,7 +116,7 @@ describe('a request with bad credentials is not taken for an anonymous one', () 
     expect(JSON.parse(wrong.text).error.code).toBe('unauthorized')
   })
 
-  test('a request without credentials is asked for a token; a request with a token that gives no right is refused (§7.2)', async () => {
+  test('a request without credentials is asked for a token; a request with a token that gives no right is rejected (§7.2)', async () => {
     const { url } = await guarded({ keys: [rule], anonymous: { subscribe: ['public/*'] } })
     const post = { method: 'POST', body: 'x' }
     for (const [path, options] of [
@@ -163,7 +163,7 @@ test('text that looks like a ticket in the name of a channel is no ticket', asyn
   expect(await verdict(open, {}, '/events/a&ticket=1')).toMatchObject({ subscribe: ['*'] })
 })
 
-test('a channel that exists and one that does not are refused in the same words', async () => {
+test('a channel that exists and one that does not are rejected in the same words', async () => {
   const { url, hub } = await guarded({ keys: [{ ...rule, publish: [] }] })
   await hub.publish('secret/real', { data: 1 })
   const headers = { authorization: `Bearer ${key}` }
@@ -193,7 +193,7 @@ test.each([
   [{ ticketMs: 0 }, '1000 to 60000'],
   [{ ticketMs: Number.NaN }, '1000 to 60000'],
   [{ anonymous: { subscribe: ['public/**'] } }, 'public/**'],
-])('the rules %j are refused at the start', (rules, message) => {
+])('the rules %j are rejected at the start', (rules, message) => {
   expect(() => createAccess(rules)).toThrow(message)
 })
 

@@ -5,7 +5,7 @@ import { send, serving } from '../support/http.ts'
 const anonymous = { subscribe: ['*'], publish: ['*'] }
 
 describe('names of the hub', () => {
-  test('that are listed are answered, with any port; others are refused, but for probes of its health', async () => {
+  test('that are listed are answered, with any port; others are rejected, but for probes of its health', async () => {
     const { url } = await serving({ access: { anonymous, hosts: ['hub.example', '*.live.example', '[::1]'] } })
     const status = async (host: string, path = '/poll/a') => (await send(url, path, { headers: { host } })).status
     for (const host of ['hub.example', 'HUB.example:8443', 'a.b.live.example', '[::1]:80']) {
@@ -30,7 +30,7 @@ describe('names of the hub', () => {
 test.each([
   ['with access rules', { access: { anonymous } }],
   ['without', {}],
-])('a request with two hosts is refused, %s', async (_what, options) => {
+])('a request with two hosts is rejected, %s', async (_what, options) => {
   const { url } = await serving(options)
   const port = Number(new URL(url).port)
   const answer = await new Promise<string>((resolve, reject) => {

@@ -73,7 +73,7 @@ describe('algorithms (RFC 8725 §2.1, §3.1)', () => {
     }
   })
 
-  test('an algorithm that fits the key but is not allowed is refused', async () => {
+  test('an algorithm that fits the key but is not allowed is rejected', async () => {
     const rule: JwtRule = { publicKey: pem(rsa.publicKey), algorithms: ['RS256'] }
     expect(await byRule(rule, await token({}, rsa.privateKey, { alg: 'PS256' }))).toBe(unknown)
   })
@@ -124,13 +124,13 @@ describe('signatures (§2.2, §3.2, §3.3)', () => {
     }
   })
 
-  test('an extension that must be understood and is not refuses the token', async () => {
+  test('an extension that must be understood and is not rejects the token', async () => {
     expect(await byRule({ secret }, forged({ alg: 'HS256', crit: ['exp'], exp: 1 }, honest))).toBe(unknown)
     expect(await byRule({ secret }, forged({ alg: 'HS256', crit: ['b64'], b64: false }, honest))).toBe(unknown)
   })
 })
 
-describe('weak keys are refused at the start (§2.3, §3.5)', () => {
+describe('weak keys are rejected at the start (§2.3, §3.5)', () => {
   const starting = (rule: JwtRule) => () => createAccess({ jwt: [rule] })
   test.each([
     ['an empty secret', { secret: '' }, '0 bytes'],
@@ -199,7 +199,7 @@ describe('claims (§2.8, §3.8, §3.9, §3.11, §3.12)', () => {
     ['a star in the middle', { rejoin: { publish: ['orders/*/lines'] } }, /claim "rejoin"/],
     ['a right that is no text', { rejoin: { publish: [null] } }, /claim "rejoin"/],
     ['no rights at all', { rejoin: null }, /claim "rejoin"/],
-  ])('refused: %s', async (_what, claims, reason) => {
+  ])('rejected: %s', async (_what, claims, reason) => {
     const result = await byRule({ secret }, forged({ alg: 'HS256' }, { ...honest, ...claims }))
     if (typeof reason === 'string') expect(result).toBe(reason)
     else expect(result).toMatch(reason)
@@ -274,7 +274,7 @@ describe('claims (§2.8, §3.8, §3.9, §3.11, §3.12)', () => {
   })
 })
 
-describe('a text that is no signed token is refused (§2.4, §2.5, §3.4, §3.6)', () => {
+describe('a text that is no signed token is rejected (§2.4, §2.5, §3.4, §3.6)', () => {
   test('an encrypted token, by the same secret', async () => {
     const jwe = await new EncryptJWT(honest)
       .setProtectedHeader({ alg: 'dir', enc: 'A256GCM' })
@@ -402,7 +402,7 @@ describe('key sets (§2.9, §2.10, §3.10)', () => {
     const { url: honestUrl } = await issuerWith([plain])
     const text = await token(claims, rsa.privateKey, { alg: 'RS256', kid: 'r' })
     expect(await judged({ jwt: [{ jwks: honestUrl, ...bound }] }, text)).toEqual(alice)
-    const refused: [JWK, string][] = [
+    const rejected: [JWK, string][] = [
       [{ ...plain, alg: 'RS512' }, text],
       [{ ...plain, use: 'enc' }, text],
       [{ ...key.jwk, key_ops: ['deriveBits'] }, await key.sign(claims)],
@@ -411,7 +411,7 @@ describe('key sets (§2.9, §2.10, §3.10)', () => {
         await token(claims, secret, { kid: 'a' }),
       ],
     ]
-    for (const [jwk, presented] of refused) {
+    for (const [jwk, presented] of rejected) {
       const { url } = await issuerWith([jwk])
       expect(await judged({ jwt: [{ jwks: url, ...bound }] }, presented)).toBe(unknown)
     }
@@ -508,15 +508,15 @@ describe('key sets (§2.9, §2.10, §3.10)', () => {
     expect(await judge(oldToken)).toBe(unknown)
   })
 
-  test('a password in the address is refused at the start, and not repeated', () => {
-    const refused = () => createAccess({ jwt: [{ jwks: 'https://hub:horse@id.example/keys', ...bound }] })
-    expect(refused).toThrow(
+  test('a password in the address is rejected at the start, and not repeated', () => {
+    const rejected = () => createAccess({ jwt: [{ jwks: 'https://hub:horse@id.example/keys', ...bound }] })
+    expect(rejected).toThrow(
       expect.objectContaining({ code: 'invalid-option', message: expect.stringContaining('password') }),
     )
-    expect(refused).not.toThrow(/horse/)
+    expect(rejected).not.toThrow(/horse/)
   })
 
-  test.each(['http://id.example/keys', '/nowhere/keys.json', 'https://'])('%s is refused at the start', (jwks) => {
+  test.each(['http://id.example/keys', '/nowhere/keys.json', 'https://'])('%s is rejected at the start', (jwks) => {
     expect(() => createAccess({ jwt: [{ jwks, ...bound }] })).toThrow(
       expect.objectContaining({ code: 'invalid-option' }),
     )

@@ -11,7 +11,7 @@ describe('a request is taken for one to this machine when its Host is', () => {
   })
 })
 
-describe('a request is refused when its Host is', () => {
+describe('a request is rejected when its Host is', () => {
   test.each([
     undefined,
     '',
@@ -74,7 +74,7 @@ test.each([
 
 describe('a hub on this machine (§8)', () => {
   test.each(['/', '/healthz', '/events/demo', '/publish/demo', '/playground/plain?tab=aaaaaaaa', '/nothing'])(
-    'refuses %s under a foreign name, as a page would use that was pointed at 127.0.0.1 later',
+    'rejects %s under a foreign name, as a page would use that was pointed at 127.0.0.1 later',
     async (path) => {
       const { url } = await serving()
       const { status, headers, text } = await send(url, path, { headers: { host: 'example.com' } })
@@ -86,7 +86,7 @@ describe('a hub on this machine (§8)', () => {
     },
   )
 
-  test.each(['http://example.com', 'null'])('refuses a publish from a page of %s', async (origin) => {
+  test.each(['http://example.com', 'null'])('rejects a publish from a page of %s', async (origin) => {
     const { url, hub } = await serving()
     let published = 0
     hub.on('publish', () => published++)
@@ -96,7 +96,7 @@ describe('a hub on this machine (§8)', () => {
     expect(published).toBe(0)
   })
 
-  test('refuses the preflight of a foreign page', async () => {
+  test('rejects the preflight of a foreign page', async () => {
     const { url } = await serving()
     const { status, headers } = await send(url, '/publish/demo', preflight('http://example.com'))
     expect(status).toBe(403)

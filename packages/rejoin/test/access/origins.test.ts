@@ -71,9 +71,9 @@ describe('a publish by cookie without an Origin goes by its Referer', () => {
     expect((await send(url, '/publish/a', { method: 'POST', headers, body: 'x' })).status).toBe(status)
   })
 
-  test('a refusal names the page that may not publish, or asks for Origin or Referer', async () => {
+  test('a rejection names the page that may not publish, or asks for Origin or Referer', async () => {
     const { url } = await guarded({ ...rules, cors: ['https://app.example'] })
-    const refusalFor = async (headers: Record<string, string>) => {
+    const rejectionFor = async (headers: Record<string, string>) => {
       const { text } = await send(url, '/publish/a', {
         method: 'POST',
         headers: { ...carriers.cookie, ...headers },
@@ -81,10 +81,10 @@ describe('a publish by cookie without an Origin goes by its Referer', () => {
       })
       return JSON.parse(text).error.message
     }
-    expect(await refusalFor({ referer: 'https://evil.example/https://app.example' })).toContain(
+    expect(await rejectionFor({ referer: 'https://evil.example/https://app.example' })).toContain(
       'Pages of "https://evil.example" may not',
     )
-    expect(await refusalFor({})).toContain('neither Origin nor Referer')
+    expect(await rejectionFor({})).toContain('neither Origin nor Referer')
   })
 
   test('a good Referer does not make up for a foreign Origin', async () => {
@@ -164,7 +164,7 @@ test('where no cookie is read, none is asked for', async () => {
   expect((await send(url, '/poll/a', { headers })).headers['access-control-allow-credentials']).toBeUndefined()
 })
 
-test('a page reads a stream, its refusals and when to come back', async () => {
+test('a page reads a stream, its rejections and when to come back', async () => {
   const { url } = await guarded({ keys: rules.keys, cors: ['https://app.example'] })
   const origin = 'https://app.example'
   const stream = await open(url, '/events/a', { headers: { ...carriers.token, origin } })
@@ -173,9 +173,9 @@ test('a page reads a stream, its refusals and when to come back', async () => {
   expect(stream.headers['access-control-expose-headers']).toContain('Retry-After')
   expect(stream.headers.vary).toContain('Origin')
   expect(stream.headers['cache-control']).toContain('private')
-  const refused = await send(url, '/events/a', { headers: { origin } })
-  expect(refused.status).toBe(401)
-  expect(refused.headers['access-control-allow-origin']).toBe(origin)
+  const rejected = await send(url, '/events/a', { headers: { origin } })
+  expect(rejected.status).toBe(401)
+  expect(rejected.headers['access-control-allow-origin']).toBe(origin)
 })
 
 test.each([
@@ -186,7 +186,7 @@ test.each([
   '',
   'https://*.example',
   'https://a b',
-])('%j is refused at the start, because no browser sends it', (origin) => {
+])('%j is rejected at the start, because no browser sends it', (origin) => {
   expect(() => createAccess({ ...rules, cors: [origin] })).toThrow('no origin of pages')
 })
 

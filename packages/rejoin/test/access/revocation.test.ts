@@ -26,7 +26,7 @@ describe('a revocation', () => {
     return { clock, access, judge }
   }
 
-  test('of a subject refuses its earlier tokens, also those found good a moment ago; newer ones are good', async () => {
+  test('of a subject rejects its earlier tokens, also those found good a moment ago; newer ones are good', async () => {
     const { clock, access, judge } = start()
     expect(await judge({ iat: seconds - 10 })).toMatchObject({ subject: 'alice' })
     access.revoke('alice')
@@ -38,7 +38,7 @@ describe('a revocation', () => {
     expect(await judge({ iat: seconds + 1 })).toMatchObject({ subject: 'alice' })
   })
 
-  test('of a single token refuses it by its name, and the others of its subject are good', async () => {
+  test('of a single token rejects it by its name, and the others of its subject are good', async () => {
     const { access, judge } = start()
     access.revoke('alice', { jti: 'stolen' })
     expect(await judge({ jti: 'stolen' })).toBe(revoked)
@@ -47,7 +47,7 @@ describe('a revocation', () => {
     expect(await judge({ jti: 'stolen', sub: 'bob' })).toMatchObject({ subject: 'bob' })
   })
 
-  test('of an API key refuses it by its name', async () => {
+  test('of an API key rejects it by its name', async () => {
     const { access } = start()
     expect(await verdict(access, { authorization: `Bearer ${key}` })).toMatchObject({ subject: 'key:app' })
     access.revoke('key:app')

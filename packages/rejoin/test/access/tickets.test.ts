@@ -125,7 +125,7 @@ describe('a ticket', () => {
     expect(flood.filter((ticket) => tickets.redeem(ticket) !== undefined)).toEqual(flood.slice(-16))
   })
 
-  test('is refused beyond 10,000, until older tickets have expired', () => {
+  test('is rejected beyond 10,000, until older tickets have expired', () => {
     let time = 0
     const tickets = createTickets(30_000, () => time)
     for (let n = 0; n < 10_000; n += 1) tickets.issue('t', `s${n}`, Number.POSITIVE_INFINITY)

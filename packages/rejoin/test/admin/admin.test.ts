@@ -72,7 +72,7 @@ describe('the admin API', () => {
     expect((await send(adminUrl, '/admin/connections', { headers: { origin: adminUrl } })).status).toBe(200)
   })
 
-  test('a token that could be guessed is refused at the start', async () => {
+  test('a token that could be guessed is rejected at the start', async () => {
     const hub = await createHub({ log: memoryLog() })
     await expect(createObservation({ hub, version: '1', admin: { token: 'admin' } })).rejects.toThrow('at least 16')
     await hub.close()
@@ -189,7 +189,7 @@ describe('looking', () => {
     ['/admin/channels?limit=0', 'Give 1 to 1000'],
     ['/admin/channels?limit=1001', 'Give 1 to 1000'],
     ['/admin/connections?limit=x', 'whole number'],
-  ])('%s is refused with advice', async (path, advice) => {
+  ])('%s is rejected with advice', async (path, advice) => {
     const { url } = await observed()
     const { status, body } = await admin(url, path)
     expect([status, body]).toMatchObject([400, { error: { message: expect.stringContaining(advice) } }])
@@ -270,13 +270,13 @@ describe('acting', () => {
     ['/admin/drain', { withinMs: -1 }, 'milliseconds'],
     ['/admin/maintenance', { on: 'yes' }, 'true or false'],
     ['/admin/maintenance', { on: true, retryAfterMs: 1e12 }, 'milliseconds'],
-  ])('%s with %j is refused with advice', async (path, body, advice) => {
+  ])('%s with %j is rejected with advice', async (path, body, advice) => {
     const { url } = await observed()
     const answer = await admin(url, path, body)
     expect(answer).toMatchObject({ status: 400, body: { error: { message: expect.stringContaining(advice) } } })
   })
 
-  test('a body that is no JSON, or too long, is refused and the next request on that connection is served', async () => {
+  test('a body that is no JSON, or too long, is rejected and the next request on that connection is served', async () => {
     const { url } = await observed()
     const act = (body: string) => send(url, '/admin/revoke', { method: 'POST', headers: asAdmin, body })
     expect((await act('{')).status).toBe(400)

@@ -149,7 +149,7 @@ describe('a test that orders', () => {
     expect([ada!.stream.state.closeReason, bob!.stream.state.state]).toEqual(['unauthorized', 'connected'])
   })
 
-  test('an order with a value that is not allowed is refused, with advice', async () => {
+  test('an order with a value that is not allowed is rejected, with advice', async () => {
     const { url, chaos } = await chaotic()
     await expect(chaos.slow(-1)).rejects.toThrow('Say ?bytesPerSecond= with a whole number from 0')
     const { status } = await send(url, '/chaos/expire?what=everything', { method: 'POST' })
@@ -166,12 +166,12 @@ describe('chaos is for this machine alone', () => {
     expect((await send(url, '/events/orders', { headers: { host: 'evil.example' } })).status).toBe(403)
   })
 
-  test.each(['serve', 'config'])('%s refuses it beyond loopback, also with --insecure', async (command) => {
+  test.each(['serve', 'config'])('%s rejects it beyond loopback, also with --insecure', async (command) => {
     const { exitCode, stderr } = await run([command, '--chaos', '--host', '0.0.0.0', '--insecure'])
-    expect([exitCode, stderr]).toEqual([1, expect.stringContaining('Refusing to listen on 0.0.0.0 with --chaos')])
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining('Rejoin does not listen on 0.0.0.0 with --chaos')])
   })
 
-  test('it is refused with a log that lasts', async () => {
+  test('it is rejected with a log that lasts', async () => {
     const { exitCode, stderr } = await run(['config', '--chaos', '--log', 'lmdb'])
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining('Leave out --log, or leave out --chaos')])
   })
@@ -180,11 +180,11 @@ describe('chaos is for this machine alone', () => {
 test('without --chaos there is nothing to order, and the advice is to add it', async () => {
   const { url } = await serving()
   expect((await send(url, '/chaos/cut', { method: 'POST' })).status).toBe(404)
-  const refused = await chaosOf(url)
+  const rejected = await chaosOf(url)
     .cut()
     .catch((error) => error)
-  expect(refused).toBeInstanceOf(RejoinError)
-  expect([refused.code, refused.message]).toEqual(['not-found', expect.stringContaining('rejoin serve --chaos')])
+  expect(rejected).toBeInstanceOf(RejoinError)
+  expect([rejected.code, rejected.message]).toEqual(['not-found', expect.stringContaining('rejoin serve --chaos')])
 })
 
 test('the program warns when it starts with --chaos, keeps events in memory, and ends in order', async () => {

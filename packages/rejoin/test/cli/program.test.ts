@@ -60,7 +60,7 @@ test('the help names the choices of a flag, and has examples', async () => {
   expect(words).toContain('Examples: rejoin serve --port 8080')
 })
 
-describe('a command line that cannot work is refused, with advice', () => {
+describe('a command line that cannot work is rejected, with advice', () => {
   test.each([
     [['--host', '0.0.0.0'], 'pass --insecure if that is what you want'],
     [

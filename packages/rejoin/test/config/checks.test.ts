@@ -11,7 +11,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 const secret = 'kY7ryw1QsbCOpzUe3vT9aLxgF0mDJnh4'
 
-describe('settings that serve refuses are refused by config in the same words', () => {
+describe('settings that serve rejects are rejected by config in the same words', () => {
   test.each<[what: string, flags: string[], env: Record<string, string>, words: RegExp]>([
     ['a host that everybody reaches, without rules', ['--host', '0.0.0.0'], {}, /there are no access rules/],
     ['half a pair of TLS', ['--tls-cert', file], {}, /tls\.cert is set and tls\.key is not/],
@@ -74,12 +74,12 @@ describe('settings that serve refuses are refused by config in the same words', 
 
   test('all reasons at once', async () => {
     const { stderr } = await run(['config', '--tls-cert', file, '--host', '0.0.0.0'])
-    expect(stderr).toMatch(/2 settings are wrong\.\n\n {2}tls[^\n]+\n {2}Refusing to listen/)
+    expect(stderr).toMatch(/2 settings are wrong\.\n\n {2}tls[^\n]+\n {2}Rejoin does not listen/)
   })
 })
 
 test.each(['300.1.1.1', '1.2.3', '1.2.3.4.5', '1.2.3.4.', 'nonsense'])(
-  'both refuse %s as the address of an interface',
+  'both reject %s as the address of an interface',
   async (address) => {
     for (const command of ['serve', 'config']) {
       const { exitCode, stderr } = await run([command, '--mdns', '--mdns-interface', address])

@@ -16,13 +16,13 @@ describe('publishing too fast', () => {
     return () => void vi.useRealTimers()
   })
 
-  test('is refused with the time to wait, and counted', async () => {
+  test('is rejected with the time to wait, and counted', async () => {
     const { url } = await serving({ limits, admin })
     const statuses = [await publish(url), await publish(url), await publish(url)]
     expect(statuses.map(({ status }) => status)).toEqual([201, 201, 429])
-    const [, , refused] = statuses
-    expect(refused?.headers['retry-after']).toBe('1')
-    expect(JSON.parse(refused?.text ?? '').error).toEqual({
+    const [, , rejected] = statuses
+    expect(rejected?.headers['retry-after']).toBe('1')
+    expect(JSON.parse(rejected?.text ?? '').error).toEqual({
       code: 'rate-limited',
       message: 'You publish too fast. Wait for 1 s, or send batches.',
     })
@@ -62,7 +62,7 @@ describe('publishing too fast', () => {
     expect((await from('2001:db8:0:1::1')).status).toBe(201)
   })
 
-  test('is refused before the body has come, also when its length is not said', async () => {
+  test('is rejected before the body has come, also when its length is not said', async () => {
     const { url } = await serving({ limits, access: { keys: [keyOf('a')] } })
     const authorization = `Bearer ${secretOf('a')}`
     await Promise.all([publish(url, { authorization }), publish(url, { authorization })])
@@ -99,7 +99,7 @@ describe('a body that is too large', () => {
   test.each([
     ['with its length', {}],
     ['in pieces', { 'transfer-encoding': 'chunked' }],
-  ])('%s is refused, and counted', async (_how, headers) => {
+  ])('%s is rejected, and counted', async (_how, headers) => {
     const { url } = await serving({ limits, admin })
     const { status, text } = await publish(url, headers, 'eleven char')
     expect(status).toBe(413)
@@ -130,7 +130,7 @@ describe('a body that is too large', () => {
   })
 })
 
-test('a stream of too many channels is refused, and counted', async () => {
+test('a stream of too many channels is rejected, and counted', async () => {
   const { url } = await serving({ limits: { maxChannels: 2 }, admin })
   for (const path of ['/events?channel=a&channel=b&channel=c', '/poll/a?channel=b&%63hannel=c']) {
     const { status, text } = await send(url, path)

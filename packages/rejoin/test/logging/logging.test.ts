@@ -252,10 +252,10 @@ describe('in a pipe', () => {
   })
 
   test('a failure names its cause, once', async () => {
-    const refused = new Error('connect ECONNREFUSED ::1:443')
+    const rejected = new Error('connect ECONNREFUSED ::1:443')
     const lines = await inPipe((logging) => {
       observe(logging, 'error', {
-        cause: new Error('no keys', { cause: new TypeError('fetch failed', { cause: refused }) }),
+        cause: new Error('no keys', { cause: new TypeError('fetch failed', { cause: rejected }) }),
       })
       observe(logging, 'error', { cause: new Error('no keys: gone', { cause: new Error('gone') }) })
     })

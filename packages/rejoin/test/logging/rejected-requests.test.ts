@@ -35,7 +35,7 @@ test('every reader that is rejected leaves a line with the status it got, the re
   ])
 })
 
-test('a publisher, a page or a ticket that is refused leaves a line and is counted by why; a bad event is its sender’s affair', async () => {
+test('a publisher, a page or a ticket that is rejected leaves a line and is counted by why; a bad event is its sender’s affair', async () => {
   const admin = { authorization: 'Bearer a-token-for-the-admin-of-this-test' }
   const { url, lines } = await started({
     REJOIN_ACCESS_KEYS: JSON.stringify(keys),

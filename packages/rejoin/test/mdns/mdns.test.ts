@@ -27,7 +27,7 @@ test('a program that stops lets the readers of services go with a word', async (
   expect(ended).toContain('"reason":"drain"')
 })
 
-test('a setting of a source that is off is refused, because it would have no effect', async () => {
+test('a setting of a source that is off is rejected, because it would have no effect', async () => {
   const { exitCode, stderr } = await run(['serve', '--mdns-interface', '127.0.0.1', '--log', 'memory', '--port', '0'])
   expect(exitCode).not.toBe(0)
   expect(stderr).toContain('Add --mdns')

@@ -58,13 +58,13 @@ describe('POST /log', () => {
     ['an address that is no text', { ...record, url: 7 }],
     ['a list of something else', [[record]]],
     ['too many', Array(101).fill(record)],
-  ])('refuses %s, and notes nothing of it', async (_what, body) => {
+  ])('rejects %s, and notes nothing of it', async (_what, body) => {
     const { url, told } = await reporting()
     expect((await report(url, body)).status).toBe(400)
     expect(told()).toEqual([])
   })
 
-  test('refuses a body that is too long', async () => {
+  test('rejects a body that is too long', async () => {
     const { url } = await reporting()
     expect((await report(url, { ...record, url: 'x'.repeat(70_000) })).status).toBe(413)
   })

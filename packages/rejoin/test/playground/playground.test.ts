@@ -125,14 +125,14 @@ describe('the plain stream', () => {
     expect(await rest).toContain('ended without "data"')
   })
 
-  test.each(['n=', 'n=1%0A%0Adata:', 'n=-1', 'n=1234567890', ''])('refuses ?%s as a number', async (query) => {
+  test.each(['n=', 'n=1%0A%0Adata:', 'n=-1', 'n=1234567890', ''])('rejects ?%s as a number', async (query) => {
     const { url } = await serving()
     const { status, text } = await send(url, `${plain('aaaaaaaa')}&${query}`, { method: 'POST' })
     expect([status, JSON.parse(text).error.code]).toEqual([400, 'invalid-data'])
   })
 
   test.each(['', 'tab=', 'tab=short', 'tab=UPPERCASE', `tab=${'a'.repeat(33)}`])(
-    'refuses ?%s as a tab',
+    'rejects ?%s as a tab',
     async (query) => {
       const { url } = await serving()
       expect((await send(url, `/playground/plain?${query}`)).status).toBe(400)
@@ -180,7 +180,7 @@ describe('a cut', () => {
     await until(untagged, 'data: hello')
   })
 
-  test.each(['0', '-1', '30001', '1.5', 'NaN', 'soon', ''])('of %s ms is refused', async (ms) => {
+  test.each(['0', '-1', '30001', '1.5', 'NaN', 'soon', ''])('of %s ms is rejected', async (ms) => {
     const { url } = await serving()
     expect((await send(url, `/playground/cut?tab=${tab}&ms=${ms}`, { method: 'POST' })).status).toBe(400)
   })

@@ -63,7 +63,7 @@ describe('the load of the storm itself', () => {
 })
 
 describe('the room of this machine', () => {
-  test('refuses a storm with more readers than files or ports, and says how to get more', () => {
+  test('rejects a storm with more readers than files or ports, and says how to get more', () => {
     expect(() => checkRoom(5000, { files: 896, ports: 28_232 })).toThrow(/may open 896\. .*ulimit -n 5128/)
     expect(() => checkRoom(30_000, { files: 60_000, ports: 28_232 })).toThrow(/28232 .*ip_local_port_range/)
     expect(() => checkRoom(500, { files: 896, ports: 28_232 })).not.toThrow()

@@ -44,7 +44,7 @@ describe.concurrent('a good hub', () => {
     expect(report.published).toBe(300)
     // Six readers have every other event, two have all.
     expect(report.delivered).toBe(6 * 150 + 2 * 300)
-    expect(report.connections).toMatchObject({ drops: 0, unseenCursors: 0, closes: {}, refusals: {}, failures: {} })
+    expect(report.connections).toMatchObject({ drops: 0, unseenCursors: 0, closes: {}, rejections: {}, failures: {} })
     // A reader that has everything may be away at the end, and a cut may fall into a return.
     expect(report.connections.returns).toBeGreaterThanOrEqual(8)
     expect(report.connections.cuts).toBeGreaterThanOrEqual(report.connections.returns)

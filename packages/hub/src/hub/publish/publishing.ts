@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createEpoch, type Position, RejoinError, type SchemaCheck } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
+import { invalidOption } from '../../invalid-option.ts'
 import type { Appended, AppendOptions, Log, NewEvent, Stamp } from '../../log/contract.ts'
 import type { Live } from '../live/live.ts'
 import type { Observers } from '../observation.ts'
@@ -42,7 +43,7 @@ export interface PublishingContext {
   readonly observers: Observers
   /** Channels and patterns that retain their newest values. */
   readonly retain: readonly string[]
-  readonly whenDown: 'refuse' | 'local' | undefined
+  readonly whenDown: 'reject' | 'local' | undefined
   /** Checks messages by the schemas of their channels. */
   readonly check: SchemaCheck | undefined
   idOf(position: Position): string
@@ -213,9 +214,7 @@ function onceOnly(
 ): AppendOptions['once'] | undefined {
   if (idempotencyKey === undefined) return undefined
   if (idempotencyKey === '' || idempotencyKey.length > 255 || /[^\x20-\x7e]/.test(idempotencyKey)) {
-    throw new RejoinError('An Idempotency-Key is 1 to 255 printable ASCII characters. A random UUID is a good one.', {
-      code: 'invalid-option',
-    })
+    throw invalidOption('An Idempotency-Key is 1 to 255 printable ASCII characters. A random UUID is a good one.')
   }
   return { scope: subject ?? '', key: idempotencyKey, hash: hashOf(entries) }
 }

@@ -10,7 +10,7 @@ export interface PollSink extends Sink {
   readonly hasNews: boolean
   readonly full: boolean
   /** Whether there was no room even for the first news. */
-  readonly refused: boolean
+  readonly rejected: boolean
   /** The approximate size of the frames. */
   readonly bytes: number
   readonly ended: boolean
@@ -37,10 +37,10 @@ export function createPollSink({ room, onGrown }: PollSinkOptions): PollSink {
     // Asked for each frame, because other answers take of the same room.
     sink.full ||= sink.hasNews && sink.bytes > room()
     // Later frames are not lost: the reader asks for them with the id of the last frame that it got.
-    if (sink.full || sink.refused) return
+    if (sink.full || sink.rejected) return
     const isNews = !withoutNews.has(frame.type)
     if (isNews && !sink.hasNews && room() === 0) {
-      sink.refused = true
+      sink.rejected = true
       return
     }
     const more = frame.data.length + frameOverhead
@@ -69,13 +69,13 @@ export function createPollSink({ room, onGrown }: PollSinkOptions): PollSink {
     retryMs: 0,
     hasNews: false,
     full: false,
-    refused: false,
+    rejected: false,
     bytes: 0,
     ended: false,
     write(written) {
       for (const frame of framesOf(written)) take(frame)
       checkCondition()
-      return !sink.full && !sink.refused
+      return !sink.full && !sink.rejected
     },
     // The answer has no socket yet on which bytes could wait.
     pending: 0,

@@ -74,7 +74,7 @@ export function createPolls(context: PollContext): Polls {
 
   /** Resolves when the answer has news, or when the wait is over and the log has nothing more. */
   async function collect(session: Session, sink: PollSink, waitMs: number, signal?: AbortSignal): Promise<void> {
-    const isOver = () => sink.ended || sink.full || sink.refused || signal?.aborted === true
+    const isOver = () => sink.ended || sink.full || sink.rejected || signal?.aborted === true
     let late = waitMs === 0
     const cancelWait = environment.after(waitMs, () => {
       late = true
@@ -135,7 +135,7 @@ export function createPolls(context: PollContext): Polls {
       // The adapter counts the answer from this turn on. If its room were free before the end of the turn, it would be given
       // twice.
       environment.endOfTurn(() => context.unread.add(-sink.bytes, connection))
-      if (sink.refused) {
+      if (sink.rejected) {
         readers.leave(reader, 'overloaded')
         return context.rejectAnswer(request)
       }

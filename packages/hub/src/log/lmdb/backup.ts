@@ -1,11 +1,12 @@
 import { copyFile, open, rename, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { RejoinError } from '@rejoin/protocol'
+import { invalidOption } from '../../invalid-option.ts'
 import type { Backup, BackupOptions } from '../contract.ts'
 import { ByteWriter } from './bytes.ts'
 import { checkFile } from './check.ts'
 import { readRoot } from './file.ts'
-import { makeFolder, refuseFileAsFolder } from './folder.ts'
+import { makeFolder, rejectFileAsFolder } from './folder.ts'
 import { copyMarkKey, formatKey, stateKey } from './keys.ts'
 import { openLogState } from './state.ts'
 import { dataName, openStore, openStoreToRead, type Store, syncFolder } from './store.ts'
@@ -18,7 +19,7 @@ import { dataName, openStore, openStoreToRead, type Store, syncFolder } from './
  * @param folder - made if it is not there; must not hold a log
  */
 export async function backupLmdb(directory: string, folder: string, options: BackupOptions = {}): Promise<Backup> {
-  await refuseMissing(resolve(directory))
+  await rejectMissing(resolve(directory))
   const store = await openStoreToRead(directory)
   try {
     return await backupStore(store, folder, options)
@@ -45,7 +46,7 @@ export function backupStore(
  */
 export async function restoreLmdb(backup: string, directory: string, options: BackupOptions = {}): Promise<Backup> {
   const source = join(resolve(backup), dataName)
-  await refuseMissing(resolve(backup))
+  await rejectMissing(resolve(backup))
   const { size } = await stat(source)
   return intoFolder(directory, { ...options, totalBytes: size }, (path) => copyFile(source, path))
 }
@@ -58,7 +59,7 @@ async function intoFolder(
 ): Promise<Backup> {
   const folder = resolve(directory)
   const path = join(folder, dataName)
-  await refuseTaken(folder)
+  await rejectTaken(folder)
   const partial = join(folder, partialName)
   try {
     await rm(partial, { recursive: true, force: true })
@@ -112,9 +113,7 @@ async function markAsCopy(directory: string) {
     const stored = store.get(stateKey)
     const state = store.get(formatKey) && stored && openLogState(stateKey, stored)
     if (!state) {
-      throw new RejoinError('The file that was copied is not a whole log of Rejoin. Choose another folder.', {
-        code: 'invalid-option',
-      })
+      throw invalidOption('The file that was copied is not a whole log of Rejoin. Choose another folder.')
     }
     writer.number(Date.now())
     await store.write({ puts: [{ key: copyMarkKey, value: writer.seal(copyMarkKey) }], removals: [] })
@@ -126,33 +125,30 @@ async function markAsCopy(directory: string) {
 
 const writer = new ByteWriter()
 
-async function refuseMissing(folder: string): Promise<void> {
-  await refuseFileAsFolder(folder)
-  if (await readRoot(join(folder, dataName)).catch((error) => refuseUnreadable(folder, error))) return
-  throw new RejoinError(`There is no log in ${folder}: it has no file ${dataName}. Name the folder of a log.`, {
-    code: 'invalid-option',
-  })
+async function rejectMissing(folder: string): Promise<void> {
+  await rejectFileAsFolder(folder)
+  if (await readRoot(join(folder, dataName)).catch((error) => rejectUnreadable(folder, error))) return
+  throw invalidOption(`There is no log in ${folder}: it has no file ${dataName}. Name the folder of a log.`)
 }
 
 /** An empty file counts as well: another process may be making a log there right now. */
-async function refuseTaken(folder: string): Promise<void> {
-  await refuseFileAsFolder(folder)
+async function rejectTaken(folder: string): Promise<void> {
+  await rejectFileAsFolder(folder)
   const file = await open(join(folder, dataName)).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
-    return refuseUnreadable(folder, error)
+    return rejectUnreadable(folder, error)
   })
   if (!file) return
   await file.close()
-  throw new RejoinError(
+  throw invalidOption(
     `There is a log in ${folder} already. Move its folder away, or name another: nothing is overwritten.`,
-    { code: 'invalid-option' },
   )
 }
 
-function refuseUnreadable(folder: string, cause: Error): never {
+function rejectUnreadable(folder: string, cause: Error): never {
   if (cause instanceof RejoinError) throw cause
-  throw new RejoinError(`The folder ${folder} cannot be read: ${cause.message}. Check its path and its permissions.`, {
-    code: 'invalid-option',
+  throw invalidOption(
+    `The folder ${folder} cannot be read: ${cause.message}. Check its path and its permissions.`,
     cause,
-  })
+  )
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { readRoot, refuseFile } from './file.ts'
+import { readRoot, rejectFile } from './file.ts'
 import { judgeInChild } from './judge.ts'
 import { checkPages } from './pages.ts'
 import { dataName, type Store } from './store.ts'
@@ -15,11 +15,11 @@ export async function checkFile(store: Pick<Store, 'directory' | 'isWhole'>, max
   const root = await readRoot(path)
   if (!root) return
   const verdict = checkPages(path, root, maxPages)
-  if (verdict.kind === 'damaged') refuseFile(path, `is damaged: ${verdict.how}. A write would lose more of it`)
+  if (verdict.kind === 'damaged') rejectFile(path, `is damaged: ${verdict.how}. A write would lose more of it`)
   if (verdict.kind === 'whole' || root.main.entries > countedAtOpen) return
   const isWhole = await judgeInChild(path)
   if (isWhole === 'damaged' || (isWhole === undefined && !store.isWhole())) {
-    refuseFile(path, 'is damaged: LMDB cannot read all of it. A write would lose more of it')
+    rejectFile(path, 'is damaged: LMDB cannot read all of it. A write would lose more of it')
   }
 }
 

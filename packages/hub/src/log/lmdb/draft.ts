@@ -3,7 +3,7 @@ import type { LogEvent, NewEvent, Stamp } from '../contract.ts'
 import { channelEnded } from '../ended.ts'
 import { eventBytes, retainedBytes } from '../event-bytes.ts'
 import { logEvent } from '../log-event.ts'
-import { refuseRetaining } from '../retained.ts'
+import { rejectRetaining } from '../retained.ts'
 import type { Windows } from '../window.ts'
 import { type LetGo, type Shrinking, shrink } from './budget.ts'
 import { agedEntry } from './by-age.ts'
@@ -77,7 +77,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
       if (channel !== checked && known(channel)?.ended) return channelEnded(channel)
       checked = channel
     }
-    return refuseRetaining(entries, (name) => known(name)?.retained ?? { keys: 0, bytes: 0 }, retainedAt)
+    return rejectRetaining(entries, (name) => known(name)?.retained ?? { keys: 0, bytes: 0 }, retainedAt)
   }
 
   function retainedAt(name: string, key: string): LogEvent | undefined {

@@ -1,6 +1,6 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { RejoinError } from '@rejoin/protocol'
+import { invalidOption } from '../../invalid-option.ts'
 
 /**
  * Reads the root of a file; undefined when nothing was ever committed to it. Rejects a file that is not LMDB's. LMDB maps the
@@ -18,7 +18,7 @@ export async function readRoot(path: string): Promise<NewestRoot | undefined> {
     const first = await readRootAt(file, 0)
     const second = first && (await readRootAt(file, first.pageSize))
     if (!first || !second || first.pageSize !== second.pageSize) {
-      refuseFile(path, 'is not a log of Rejoin, or its beginning is damaged')
+      rejectFile(path, 'is not a log of Rejoin, or its beginning is damaged')
     }
     const [newest, older] = first.transaction > second.transaction ? [first, second] : [second, first]
     return { ...newest, isContinued: newest.transaction - older.transaction <= 1n }
@@ -62,10 +62,9 @@ export interface Tree {
   readonly page: number
 }
 
-export function refuseFile(path: string, how: string): never {
-  throw new RejoinError(
+export function rejectFile(path: string, how: string): never {
+  throw invalidOption(
     `The file ${path} ${how}. Restore it, or choose another folder than ${dirname(path)}; readers will be told of the gap.`,
-    { code: 'invalid-option' },
   )
 }
 

@@ -1,6 +1,7 @@
 import { mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { RejoinError } from '@rejoin/protocol'
+import type { RejoinError } from '@rejoin/protocol'
+import { invalidOption } from '../../invalid-option.ts'
 
 /**
  * Makes a folder and the folders above it. Resolves with the topmost folder that it made, undefined when all were there.
@@ -20,12 +21,9 @@ export async function makeFolder(folder: string): Promise<string | undefined> {
     return above ?? made
   } catch (cause) {
     if (!isMissing(cause)) throw cause
-    throw new RejoinError(
+    throw invalidOption(
       `No folder can be made at ${folder}: the file system there takes none. Name another folder.`,
-      {
-        code: 'invalid-option',
-        cause,
-      },
+      cause,
     )
   }
 }
@@ -44,16 +42,14 @@ async function makeOne(folder: string): Promise<string | undefined> {
 }
 
 /** Rejects a file where the folder of a log is expected. */
-export async function refuseFileAsFolder(path: string): Promise<void> {
+export async function rejectFileAsFolder(path: string): Promise<void> {
   const entry = await stat(path).catch((error) => (isBelowFile(error) ? 'below' : undefined))
   if (entry === 'below') throw fileInTheWay(path, 'goes through')
   if (entry && !entry.isDirectory()) throw fileInTheWay(path, 'is')
 }
 
 function fileInTheWay(path: string, how: 'is' | 'goes through'): RejoinError {
-  return new RejoinError(`The path ${path} ${how} a file. Name a folder, or a path where there is nothing yet.`, {
-    code: 'invalid-option',
-  })
+  return invalidOption(`The path ${path} ${how} a file. Name a folder, or a path where there is nothing yet.`)
 }
 
 function isMissing(error: unknown): boolean {

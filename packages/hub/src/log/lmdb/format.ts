@@ -1,5 +1,5 @@
 import type { History, IdCodec, IdFormats } from '@rejoin/protocol'
-import { RejoinError } from '@rejoin/protocol'
+import { invalidOption } from '../../invalid-option.ts'
 import { openFormats, type StoredFormat, storeFormats } from '../stored-formats.ts'
 import { ByteWriter, unseal } from './bytes.ts'
 
@@ -35,11 +35,13 @@ export function sealFormat(key: Uint8Array, { formats, history }: LogFormat): Bu
 export function openFormat(key: Uint8Array, sealed: Buffer, directory: string, codec: IdCodec | undefined): LogFormat {
   const reader = unseal(key, sealed)
   if (!reader) {
-    refuse(`The log in ${directory} is damaged where its format stands. Restore it, or choose another folder.`)
+    throw invalidOption(
+      `The log in ${directory} is damaged where its format stands. Restore it, or choose another folder.`,
+    )
   }
   const { version, formats, ids = '', history } = JSON.parse(reader.text()) as StoredLogFormat
   if (version !== formatVersion) {
-    refuse(
+    throw invalidOption(
       `The log in ${directory} has format ${version}, and this Rejoin writes format ${formatVersion}. ` +
         'Use the version that made it, or choose another folder.',
     )
@@ -48,7 +50,3 @@ export function openFormat(key: Uint8Array, sealed: Buffer, directory: string, c
 }
 
 const writer = new ByteWriter()
-
-function refuse(message: string): never {
-  throw new RejoinError(message, { code: 'invalid-option' })
-}

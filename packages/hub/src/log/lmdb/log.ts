@@ -9,6 +9,7 @@ import {
   RejoinError,
 } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../../environment.ts'
+import { invalidOption } from '../../invalid-option.ts'
 import { sliceQueueOf } from '../../slice-queue.ts'
 import type {
   Appended,
@@ -98,14 +99,10 @@ export interface LmdbLogOptions {
 export function lmdbLog(directory: string, options: LmdbLogOptions = {}): LogSource {
   const { durability = 'disk', codec } = options
   if (typeof directory !== 'string' || directory === '') {
-    throw new RejoinError("lmdbLog() takes the folder of the log first: lmdbLog('./data', { … }).", {
-      code: 'invalid-option',
-    })
+    throw invalidOption("lmdbLog() takes the folder of the log first: lmdbLog('./data', { … }).")
   }
   if (durability !== 'disk' && durability !== 'os') {
-    throw new RejoinError(`durability is ${JSON.stringify(durability)}. Choose 'disk' or 'os'.`, {
-      code: 'invalid-option',
-    })
+    throw invalidOption(`durability is ${JSON.stringify(durability)}. Choose 'disk' or 'os'.`)
   }
   const maxBytes = budgetOf(options.maxBytes)
   const window = windowOf(options.window, defaultWindow)

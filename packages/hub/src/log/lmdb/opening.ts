@@ -16,6 +16,7 @@ import {
   ulid,
 } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
+import { invalidOption } from '../../invalid-option.ts'
 import { drawBranchStep } from '../branch-step.ts'
 import { checkFile } from './check.ts'
 import { watchContinuity } from './continuity.ts'
@@ -102,7 +103,7 @@ async function restore(store: Store, { codec, environment }: OpeningOptions): Pr
   const root = await readRoot(join(store.directory, dataName))
   const sealed = store.get(formatKey)
   if (!sealed) {
-    for (const _entry of store.range(Buffer.from([0]), Buffer.from([255]))) refuseForeign(store.directory)
+    for (const _entry of store.range(Buffer.from([0]), Buffer.from([255]))) rejectForeign(store.directory)
     const formats = createIdFormats([{ codec: codec ?? ulid() }])
     return startBranch(store, { state: emptyState, history: [], formats }, environment)
   }
@@ -237,8 +238,6 @@ async function flush(directory: string): Promise<void> {
   await file.datasync().finally(() => file.close())
 }
 
-function refuseForeign(directory: string): never {
-  throw new RejoinError(`The file data.mdb in ${directory} is not a log of Rejoin. Choose another folder.`, {
-    code: 'invalid-option',
-  })
+function rejectForeign(directory: string): never {
+  throw invalidOption(`The file data.mdb in ${directory} is not a log of Rejoin. Choose another folder.`)
 }

@@ -2,6 +2,7 @@ import { statfsSync } from 'node:fs'
 import { open as openFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { RejoinError } from '@rejoin/protocol'
+import { invalidOption } from '../../invalid-option.ts'
 import { readRoot } from './file.ts'
 import { makeFolder } from './folder.ts'
 import { createHandle, type Handle } from './handle.ts'
@@ -168,10 +169,7 @@ async function loadLmdb(): Promise<typeof import('lmdb')> {
     // biome-ignore lint/style/noRestrictedImports: an optional peer, loaded when it is used
     return await import('lmdb')
   } catch (cause) {
-    throw new RejoinError('lmdbLog() keeps its events with the package lmdb, which is not here: npm install lmdb.', {
-      code: 'invalid-option',
-      cause,
-    })
+    throw invalidOption('lmdbLog() keeps its events with the package lmdb, which is not here: npm install lmdb.', cause)
   }
 }
 
@@ -181,9 +179,9 @@ async function opened<Result>(folder: string, open: () => Promise<Result>): Prom
   } catch (cause) {
     if (cause instanceof RejoinError) throw cause
     if (isNotLmdb(cause)) {
-      throw new RejoinError(
+      throw invalidOption(
         `The file data.mdb in ${folder} is not a log of Rejoin, or it is damaged. Choose another folder, or restore it.`,
-        { code: 'invalid-option', cause },
+        cause,
       )
     }
     throw unavailable(`The log in ${folder} cannot be opened`, wordsFor(cause, folder), cause)

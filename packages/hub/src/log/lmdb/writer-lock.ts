@@ -4,6 +4,7 @@ import { open } from 'node:fs/promises'
 import { connect, createServer, type Server } from 'node:net'
 import { join, relative } from 'node:path'
 import { RejoinError } from '@rejoin/protocol'
+import { invalidOption } from '../../invalid-option.ts'
 
 /**
  * Lets one process at a time write to a folder. The writer listens on a socket in the folder. A process that dies, for whatever
@@ -63,9 +64,7 @@ async function addressIn(folder: string): Promise<Address> {
     (a, b) => a.length - b.length,
   )
   if (Buffer.byteLength(path) <= 103) return { path, release }
-  throw new RejoinError(`The path ${folder} is too long for a socket. Choose a folder with a shorter one.`, {
-    code: 'invalid-option',
-  })
+  throw invalidOption(`The path ${folder} is too long for a socket. Choose a folder with a shorter one.`)
 }
 
 /** The writer of a log listens on this file in the log's folder. */

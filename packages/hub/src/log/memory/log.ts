@@ -18,6 +18,7 @@ import {
   ulid,
 } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../../environment.ts'
+import { invalidOption } from '../../invalid-option.ts'
 import { type SliceQueue, sliceQueueOf, walkInSlices } from '../../slice-queue.ts'
 import { mergeBackPages, shareOfBackPage } from '../back-pages.ts'
 import { ChannelRing } from '../channel-ring.ts'
@@ -49,7 +50,7 @@ import { planIdSwitch, positionBehind } from '../id-switch.ts'
 import { createIdempotency, type Idempotency, type IdempotencyOptions } from '../idempotency.ts'
 import { mergeInOrder } from '../in-order.ts'
 import { type NameRead, pageOf } from '../name-read.ts'
-import { inOnePiece, refuseRetaining } from '../retained.ts'
+import { inOnePiece, rejectRetaining } from '../retained.ts'
 import {
   budgetOf,
   type ChannelWindows,
@@ -99,9 +100,7 @@ export function memoryLog(options: MemoryLogOptions = {}): LogSource {
   const codec = options.codec ?? ulid()
   budgetOf(options.maxBytes)
   if (codec.lasting) {
-    throw new RejoinError(`The ${codec.name} codec needs a log that survives restarts. Use ulid() with memoryLog().`, {
-      code: 'invalid-option',
-    })
+    throw invalidOption(`The ${codec.name} codec needs a log that survives restarts. Use ulid() with memoryLog().`)
   }
   return { name: 'memory', open: async (environment) => new MemoryLog(codec, options, environment) }
 }
@@ -361,7 +360,7 @@ class MemoryLog implements Log {
   #rejectionOf(entries: readonly NewEvent[]): RejoinError | undefined {
     const ended = entries.find((entry) => this.#channels.get(entry.channel)?.ended)
     if (ended) return channelEnded(ended.channel)
-    return refuseRetaining(
+    return rejectRetaining(
       entries,
       (channel) => this.#channels.get(channel)?.retainedSize ?? { keys: 0, bytes: 0 },
       (channel, key) => this.#channels.get(channel)?.retainedAt(key),

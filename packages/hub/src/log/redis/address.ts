@@ -1,4 +1,4 @@
-import { RejoinError } from '@rejoin/protocol'
+import { invalidOption } from '../../invalid-option.ts'
 import type { IoRedisClient, NodeRedisClient, RedisClient } from './client.ts'
 
 /**
@@ -10,17 +10,13 @@ export async function clientAt(address: string): Promise<RedisClient> {
   if (ioredis) return new ioredis.Redis(address, { lazyConnect: true })
   const redis = await installed<{ createClient(options: object): NodeRedisClient }>('redis')
   if (redis) return redis.createClient({ url: address })
-  throw new RejoinError('redisLog was given an address, and no client is installed. Run `npm install ioredis`.', {
-    code: 'invalid-option',
-  })
+  throw invalidOption('redisLog was given an address, and no client is installed. Run `npm install ioredis`.')
 }
 
 /** The message leaves the address out, because it may contain a password. */
 export function checkAddress(address: string): void {
   if (/^rediss?:\/\/./.test(address)) return
-  throw new RejoinError('The address of a Redis begins with redis:// or rediss://. Give one, or a client.', {
-    code: 'invalid-option',
-  })
+  throw invalidOption('The address of a Redis begins with redis:// or rediss://. Give one, or a client.')
 }
 
 /** Undefined for a package that is not installed. Throws when an installed package fails, so that its reason is seen. */

@@ -1,4 +1,5 @@
 import { RejoinError } from '@rejoin/protocol'
+import { invalidOption } from '../../invalid-option.ts'
 
 /** What a server says about itself. */
 export interface ServerFacts {
@@ -25,7 +26,7 @@ export const checkServer = {
     const text = String(info)
     const version = /^redis_version:(.*?)\r?$/m.exec(text)?.[1] ?? 'unknown'
     if (Number.parseInt(version, 10) >= 7) return text
-    throw new RejoinError(`This Redis has version ${version}. The log needs 7.0 or later.`, { code: 'invalid-option' })
+    throw invalidOption(`This Redis has version ${version}. The log needs 7.0 or later.`)
   },
 
   /** Without an identity, nobody can tell a server that was restarted or rolled back from a server that lost nothing. */
@@ -56,7 +57,7 @@ export const noAofWarning =
 export function replicasWarning(found: number, needed: number): string {
   return (
     `Redis has ${found} replicas, and durability replicated waits for ${needed}: publishes fail until there are as many. ` +
-    'Set min-replicas-to-write, so that Redis refuses such events instead of keeping them.'
+    'Set min-replicas-to-write, so that Redis rejects such events instead of keeping them.'
   )
 }
 

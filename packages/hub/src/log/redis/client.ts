@@ -1,4 +1,5 @@
-import { RejoinError } from '@rejoin/protocol'
+import type { RejoinError } from '@rejoin/protocol'
+import { invalidOption } from '../../invalid-option.ts'
 import { fieldOf } from './checks.ts'
 
 /**
@@ -46,9 +47,8 @@ export function connectorOf(client: RedisClient, key: string): Connector {
 }
 
 function noClient(): RejoinError {
-  return new RejoinError(
+  return invalidOption(
     'redisLog needs a client of the package ioredis or redis, or an address such as redis://127.0.0.1:6379. Give one of them.',
-    { code: 'invalid-option' },
   )
 }
 

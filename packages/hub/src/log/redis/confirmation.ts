@@ -1,4 +1,5 @@
-import { type Position, RejoinError } from '@rejoin/protocol'
+import type { Position, RejoinError } from '@rejoin/protocol'
+import { invalidOption } from '../../invalid-option.ts'
 import { lostAt } from './branches.ts'
 import { type ServerFacts, unavailable } from './checks.ts'
 import type { Flushing } from './flushing.ts'
@@ -115,7 +116,7 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
     durability,
     check() {
       const missing = lacking()
-      if (missing) throw new RejoinError(`${missing}, or leave durability out.`, { code: 'invalid-option' })
+      if (missing) throw invalidOption(`${missing}, or leave durability out.`)
     },
     confirmed(position) {
       // With appendfsync always, Redis flushes before it answers.

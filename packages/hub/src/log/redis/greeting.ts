@@ -1,5 +1,6 @@
-import { createEpoch, type IdFormats, isAfter, type Position, RejoinError } from '@rejoin/protocol'
+import { createEpoch, type IdFormats, isAfter, type Position } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
+import { invalidOption } from '../../invalid-option.ts'
 import { drawBranchStep } from '../branch-step.ts'
 import { parseTold } from './branches.ts'
 import { checkServer, type ServerFacts, type ServerIdentity, unavailable } from './checks.ts'
@@ -159,7 +160,7 @@ export function createGreeting(options: GreetingOptions): Greet {
 
   function checkFormat({ version, ids: stored }: Hello): void {
     if (version !== String(formatVersion)) {
-      refuse(
+      throw invalidOption(
         `The log under ${settings.prefix} has format ${version}, and this Rejoin writes format ${formatVersion}. ` +
           'Use the version that made it, or choose another prefix.',
       )
@@ -229,8 +230,4 @@ function noFeed(prefix: string): string {
     `the log under ${prefix} has no feed. While its keys are moved to another server, that passes. ` +
     `If the feed was deleted, DEL ${prefix}log begins a new log, and all readers are told`
   )
-}
-
-function refuse(message: string): never {
-  throw new RejoinError(message, { code: 'invalid-option' })
 }

@@ -92,7 +92,7 @@ export function createLink({ connector, keys, answerWithinMs, greet, repairStep 
     } catch (error) {
       isGivenUp = true
       connection?.destroy()
-      throw refused(error)
+      throw rejected(error)
     }
   }
 
@@ -180,7 +180,7 @@ export function createLink({ connector, keys, answerWithinMs, greet, repairStep 
       const again = await within(answerWithinMs, () => greet(greeted.connection, (process) => agree(process, true)))
       return use(again)
     } catch (error) {
-      throw refused(error)
+      throw rejected(error)
     }
   }
 
@@ -188,7 +188,7 @@ export function createLink({ connector, keys, answerWithinMs, greet, repairStep 
    * When a log is opened on a server that it rejects, that is a mistake of the caller. Later, for example after a failover to a
    * server that evicts keys, no publisher has made a mistake: the log is away.
    */
-  function refused(error: unknown): RejoinError {
+  function rejected(error: unknown): RejoinError {
     const isMistake = error instanceof RejoinError && error.code === 'invalid-option'
     return isMistake && wasGreeted ? unavailable(error.message, error) : asUnavailable(error)
   }

@@ -1,5 +1,6 @@
-import { createEpoch, createIdFormats, type IdCodec, type IdFormats, RejoinError, ulid } from '@rejoin/protocol'
+import { createEpoch, createIdFormats, type IdCodec, type IdFormats, ulid } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
+import { invalidOption } from '../../invalid-option.ts'
 import { idsOf, openFormats } from '../stored-formats.ts'
 import { parseFormats } from './branches.ts'
 import { noAofWarning, replicasWarning, type ServerFacts } from './checks.ts'
@@ -76,7 +77,5 @@ function scriptSettingsOf(settings: RedisSettings, { range }: IdFormats): Script
 function openFormatsOf(ids: string, codec: IdCodec | undefined, prefix: string): IdFormats {
   const formats = openFormats(parseFormats(ids), codec, `The log under ${prefix}`)
   if (formats.range.kind === (codec ?? ulid()).clock) return formats
-  throw new RejoinError(`The log under ${prefix} counts its events. Open it with the codec sequence().`, {
-    code: 'invalid-option',
-  })
+  throw invalidOption(`The log under ${prefix} counts its events. Open it with the codec sequence().`)
 }

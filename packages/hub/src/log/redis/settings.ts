@@ -1,4 +1,5 @@
-import { type IdCodec, RejoinError } from '@rejoin/protocol'
+import type { IdCodec } from '@rejoin/protocol'
+import { invalidOption } from '../../invalid-option.ts'
 import type { WindowOptions } from '../contract.ts'
 import { type KeyLimits, keyLimits } from '../idempotency.ts'
 import { budgetOf, createWindows, type Windows, windowOf } from '../window.ts'
@@ -23,15 +24,17 @@ export interface RedisSettings {
 
 export function settingsOf(options: RedisLogOptions): RedisSettings {
   const { prefix = 'rejoin', clock = 'redis', codec, durability = 'server', replicas = 1 } = options
-  if (!/^[^{}\s]+$/.test(prefix)) refuse(`prefix is ${JSON.stringify(prefix)}. Use a name without braces and spaces.`)
-  if (clock !== 'redis' && clock !== 'hub') refuse(`clock is ${JSON.stringify(clock)}. Choose 'redis' or 'hub'.`)
+  if (!/^[^{}\s]+$/.test(prefix))
+    throw invalidOption(`prefix is ${JSON.stringify(prefix)}. Use a name without braces and spaces.`)
+  if (clock !== 'redis' && clock !== 'hub')
+    throw invalidOption(`clock is ${JSON.stringify(clock)}. Choose 'redis' or 'hub'.`)
   if (!['server', 'disk', 'replicated'].includes(durability)) {
-    refuse(`durability is ${JSON.stringify(durability)}. Choose 'server', 'disk' or 'replicated'.`)
+    throw invalidOption(`durability is ${JSON.stringify(durability)}. Choose 'server', 'disk' or 'replicated'.`)
   }
   const feed = { maxAgeMs: 300_000, maxBytes: 256 * 1024 * 1024, ...options.feed }
   const answerWithinMs = options.answerWithinMs ?? 5000
   for (const [name, value] of Object.entries({ ...feed, answerWithinMs, replicas })) {
-    if (!(value >= 1)) refuse(`${name} is ${value}. Give a number of 1 or more, or leave it out.`)
+    if (!(value >= 1)) throw invalidOption(`${name} is ${value}. Give a number of 1 or more, or leave it out.`)
   }
   const window = windowOf(options.window, { maxEvents: 1000, maxAgeMs: 3_600_000, maxBytes: 16 * 1024 * 1024 })
   return {
@@ -49,8 +52,4 @@ export function settingsOf(options: RedisLogOptions): RedisSettings {
     maxBytes: budgetOf(options.maxBytes),
     warn: options.onWarning ?? ((message) => process.emitWarning(message)),
   }
-}
-
-function refuse(message: string): never {
-  throw new RejoinError(message, { code: 'invalid-option' })
 }

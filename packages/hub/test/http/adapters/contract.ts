@@ -245,7 +245,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
       expect(stream.events[1]?.type).toBe('note')
     })
 
-    test('with a body that is too large is refused, and the connection stays usable (§5.7)', async () => {
+    test('with a body that is too large is rejected, and the connection stays usable (§5.7)', async () => {
       const { raw } = await start()
       const head = `POST /publish/a HTTP/1.1\r\nHost: x\r\nContent-Length: ${300 * 1024}\r\n\r\n`
       const answers = await raw(`${head}${'x'.repeat(300 * 1024)}`, /too-large/)
@@ -287,7 +287,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
       expect([data(stream.events), stream.text.includes('channel: a/1\n')]).toEqual([['2'], true])
     })
 
-    test('for another path is not found, with another method not allowed, with a bad name refused (§5.7)', async () => {
+    test('for another path is not found, with another method not allowed, with a bad name rejected (§5.7)', async () => {
       const { url } = await start()
       expect((await fetch(url('/nothing'))).status).toBe(404)
       const wrong = await fetch(url('/events/a'), { method: 'DELETE' })
@@ -389,7 +389,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
     })
 
     test.each(['r%2F..%2Fq', 'r%2f%2e%2e%2fq', '%2E%2E%2Fq', 'r%2F.%2Fq'])(
-      'for the channel %s, which is none, is refused by every adapter (§5.2)',
+      'for the channel %s, which is none, is rejected by every adapter (§5.2)',
       async (channel) => {
         const { url } = await start()
         expect((await fetch(url(`/events/${channel}`))).status).toBe(400)
@@ -541,7 +541,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
         for (const [path, init] of [['/events/a'], ['/events/a//b'], ['/poll/a'], ['/publish/b', post]] as const) {
           const abort = new AbortController()
           const bad = fetch(url(`${path}?bad`), { ...init, signal: abort.signal }).catch(() => undefined)
-          // Refused, cut, or left hanging by the framework: what counts is what becomes of the others.
+          // Rejected, cut, or left hanging by the framework: what counts is what becomes of the others.
           expect((await fetch(url('/publish/b'), post)).status).toBe(201)
           abort.abort()
           await bad

@@ -118,8 +118,8 @@ describe.each<[name: string, express: Framework, wildcard: string]>([
       if (published.length === 3) break
     }
     expect(published).toEqual(['text/plain', 'application/octet-stream', 'application/x-unknown'])
-    const refused = await post('application/json', '{}')
-    expect([refused.status, (await refused.json()).error.message]).toEqual([
+    const rejected = await post('application/json', '{}')
+    expect([rejected.status, (await rejected.json()).error.message]).toEqual([
       400,
       expect.stringContaining('Mount the hub before the body parser'),
     ])

@@ -67,7 +67,7 @@ describe('Fastify', () => {
     expect((await open('/events/a')).headers['access-control-allow-origin']).toBe('*')
   })
 
-  test('sends what hooks add in onSend, as cookies are, with streams and refusals', async () => {
+  test('sends what hooks add in onSend, as cookies are, with streams and rejections', async () => {
     const hub = await createHub({ log: memoryLog() })
     const app = fastify()
     app.addHook('onSend', async (_request, reply) => {
@@ -108,7 +108,7 @@ describe('Fastify', () => {
     }
   })
 
-  test('a hook that refuses a request keeps it from the hub', async () => {
+  test('a hook that rejects a request keeps it from the hub', async () => {
     const hub = await createHub({ log: memoryLog() })
     const app = fastify()
     app.addHook('onRequest', async (_request, reply) => reply.code(418).send('no'))

@@ -57,7 +57,7 @@ export function subscribeContract(
       expect(stream.events.map(({ data }) => data)).toEqual([expect.stringContaining('"resumed":true'), '2'])
     })
 
-    test('refuses a name that is none (§5.2)', async () => {
+    test('rejects a name that is none (§5.2)', async () => {
       const { open } = await start()
       expect((await open('/live/a//b')).status).toBe(400)
     })

@@ -40,7 +40,7 @@ describe('a channel that retains its newest values (§5.9)', () => {
     expect(sync.retained.map(({ key, data }: { key: string; data: string }) => [key, data])).toEqual([['', '"green"']])
   })
 
-  test('is not mixed up with others: a key for a channel that retains nothing is refused', async () => {
+  test('is not mixed up with others: a key for a channel that retains nothing is rejected', async () => {
     const { hub } = await openHub({ retain: ['prices/*'] })
     await expect(hub.publish('orders', { key: 'x', data: 1 })).rejects.toMatchObject({ code: 'invalid-event' })
     await expect(hub.publish('prices/1', { key: 'x', data: 1, live: true })).rejects.toMatchObject({
@@ -61,7 +61,7 @@ describe('a channel that retains its newest values (§5.9)', () => {
     }
   })
 
-  test('refuses a retain option that names no channel', async () => {
+  test('rejects a retain option that names no channel', async () => {
     await expect(createHub({ log: memoryLog(), retain: ['a*'] })).rejects.toMatchObject({ code: 'invalid-channel' })
   })
 

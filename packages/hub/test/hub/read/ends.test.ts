@@ -127,7 +127,7 @@ describe('a channel that ends (§4.10)', () => {
     },
   )
 
-  test('refuses later publishes, and can be ended again', async () => {
+  test('rejects later publishes, and can be ended again', async () => {
     const { hub } = await openHub()
     const { id } = await hub.end('a')
     await expect(hub.publish('a', { data: 1 })).rejects.toMatchObject({ code: 'channel-ended' })

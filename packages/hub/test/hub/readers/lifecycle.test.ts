@@ -99,13 +99,13 @@ describe('heartbeats and retry', () => {
     const { hub, environment, connect } = await openHub(options)
     Object.assign(environment, { heapUsed: () => heapUsed })
     const reader = connect('prices/1')
-    const refused = connect('prices/2')
+    const rejected = connect('prices/2')
     await environment.settle()
     heapUsed = 0.95
     await environment.advance(10_000)
     heapUsed = 0.1
     await environment.advance(60_000)
-    expect(refused.text).toMatch(/^retry: (?:[7-9]|[1-3]\d)\d{3}\nevent: close/)
+    expect(rejected.text).toMatch(/^retry: (?:[7-9]|[1-3]\d)\d{3}\nevent: close/)
     const [hello, raised, , last] = [...reader.text.matchAll(/retry: (\d+)/g)].map(([, ms]) => Number(ms))
     expect(hello).toBeLessThan(8401)
     expect(raised).toBeGreaterThan(13_999)
@@ -114,14 +114,14 @@ describe('heartbeats and retry', () => {
     expect(reader.text).toMatch(/retry: (?:[7-9]|[1-3]\d)\d{3}\nevent: close\ndata: {"reason":"admin"}\n\n$/)
   })
 
-  test('a time for a name that is none is refused before the log is opened', async () => {
+  test('a time for a name that is none is rejected before the log is opened', async () => {
     const open = vi.fn()
     const hub = createHub({ log: { name: 'untouched', open }, retries: { 'prices*': 500 } })
     await expect(hub).rejects.toMatchObject({ code: 'invalid-channel' })
     expect(open).not.toHaveBeenCalled()
   })
 
-  test.each([{ 'prices/*': 0 }, { 'prices*': 500 }, { '': 500 }])('times of %j are refused', async (retries) => {
+  test.each([{ 'prices/*': 0 }, { 'prices*': 500 }, { '': 500 }])('times of %j are rejected', async (retries) => {
     await expect(openHub({ retries })).rejects.toMatchObject({ code: expect.stringContaining('invalid-') })
   })
 
@@ -377,7 +377,7 @@ describe('a failure that must not harm others', () => {
     expect((await publishing).id).toBeTruthy()
   })
 
-  test('a batch over the bound is refused before anything is appended', async () => {
+  test('a batch over the bound is rejected before anything is appended', async () => {
     const { hub, environment, connect } = await openHub()
     const reader = connect('a')
     const batch = Array.from({ length: 1001 }, () => ({ channel: 'a', data: 1 }))

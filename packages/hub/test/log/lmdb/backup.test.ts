@@ -119,7 +119,7 @@ test('nothing is overwritten: neither a log by a backup nor by a restore', async
   await expect(restoreLmdb(folder('backup'), folder())).rejects.toMatchObject(taken)
 })
 
-test('a folder without a log, and a file that is none, are refused and leave nothing behind', async () => {
+test('a folder without a log, and a file that is none, are rejected and leave nothing behind', async () => {
   const { folder } = lmdbWorkbench()
   const missing = { code: 'invalid-option', message: expect.stringContaining('There is no log in') }
   await expect(backupLmdb(folder('none'), folder('backup'))).rejects.toMatchObject(missing)

@@ -191,7 +191,7 @@ test('when the state of the log is damaged, it is rebuilt, and a branch opens', 
   expect((await readOn(log, 'a', start)).texts).toEqual(['1'])
 })
 
-describe('a file that cannot be a log is refused, with advice', () => {
+describe('a file that cannot be a log is rejected, with advice', () => {
   test('one that is something else', async () => {
     const { open, data, folder } = lmdbWorkbench()
     await (await open({}, 'other')).close()
@@ -258,7 +258,7 @@ describe('a file with more pages than are followed at the start', () => {
     await expect(checkFile(store, 1)).resolves.toBeUndefined()
   })
 
-  test('is refused with a sentence when a page is damaged that would end the process', async () => {
+  test('is rejected with a sentence when a page is damaged that would end the process', async () => {
     const { store, data } = await fill()
     const bytes = readFileSync(data())
     // Each page but the two roots: what its header says is gone.

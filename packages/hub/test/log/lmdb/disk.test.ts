@@ -52,7 +52,7 @@ test.skipIf(!canMount)(
   },
 )
 
-test.skipIf(!canMount)('on a read-only disk it refuses to open, with the reason (needs root on Linux)', async () => {
+test.skipIf(!canMount)('on a read-only disk it does not open, and says why (needs root on Linux)', async () => {
   const folder = tinyDisk('2m')
   execFileSync('mount', ['-o', 'remount,ro', folder])
   await expect(lmdbLog(folder).open(createVirtualEnvironment())).rejects.toMatchObject({

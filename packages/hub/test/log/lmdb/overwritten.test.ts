@@ -8,9 +8,9 @@ import { watchContinuity } from '../../../src/log/lmdb/continuity.ts'
 import { stateKey } from '../../../src/log/lmdb/keys.ts'
 import { lmdbWorkbench, publish, readOn } from './workbench.ts'
 
-const refusal = { code: 'log-unavailable', message: expect.stringContaining('overwritten') }
+const rejection = { code: 'log-unavailable', message: expect.stringContaining('overwritten') }
 
-// Windows refuses to overwrite a file that is mapped.
+// Windows does not overwrite a file that is mapped.
 if (process.platform !== 'win32') {
   test('a log whose file is overwritten by an older copy acknowledges nothing more, and tells readers of what is lost (§2.3)', async () => {
     // The roots of the file are written in turn: the copy is an odd and an even number of commits old.
@@ -21,10 +21,10 @@ if (process.platform !== 'win32') {
       crash('log', 'backup')
       const lost = await publishEach(log, ['3', '4', '5'].slice(0, commits))
       copyFileSync(data('backup'), data())
-      await expect(publish(log, 'a', '6')).rejects.toMatchObject(refusal)
-      await expect(log.invalidate('a')).rejects.toMatchObject(refusal)
-      await expect(log.probe()).rejects.toMatchObject(refusal)
-      expect(log.fault?.()).toMatchObject(refusal)
+      await expect(publish(log, 'a', '6')).rejects.toMatchObject(rejection)
+      await expect(log.invalidate('a')).rejects.toMatchObject(rejection)
+      await expect(log.probe()).rejects.toMatchObject(rejection)
+      expect(log.fault?.()).toMatchObject(rejection)
       await log.close()
 
       const again = await open()
@@ -47,8 +47,8 @@ if (process.platform !== 'win32') {
     expect(told).toEqual([])
     copyFileSync(data('backup'), data())
     await environment.advance(1000)
-    expect(told).toMatchObject([{ cause: refusal }])
-    await expect(hub.probe()).rejects.toMatchObject(refusal)
+    expect(told).toMatchObject([{ cause: rejection }])
+    await expect(hub.probe()).rejects.toMatchObject(rejection)
   })
 
   test('a commit that was built on an older copy is noticed before it is acknowledged', async () => {
@@ -68,7 +68,7 @@ if (process.platform !== 'win32') {
         copyFileSync(data('backup'), data())
         await database.put(key, value)
       })
-      expect(continuity.fault()).toMatchObject(refusal)
+      expect(continuity.fault()).toMatchObject(rejection)
     }
   })
 

@@ -24,11 +24,11 @@ test.skipIf(process.platform === 'win32').each(Object.entries(ways))(
     await publish(log, 'a', '1')
     expect(log.fault?.()).toBeUndefined()
     remove(folder())
-    const refusal = { code: 'log-unavailable', message: expect.stringContaining('removed or replaced') }
-    await expect(publish(log, 'a', '2')).rejects.toMatchObject(refusal)
-    await expect(log.invalidate('a')).rejects.toMatchObject(refusal)
-    await expect(log.probe()).rejects.toMatchObject(refusal)
-    expect(log.fault?.()).toMatchObject(refusal)
+    const rejection = { code: 'log-unavailable', message: expect.stringContaining('removed or replaced') }
+    await expect(publish(log, 'a', '2')).rejects.toMatchObject(rejection)
+    await expect(log.invalidate('a')).rejects.toMatchObject(rejection)
+    await expect(log.probe()).rejects.toMatchObject(rejection)
+    expect(log.fault?.()).toMatchObject(rejection)
   },
 )
 

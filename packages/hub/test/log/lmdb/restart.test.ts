@@ -74,7 +74,7 @@ test('snowflake and sequence ids go on over a restart', async () => {
   }
 })
 
-test('an idempotency key is recognised after a restart, and refused for another publish', async () => {
+test('an idempotency key is recognised after a restart, and rejected for another publish', async () => {
   const { open } = lmdbWorkbench()
   const publishOnce = (log: Awaited<ReturnType<typeof open>>, data: string, hash: string) =>
     log.append([{ channel: 'a', type: 'message', data }], { token: data, once: { scope: 'me', key: 'k', hash } })
@@ -111,7 +111,7 @@ test('idempotency keys are bounded in number and in time, and the share of a pub
   expect(await publishOnce(log, 'you', '5')).toBe(false)
 })
 
-test('a log is refused under another codec, with advice', async () => {
+test('a log is rejected under another codec, with advice', async () => {
   const { open } = lmdbWorkbench()
   await (await open({ codec: ulid() })).close()
   await expect(open({ codec: snowflake() })).rejects.toMatchObject({

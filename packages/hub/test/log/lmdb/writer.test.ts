@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { lmdbWorkbench, publish } from './workbench.ts'
 
-test('a second writer is refused, with advice, and the first goes on', async () => {
+test('a second writer is rejected, with advice, and the first goes on', async () => {
   const { open } = lmdbWorkbench()
   const log = await open()
   await expect(open()).rejects.toMatchObject({

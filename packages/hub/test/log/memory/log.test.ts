@@ -22,11 +22,11 @@ describe('memory log', () => {
     ],
   })
 
-  test('a codec that needs a lasting log is refused with advice', () => {
+  test('a codec that needs a lasting log is rejected with advice', () => {
     expect(() => memoryLog({ codec: snowflake() })).toThrow(/survives restarts/)
   })
 
-  test('a window that holds nothing is refused with advice', async () => {
+  test('a window that holds nothing is rejected with advice', async () => {
     await expect(memoryLog({ window: { maxEvents: 0 } }).open(createVirtualEnvironment())).rejects.toThrow(/1 or more/)
   })
 

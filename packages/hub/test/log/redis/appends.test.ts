@@ -37,14 +37,14 @@ test('publishes that come while a call is under way go out together when it is a
   expect(appends.waiting).toBe(0)
 })
 
-test('a publish that is refused is refused alone', async () => {
+test('a publish that is rejected is rejected alone', async () => {
   const { appends, calls } = start()
   const first = appends.add([event('1')], undefined, '')
   const second = appends.add([event('2')], undefined, '')
   const third = appends.add([event('3')], undefined, '')
   await endOfTurn()
-  calls[0]!.answer(['5-0', 'refused c', '5-1'])
-  await expect(second).rejects.toThrow('refused c')
+  calls[0]!.answer(['5-0', 'rejected c', '5-1'])
+  await expect(second).rejects.toThrow('rejected c')
   expect(await first).toEqual({ at: 5, outcome: '5-0' })
   expect(await third).toEqual({ at: 5, outcome: '5-1' })
 })
@@ -168,7 +168,7 @@ function start() {
       calls.push({ number, answer: (outcomes) => resolve({ at: 5, outcomes }), fail: reject })
     })
   const read = (outcome: string, at: number) => {
-    if (outcome.startsWith('refused')) throw new Error(outcome)
+    if (outcome.startsWith('rejected')) throw new Error(outcome)
     return { at, outcome }
   }
   return { appends: createAppends(send, read), calls }

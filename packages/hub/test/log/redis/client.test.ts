@@ -44,6 +44,6 @@ test('the connections of a Cluster ask its masters, whatever its client reads fr
   expect(made.options).toMatchObject([[], { scaleReads: 'master' }])
 })
 
-test('an object that is no client of a supported package is refused, with the list of those packages', () => {
+test('an object that is no client of a supported package is rejected, with the list of those packages', () => {
   expect(() => connectorOf({} as never, 'key')).toThrow(/ioredis or redis/)
 })

@@ -19,7 +19,7 @@ test('a hub that promises memory asks Redis after single calls, and once a secon
   expect([flushing.isDue(true), flushing.isDue(false)]).toEqual([false, true])
   vi.advanceTimersByTime(1001)
   expect(flushing.isDue(true)).toBe(true)
-  // The server may have refused to say.
+  // The server may not have said.
   flushing.learn(undefined)
   expect(flushing.isDue(true)).toBe(false)
   vi.useRealTimers()

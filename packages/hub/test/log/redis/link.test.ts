@@ -52,7 +52,7 @@ function linkTo({
 
 const evicts = () => new RejoinError('It evicts. Do not.', { code: 'invalid-option' })
 
-test('a server that is refused while the log opens fails with the reason itself', async () => {
+test('a server that is rejected while the log opens fails with the reason itself', async () => {
   const { link } = linkTo({ greet: () => Promise.reject(evicts()), answer: async () => [] })
   await expect(link.step('head')).rejects.toMatchObject({ code: 'invalid-option' })
 })
@@ -60,7 +60,7 @@ test('a server that is refused while the log opens fails with the reason itself'
 test.each([
   ['the connection is a new one', 'ECONNRESET'],
   ['the log is looked at again', 'NOSCRIPT No such script'],
-])('a server that is refused later makes the log unavailable, with the reason: %s', async (_, failure) => {
+])('a server that is rejected later makes the log unavailable, with the reason: %s', async (_, failure) => {
   let greetings = 0
   const { link } = linkTo({
     greet: async () => {
@@ -78,7 +78,7 @@ test.each([
 })
 
 test.each<[string, () => Promise<unknown>]>([
-  ['is refused', () => Promise.reject(new Error('OOM command not allowed'))],
+  ['is rejected', () => Promise.reject(new Error('OOM command not allowed'))],
   ['is not answered', () => new Promise(() => undefined)],
 ])('a repair that %s makes the log unavailable', async (_, repair) => {
   const { link } = linkTo({
@@ -119,7 +119,7 @@ test('a connection that leads elsewhere once, as while names follow a failover, 
   expect(connections.map(({ isOver }) => isOver)).toEqual([false, true, false])
 })
 
-test('a command behind a step goes to the same server, and one that is refused is no failure of the step', async () => {
+test('a command behind a step goes to the same server, and one that is rejected is no failure of the step', async () => {
   const answers: Record<string, () => unknown> = {
     EVALSHA: () => ['done'],
     CONFIG: () => ['appendonly', 'yes'],

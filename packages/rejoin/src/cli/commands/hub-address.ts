@@ -67,7 +67,7 @@ export function checkUrl(text: string): string {
   )
 }
 
-/** Adds advice to an `unauthorized` error: to give a token, or to find out why the hub refuses the token. */
+/** Adds advice to an `unauthorized` error: to give a token, or to find out why the hub rejects the token. */
 export function withAdvice(error: RejoinError, token: string | undefined): RejoinError {
   if (error.code !== 'unauthorized') return error
   return new RejoinError(`${error.message} ${notLetIn(token)}`, { code: 'unauthorized', cause: error })

@@ -46,7 +46,7 @@ async function runPublish(
   flags: PublishFlags,
   host: ProgramHost,
 ): Promise<void> {
-  refuseContradictions(channel, data, flags, host)
+  rejectContradictions(channel, data, flags, host)
   const publisher = await openPublisher(await hubAddress(flags, host), host)
   if (flags.lines || flags.ndjson) return publishLines(publisher, channel, flags, host)
   const text = data === undefined || data === '-' ? await wholeInput(host.stdin) : data
@@ -60,7 +60,7 @@ async function runPublish(
   await createOutput(host).line(flags.json ? jsonLine(JSON.stringify({ id, channel: name })) : plainLines(id))
 }
 
-function refuseContradictions(
+function rejectContradictions(
   channel: string | undefined,
   data: string | undefined,
   { lines, ndjson }: PublishFlags,

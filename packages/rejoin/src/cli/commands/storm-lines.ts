@@ -72,9 +72,9 @@ function rateWords(perSecond: number): string {
 
 /** Hints that a person needs before trusting the figures, each with advice. */
 function hintsOf({ plan, published, connections, own, url }: StormReport, kept: number): Hint[] {
-  const { closes, refusals, failures, unseenCursors } = connections
+  const { closes, rejections, failures, unseenCursors } = connections
   const asked = (plan.forMs / 1000) * plan.rate
-  const rejected = { ...refusals, ...closes }
+  const rejected = { ...rejections, ...closes }
   const hints: [applies: boolean, hint: Hint][] = [
     [own.busySeconds > 0, ownLoadHint(own)],
     [

@@ -70,7 +70,7 @@ interface StormFlags {
 async function runStormCommand(given: string, flags: StormFlags, host: ProgramHost): Promise<void> {
   const url = checkUrl(given)
   const plan = planOf(flags)
-  refuseStrangers(url, plan, flags)
+  rejectStrangers(url, plan, flags)
   const token = flags.token ?? host.env.REJOIN_TOKEN
   const address: HubAddress = { url, ...(token ? { token } : {}) }
   const interrupted = interruptions(host)
@@ -143,8 +143,8 @@ function timeUpTo(text: string, option: string, mostMs: number): number {
   throw wrong(`${option} is ${text}. Give at most ${mostMs / 60_000}m.`)
 }
 
-/** Refuses a storm on another machine without consent: on a stranger's server, or by a typing error, it would be an attack. */
-function refuseStrangers(url: string, { readers, rate }: StormPlan, { iOwnThisServer }: StormFlags): void {
+/** Rejects a storm on another machine without consent: on a stranger's server, or by a typing error, it would be an attack. */
+function rejectStrangers(url: string, { readers, rate }: StormPlan, { iOwnThisServer }: StormFlags): void {
   const { host } = new URL(url)
   if (isLoopbackHost(host) || iOwnThisServer) return
   throw wrong(

@@ -16,13 +16,13 @@ export function explainEnd(
     }
     case 'wrong-content-type':
     case 'http-404':
-      return { message: `There is no hub at ${url}. Check the address.`, exitCode: exitCodes.refused }
+      return { message: `There is no hub at ${url}. Check the address.`, exitCode: exitCodes.rejected }
     case 'http-400':
       return {
         message: `The hub at ${url} does not take this. Give fewer channels, or others.`,
-        exitCode: exitCodes.refused,
+        exitCode: exitCodes.rejected,
       }
     default:
-      return { message: `The stream is over: ${reason}.`, exitCode: exitCodes.refused }
+      return { message: `The stream is over: ${reason}.`, exitCode: exitCodes.rejected }
   }
 }

@@ -8,7 +8,7 @@ import type { AccessRules, JwtRule } from '../../access/rules.ts'
 export interface TokenExplanation {
   readonly kind: 'jwt' | 'key' | 'unknown'
   /** `unchecked`: the settings have no rules for tokens. */
-  readonly verdict: 'good' | 'refused' | 'unchecked'
+  readonly verdict: 'good' | 'rejected' | 'unchecked'
   /** Why each rule rejects the token, in the order of the rules. */
   readonly reasons: readonly string[]
   readonly header?: Readonly<Record<string, unknown>>
@@ -35,7 +35,7 @@ export async function explainToken(token: string, rules: AccessRules): Promise<T
   } catch {
     // The error of jose is not shown, because it may quote the token.
     const reason = `It is no JWT${keys.length > 0 ? ', and none of the API keys in access.keys' : ''}.`
-    return { kind: 'unknown', verdict: 'refused', reasons: [reason] }
+    return { kind: 'unknown', verdict: 'rejected', reasons: [reason] }
   }
   const { exp } = parts.claims ?? {}
   const expiresAt = typeof exp === 'number' ? { expiresAt: exp * 1000 } : {}
@@ -48,7 +48,7 @@ export async function explainToken(token: string, rules: AccessRules): Promise<T
     if (typeof judged === 'object') return { ...known, verdict: 'good', reasons: [], ...rightsOf(judged) }
     reasons.push(jwt.length === 1 ? judged : `access.jwt ${index + 1}: ${judged}`)
   }
-  return { ...known, verdict: 'refused', reasons }
+  return { ...known, verdict: 'rejected', reasons }
 }
 
 function rightsOf({ grant }: Identity): Pick<TokenExplanation, 'rights' | 'expiresAt'> {

@@ -23,7 +23,7 @@ export function explanationLines(explanation: TokenExplanation, now: number): st
 
 const verdicts: Record<TokenExplanation['verdict'], string> = {
   good: 'good: a hub with these settings takes it, unless it was revoked there',
-  refused: 'refused',
+  rejected: 'rejected',
   unchecked: 'not checked: these settings have no access.jwt, so anybody can have written what follows',
 }
 

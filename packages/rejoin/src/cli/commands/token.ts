@@ -27,7 +27,7 @@ export function addToken(program: Command, host: ProgramHost): void {
 
   const explain = token
     .command('explain')
-    .description('say what is in a token, what it may do, and why it is refused')
+    .description('say what is in a token, what it may do, and why it is rejected')
     .argument('[token]', 'left out, it is REJOIN_TOKEN, or else read from the input')
     .option('--config <file>', `file with the hub's settings (default: ${defaultConfigFile}, if it is there)`)
     .option('--json', 'print a JSON object')
@@ -73,5 +73,5 @@ async function runExplain(
   const output = createOutput(host)
   const lines = flags.json ? [JSON.stringify(explanation)] : explanationLines(explanation, Date.now())
   for (const line of lines) await output.line(line)
-  if (explanation.verdict === 'refused') host.exitCode = exitCodes.notAllowed
+  if (explanation.verdict === 'rejected') host.exitCode = exitCodes.notAllowed
 }

@@ -110,7 +110,7 @@ describe('migrate ids', () => {
     ['a version that cannot be', ['ulid', '--id-version', '0'], 'Give a whole number from 1 to 999'],
     ['ids that count, where they tell the time', ['sequence'], 'cannot get another clock: begin another log'],
     ['ids that this log cannot keep', ['snowflake'], 'need a log that survives restarts'],
-  ])('refuses %s, with the reason', async (_, words, reason) => {
+  ])('rejects %s, with the reason', async (_, words, reason) => {
     const { adminUrl } = await serving({ admin: { port: 0 } })
     const { exitCode, stderr } = await run(['migrate', 'ids', ...words, '--url', adminUrl as string])
     expect([exitCode, stderr]).toEqual([expect.any(Number), expect.stringContaining(reason)])

@@ -25,7 +25,7 @@ test('the values of a flag and of an argument are completed where they are known
   expect(await completed('rejoin', 'serve', '--log', 'memory', '--por')).toEqual(['--port'])
 })
 
-test('another shell is refused with those there are', async () => {
+test('another shell is rejected with those there are', async () => {
   const { exitCode, stderr } = await run(['completion', 'tcsh'])
   expect(exitCode).not.toBe(0)
   expect(stderr).toContain('bash, zsh')

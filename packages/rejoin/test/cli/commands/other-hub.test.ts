@@ -20,7 +20,7 @@ test.each([
   expect(stdout).not.toMatch(isObeyed)
 })
 
-test.each([['publish', 'demo', 'x'], ['channels'], ['drain']])('%s shows a refusal as text', async (...command) => {
+test.each([['publish', 'demo', 'x'], ['channels'], ['drain']])('%s shows a rejection as text', async (...command) => {
   const url = await hubThat((response) =>
     json(response, 400, { error: { code: 'invalid-data', message: `No ${obeyed}` } }),
   )

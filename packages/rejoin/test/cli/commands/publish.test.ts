@@ -86,7 +86,7 @@ describe('lines', () => {
     expect((await held(hub, 'demo')).map(({ data }) => data)).toEqual(numbers)
   })
 
-  test('are told of by their number when the hub refuses one, and those before it are published', async () => {
+  test('are told of by their number when the hub rejects one, and those before it are published', async () => {
     const { url, hub } = await serving()
     const stdin = '{"data":1}\n{"data":2}\n{"data":3,"type":"hello"}\n{"data":4}\n'
     const { exitCode, stderr } = await run(['publish', 'demo', '--ndjson', '--url', url], { stdin })
@@ -129,7 +129,7 @@ describe('lines', () => {
   })
 })
 
-describe('a publish that cannot work is refused, with advice', () => {
+describe('a publish that cannot work is rejected, with advice', () => {
   test('without a hub: what to start', async () => {
     const url = await nobody()
     const { exitCode, stderr } = await run(['publish', 'demo', 'x', '--url', url])

@@ -19,7 +19,7 @@ const report: StormReport = {
   ...{ published: 1000, delivered: 190_000, faults: none, examples: [], missingReaders: 0, ms: 23_450 },
   gaps: { frames: 0, events: 0 },
   ...{ delayMs: times, catchUpMs: times },
-  connections: { cuts: 3000, returns: 2990, drops: 0, unseenCursors: 0, closes: {}, refusals: {}, failures: {} },
+  connections: { cuts: 3000, returns: 2990, drops: 0, unseenCursors: 0, closes: {}, rejections: {}, failures: {} },
   own: { seconds: 23, busySeconds: 0, busy: 0.3, cpu: 0.25, worstDelayMs: 12 },
 }
 const progress: StormProgress = {

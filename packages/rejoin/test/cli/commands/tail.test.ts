@@ -173,7 +173,7 @@ test.each([
   ['overloaded', { error: { code: 'overloaded', message: 'The hub has no room for this reader now.' } }],
   ['overloaded', { error: 'of somebody else' }],
 ])('a hub that rejects tail is quoted: %s', async (reason, body) => {
-  const url = await refusing(JSON.stringify(body))
+  const url = await rejecting(JSON.stringify(body))
   const tail = start(['tail', 'demo', '--url', url])
   await tail.says(`rejoin: the hub let go (${reason}), trying again in`)
 })
@@ -183,13 +183,13 @@ test.each([
   [['tail', 'demo', '--since', 'a b'], '--since is "a b". Give the id of an event, or earliest.'],
   [['tail', 'demo', '--since', 'earliest', '--last', '2'], 'Leave one out.'],
   [['tail', 'demo', '--last', 'many'], '--last is "many". Give a whole number of at least 1.'],
-])('%j is refused, with advice', async (args, advice) => {
+])('%j is rejected, with advice', async (args, advice) => {
   const { exitCode, stderr } = await run(args, { env: { REJOIN_URL: await nobody() } })
   expect([exitCode, stderr]).toEqual([1, expect.stringContaining(advice)])
 })
 
 /** A server that answers everything with 503, and when to return. */
-async function refusing(body: string): Promise<string> {
+async function rejecting(body: string): Promise<string> {
   const headers = { 'Content-Type': 'application/json', 'Retry-After': '1' }
   const server = createServer((_, response) => response.writeHead(503, headers).end(body)).listen(0, '127.0.0.1')
   onTestFinished(() => void server.close())

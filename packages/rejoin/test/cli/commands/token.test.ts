@@ -49,7 +49,7 @@ describe('mint', () => {
   })
 
   test.each([[['--publish', 'x']], [['--publish', 'x', '--subscribe', 'x']]])(
-    '%j is refused where no secret gives publish, with the right that is missing',
+    '%j is rejected where no secret gives publish, with the right that is missing',
     async (rights) => {
       const own = rules({ secret, gives: ['subscribe'] })
       const { exitCode, stderr } = await run(['token', 'mint', '--subject', 'a', ...rights], { env: own })
@@ -68,7 +68,7 @@ describe('mint', () => {
     [['--subject', 'key:ada'], env, 'The sub of the token cannot be used'],
     [['--subject', 'ada'], rules({ secret: 'short' }), 'openssl rand'],
     [[], env, "required option '--subject <name>'"],
-  ])('%j is refused, with advice', async (flags, env, advice) => {
+  ])('%j is rejected, with advice', async (flags, env, advice) => {
     const { exitCode, stdout, stderr } = await run(['token', 'mint', ...flags], { env })
     expect([exitCode, stdout, stderr]).toEqual([1, '', expect.stringContaining(advice)])
   })
@@ -105,7 +105,7 @@ describe('explain', () => {
     ],
     ['another issuer', { secret, issuer: 'us' }, 'The iss of the token is missing or not what this hub takes.'],
     ['no audience', { secret, audience: 'hub' }, 'The aud of the token is missing'],
-  ])('says why a token is refused: %s', async (_, rule, reason) => {
+  ])('says why a token is rejected: %s', async (_, rule, reason) => {
     const token = await minted(['--subject', 'ada', '--subscribe', '*'])
     const { stdout, exitCode } = await run(['token', 'explain', token], { env: rules(rule) })
     expect([exitCode, stdout]).toEqual([3, expect.stringContaining(`because       `)])

@@ -5,7 +5,7 @@ import { clock, retried, server, start, stateOf, useStage } from './support/stag
 
 useStage()
 
-describe('a server that refuses', () => {
+describe('a server that rejects', () => {
   test('with 503 and Retry-After is left alone for that long', async () => {
     const { stream, events } = start()
     const first = await server.visit()
@@ -85,7 +85,7 @@ describe('a server that refuses', () => {
   })
 })
 
-describe('options that cannot work are refused at once', () => {
+describe('options that cannot work are rejected at once', () => {
   test.each([
     ['a relative URL outside of a page', '/events/orders', {}],
     ['a cursor that is empty', 'http://hub/events', { from: '' }],

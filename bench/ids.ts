@@ -15,9 +15,9 @@
  */
 import { cpus } from 'node:os'
 import {
-  createClock,
   createEpoch,
   createIdFormats,
+  createPositionClock,
   hlc,
   type IdCodec,
   judgeCursor,
@@ -72,7 +72,7 @@ interface Result {
 
 function ours(codec: IdCodec): Subject {
   const formats = createIdFormats([{ codec }])
-  const clock = createClock({ ...formats.range, now: Date.now })
+  const clock = createPositionClock({ ...formats.range, now: Date.now })
   const history = openBranch([], { epoch: createEpoch(Math.random), first: clock.next() })
   const context = { formats, history }
   return {

@@ -55,7 +55,7 @@ test('the titles of tests are those of tests, of groups and of tables, each on i
   const code = "test('one', f)\nf('no title', 1)\ndescribe.skip(\n  `two`, f)\ntest.each(rows)('three %s', f)"
   expect(titlesOf(code).split('\n')).toEqual(['one', '', '', 'two', 'three %s'])
   const files = titles.filter(({ text }) => text.trim() !== '').map(({ file }) => file)
-  expect(files).toContain('packages/protocol/test/clock.test.ts')
+  expect(files).toContain('packages/protocol/test/position-clock.test.ts')
   expect(files).toContain('packages/hub/test/http/adapters/contract.ts')
   expect(files).toContain('test/services/redis/faults.test.ts')
 })

@@ -13,12 +13,11 @@ import type {
 import {
   type Branch,
   branchAt,
-  type Clock,
   comparePositions,
   covers,
-  createClock,
   createEpoch,
   createIdFormats,
+  createPositionClock,
   type History,
   type IdCodec,
   isAfter,
@@ -28,6 +27,7 @@ import {
   openBranch,
   origin,
   type Position,
+  type PositionClock,
   RejoinError,
 } from '@rejoin/protocol'
 import { beginning, type Machine } from './simulated-machine.ts'
@@ -150,7 +150,7 @@ type PageLimit = Parameters<Log['read']>[3]
 /** All that one server has. */
 interface Server {
   history: History
-  clock: Clock
+  clock: PositionClock
   clockError: number
   channels: Map<string, Channel>
   feed: Entry[]
@@ -234,7 +234,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   }
 
   function newClock() {
-    return createClock({ kind: codec.clock, maxSeq: codec.maxSeq, now })
+    return createPositionClock({ kind: codec.clock, maxSeq: codec.maxSeq, now })
   }
 
   function wipe(): void {
@@ -559,7 +559,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   /** Another clock, which knows of nothing past the fork, and the branches of then. */
   function takeOver(fork: Position, clockStepMs: number): void {
     clockError += clockStepMs
-    clock = createClock({ kind: codec.clock, maxSeq: codec.maxSeq, now, last: fork })
+    clock = createPositionClock({ kind: codec.clock, maxSeq: codec.maxSeq, now, last: fork })
     history = history
       .filter(({ first }) => !isAfter(first, fork))
       .map(({ reported, ...branch }) => {

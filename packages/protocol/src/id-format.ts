@@ -1,4 +1,3 @@
-import type { ClockRange } from './clock.ts'
 import type { DecodedId, IdCodec } from './codecs/codec.ts'
 import { hlc } from './codecs/hlc.ts'
 import { sequence } from './codecs/sequence.ts'
@@ -9,6 +8,7 @@ import { RejoinError } from './errors.ts'
 import type { Branch } from './history.ts'
 import { isIdText } from './id-text.ts'
 import { comparePositions, isAfter, origin, type Position } from './position.ts'
+import type { PositionClockRange } from './position-clock.ts'
 
 /** How the ids of one log look, from one position on (§2.5). */
 export interface IdFormat {
@@ -35,7 +35,7 @@ export interface IdFormats {
   /** `version`: the text is an id, but of no format of this log. `unknown-id`: the text is no id. Never throws. */
   decode(text: string): (DecodedId & { readonly codec: IdCodec }) | 'version' | 'unknown-id'
   /** The range that the log's clock must keep to, so that every format of the list can name every new position. */
-  readonly range: Required<ClockRange>
+  readonly range: Required<PositionClockRange>
   /** Whether a format of the list needs a log that remembers its branches across restarts. */
   readonly lasting: boolean
 }

@@ -7,7 +7,6 @@ export type {
   EventsIn,
   MessageIn,
 } from './channel-types.ts'
-export { type Clock, type ClockKind, type ClockOptions, type ClockRange, createClock } from './clock.ts'
 export type { DecodedId, IdCodec } from './codecs/codec.ts'
 export { type HlcOptions, hlc } from './codecs/hlc.ts'
 export { sequence } from './codecs/sequence.ts'
@@ -50,5 +49,12 @@ export { checkChannel, checkType, isReservedType, reservedTypes } from './names.
 export { createParser, type ParsedEvent, type Parser, type ParserOptions } from './parse.ts'
 export { checkSelector, covers, isPattern, narrowestOf, patternsOver, prefixOf } from './pattern.ts'
 export { comparePositions, isAfter, isSame, latest, origin, type Position } from './position.ts'
+export {
+  createPositionClock,
+  type PositionClock,
+  type PositionClockKind,
+  type PositionClockOptions,
+  type PositionClockRange,
+} from './position-clock.ts'
 export type { EventsOf, Schema, SchemaResult, Schemas } from './schema.ts'
 export { type CheckedMessage, createSchemaCheck, type SchemaCheck } from './schema-check.ts'

@@ -3,7 +3,6 @@ import fc from 'fast-check'
 import * as npmUlid from 'ulid'
 import * as npmUuid from 'uuid'
 import { describe, expect, test } from 'vitest'
-import { createClock } from '../src/clock.ts'
 import type { DecodedId, IdCodec } from '../src/codecs/codec.ts'
 import { hlc } from '../src/codecs/hlc.ts'
 import { sequence } from '../src/codecs/sequence.ts'
@@ -13,6 +12,7 @@ import { uuidv7 } from '../src/codecs/uuidv7.ts'
 import type { Branch } from '../src/history.ts'
 import { isIdText } from '../src/id-text.ts'
 import { isAfter, type Position } from '../src/position.ts'
+import { createPositionClock } from '../src/position-clock.ts'
 import { everyCodec } from './every-codec.ts'
 
 const now = 1_763_240_000_000
@@ -200,7 +200,7 @@ describe('libraries of others', () => {
 function* positions(codec: IdCodec, count: number): Generator<Position> {
   const random = createRandom(count)
   let wallMs = now
-  const clock = createClock({
+  const clock = createPositionClock({
     kind: codec.clock,
     maxSeq: codec.maxSeq,
     minMs: codec.minMs ?? 0,

@@ -1,7 +1,6 @@
 import { createRandom } from '@rejoin/hub/testing'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createClock } from '../src/clock.ts'
 import type { IdCodec } from '../src/codecs/codec.ts'
 import { hlc } from '../src/codecs/hlc.ts'
 import { snowflake } from '../src/codecs/snowflake.ts'
@@ -12,6 +11,7 @@ import { type History, openBranch } from '../src/history.ts'
 import { createIdFormats } from '../src/id-format.ts'
 import { isIdText } from '../src/id-text.ts'
 import { origin, type Position } from '../src/position.ts'
+import { createPositionClock } from '../src/position-clock.ts'
 import { everyCodec } from './every-codec.ts'
 
 const now = 1_763_240_000_000
@@ -174,7 +174,7 @@ function openLog(codec: IdCodec, { at = now, seed = 1 } = {}) {
   const random = createRandom(seed)
   const formats = createIdFormats([{ codec }])
   let asked = 0
-  const clock = createClock({ ...formats.range, now: () => at + Math.floor(asked++ / 4) })
+  const clock = createPositionClock({ ...formats.range, now: () => at + Math.floor(asked++ / 4) })
   let history: History = openBranch([], { epoch: createEpoch(random), first: clock.next() })
   return {
     formats,

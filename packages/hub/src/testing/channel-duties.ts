@@ -159,7 +159,9 @@ export const channelDuties: Duties = {
     assert.deepEqual(await retainedOf(log, ['*']), ['a y 2', 'a x 3', 'b x 5'])
   },
 
-  async 'a retained event keeps its id, and is forgotten when the publisher says so or the channel is void'({ open }) {
+  async 'a retained event keeps its id, and is forgotten when the publisher says so or the channel is invalidated'({
+    open,
+  }) {
     const log = await open()
     const [x] = await append(log, [keyed('a', 'x', '1'), keyed('a', 'y', '2'), keyed('b', '', '3')])
     const [kept] = (await log.retained(['a'])) ?? []

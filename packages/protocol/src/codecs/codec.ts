@@ -1,7 +1,7 @@
-import type { ClockKind } from '../clock.ts'
 import { RejoinError } from '../errors.ts'
 import type { Branch } from '../history.ts'
 import type { Position } from '../position.ts'
+import type { PositionClockKind } from '../position-clock.ts'
 
 /**
  * Renders positions of a log as text and reads them back, without a lookup.
@@ -13,7 +13,7 @@ import type { Position } from '../position.ts'
 export interface IdCodec {
   /** Tells the codecs of one log apart. Two settings of one codec need two versions (`IdFormat.version`). */
   readonly name: string
-  readonly clock: ClockKind
+  readonly clock: PositionClockKind
   /** The largest `seq` that fits into the text. */
   readonly maxSeq: number
   /** The earliest `ms` that the text can name; 0 when left out. */

@@ -52,8 +52,8 @@ export function createAudiences<Reader extends LiveReader>(totals: Totals): Audi
     const audience: Audience<Reader> = { subscription, readers: new Set(), run: undefined, idWritten: moment }
     audiences.set(subscription.key, audience)
     for (const selector of subscription.channels) {
-      const listeners = bySelector.get(selector)
-      if (listeners) listeners.add(audience)
+      const interested = bySelector.get(selector)
+      if (interested) interested.add(audience)
       else bySelector.set(selector, new Set([audience]))
       if (isPattern(selector)) patterns += 1
     }
@@ -63,15 +63,15 @@ export function createAudiences<Reader extends LiveReader>(totals: Totals): Audi
   function close(audience: Audience<Reader>): void {
     audiences.delete(audience.subscription.key)
     for (const selector of audience.subscription.channels) {
-      const listeners = bySelector.get(selector)
-      listeners?.delete(audience)
-      if (listeners?.size === 0) bySelector.delete(selector)
+      const interested = bySelector.get(selector)
+      interested?.delete(audience)
+      if (interested?.size === 0) bySelector.delete(selector)
       if (isPattern(selector)) patterns -= 1
     }
   }
 
   /** The audiences of a channel. None comes twice, because the selectors of one subscription do not overlap. */
-  function* listenersTo(channel: string): Generator<Audience<Reader>> {
+  function* audiencesOf(channel: string): Generator<Audience<Reader>> {
     yield* bySelector.get(channel) ?? []
     if (patterns === 0) return
     for (const pattern of patternsOver(channel)) yield* bySelector.get(pattern) ?? []
@@ -106,17 +106,17 @@ export function createAudiences<Reader extends LiveReader>(totals: Totals): Audi
       return [...audiences.values()].flatMap((audience) => [...audience.readers])
     },
     readersOf(channel) {
-      return [...listenersTo(channel)].flatMap((audience) => [...audience.readers])
+      return [...audiencesOf(channel)].flatMap((audience) => [...audience.readers])
     },
-    isHeard: (channel) => bySelector.has(channel) || (patterns > 0 && !listenersTo(channel).next().done),
+    isHeard: (channel) => bySelector.has(channel) || (patterns > 0 && !audiencesOf(channel).next().done),
     deliver(frames, moment, onFull) {
       const touched: Audience<Reader>[] = []
       const starts = { plain: startRun(undefined), channel: startRun('channel'), envelope: startRun('envelope') }
       for (const frame of frames) {
-        const listeners = patterns > 0 ? listenersTo(frame.channel) : bySelector.get(frame.channel)
+        const interested = patterns > 0 ? audiencesOf(frame.channel) : bySelector.get(frame.channel)
         // In a hub with many channels, most events have no reader.
-        if (!listeners) continue
-        for (const audience of listeners) {
+        if (!interested) continue
+        for (const audience of interested) {
           if (!wants(audience.subscription, frame)) continue
           if (!audience.run) touched.push(audience)
           audience.run = extend(audience.run ?? starts[audience.subscription.shape ?? 'plain'], frame)

@@ -8,8 +8,8 @@ import type { Frame } from './frame.ts'
 import type { SharedBytes } from './sink.ts'
 import { wants } from './subscription.ts'
 
-/** A reader that can be on the live side, and can be sent back to reading from the log. */
-export interface Follower extends LiveReader {
+/** A reader that can move to the live side, and back to reading from the log. */
+export interface MovableReader extends LiveReader {
   /** The reader is no longer live. It has everything up to `position` on `branch`. */
   leaveLive(position: Position, branch: Branch): void
   /** The reader gets an event that is not in the log. It has to be told so before it gets another event of the log. */
@@ -33,8 +33,8 @@ export interface Live {
    *
    * Returns false, and does nothing, when called during a delivery. Try again at the end of the turn.
    */
-  join(follower: Follower, cursor: Position, branch: Branch): boolean
-  leave(follower: Follower): void
+  join(reader: MovableReader, cursor: Position, branch: Branch): boolean
+  leave(reader: MovableReader): void
   /** Whether the live side has come to `position` on `branch`. */
   hasReached(position: Position, branch: Branch): boolean
   /**
@@ -63,7 +63,7 @@ export interface Live {
    * Brings one live reader up to `head` and writes the id of that position, so that the reader can leave with it. Not to be
    * called during a delivery.
    */
-  mark(follower: Follower): void
+  mark(reader: MovableReader): void
 }
 
 export interface LiveOptions {
@@ -89,7 +89,7 @@ export interface LiveOptions {
 export function createLive(options: LiveOptions): Live {
   const { start, environment, encode, encodeCheckpoint, branchOf, isLater, totals } = options
   const { onEvent, onInvalidation, onEnd, onLostPosition } = options
-  const audiences: Audiences<Follower> = createAudiences(totals)
+  const audiences: Audiences<MovableReader> = createAudiences(totals)
   const hot = createHotWindow(start, options.hotBytes)
   let head = start
   let branch = options.startBranch
@@ -101,7 +101,7 @@ export function createLive(options: LiveOptions): Live {
   /** Wait for branches that the tail has yet to bring. */
   let waitingForBranch: Waiter[] = []
   /** Live readers that got an event that is not in the log. */
-  const strays = new Set<Follower>()
+  const strays = new Set<MovableReader>()
   /** Events since the hub opened. Tells how far behind the id of a quiet reader is. */
   let count = 0
 
@@ -114,7 +114,7 @@ export function createLive(options: LiveOptions): Live {
     delivering = false
   }
 
-  function leaveFull(reader: Follower): void {
+  function leaveFull(reader: MovableReader): void {
     audiences.remove(reader)
     strays.delete(reader)
     reader.leaveLive(head, branch)
@@ -123,7 +123,7 @@ export function createLive(options: LiveOptions): Live {
   /**
    * Moves the head to a position that `readers` cannot follow to, and sends these readers back to reading from their position.
    */
-  function jump(position: Position, on: Branch, readers: () => Follower[]): void {
+  function jump(position: Position, on: Branch, readers: () => MovableReader[]): void {
     flush()
     const before = head
     const branchBefore = branch
@@ -189,7 +189,7 @@ export function createLive(options: LiveOptions): Live {
   /** Readers of the channel may be finished. Each session decides when it has everything. Readers of patterns never finish. */
   function end({ channel, position }: LogEvent): void {
     onEnd(channel, position)
-    const mayBeDone = ({ subscription }: Follower) => !subscription.channels.some(isPattern)
+    const mayBeDone = ({ subscription }: MovableReader) => !subscription.channels.some(isPattern)
     jump(position, branch, () => audiences.readersOf(channel).filter(mayBeDone))
   }
 
@@ -243,16 +243,16 @@ export function createLive(options: LiveOptions): Live {
       if (strays.size > 0) withoutStrays(() => take(batch))
       else take(batch)
     },
-    join(follower, cursor, on) {
+    join(reader, cursor, on) {
       if (delivering || !isSame(cursor, head) || on.epoch !== branch.epoch) return false
       // The frames of this turn are in the hot window, and this reader has them from there.
       flush()
-      audiences.add(follower, { now: environment.now(), count })
+      audiences.add(reader, { now: environment.now(), count })
       return true
     },
-    leave(follower) {
-      audiences.remove(follower)
-      strays.delete(follower)
+    leave(reader) {
+      audiences.remove(reader)
+      strays.delete(reader)
     },
     hasReached: isThere,
     reached(position, on, signal) {
@@ -303,11 +303,11 @@ export function createLive(options: LiveOptions): Live {
         delivering = false
       })
     },
-    mark(follower) {
+    mark(reader) {
       flush()
       // Only a reader that is still live has everything up to the head.
-      if (!audiences.has(follower)) return
-      if (!follower.push(encodeCheckpoint(head, branch))) leaveFull(follower)
+      if (!audiences.has(reader)) return
+      if (!reader.push(encodeCheckpoint(head, branch))) leaveFull(reader)
     },
   }
 }

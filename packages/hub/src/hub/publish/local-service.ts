@@ -1,4 +1,12 @@
-import { createClock, createEpoch, type Epoch, isAfter, origin, type Position, RejoinError } from '@rejoin/protocol'
+import {
+  createEpoch,
+  createPositionClock,
+  type Epoch,
+  isAfter,
+  origin,
+  type Position,
+  RejoinError,
+} from '@rejoin/protocol'
 import type { Cancel, Environment } from '../../environment.ts'
 import type { Log, LogEvent, NewEvent } from '../../log/contract.ts'
 import { encodeFrame, type Frame } from '../live/frame.ts'
@@ -46,7 +54,7 @@ export function createLocalService({ log, live, environment, reached, onHealed }
   let stopped = false
 
   function newClock() {
-    return createClock({ ...log.formats.range, now: environment.now, last: live.head })
+    return createPositionClock({ ...log.formats.range, now: environment.now, last: live.head })
   }
 
   function nextPosition(): Position {

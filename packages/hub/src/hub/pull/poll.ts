@@ -1,6 +1,6 @@
 import type { Environment } from '../../environment.ts'
 import type { ReaderRejection, SubscribeRequest } from '../hub.ts'
-import type { Follower } from '../live/live.ts'
+import type { MovableReader } from '../live/live.ts'
 import type { HubObservations, Observers } from '../observation.ts'
 import type { StreamFrame } from '../read/frame-reader.ts'
 import type { Session } from '../read/session.ts'
@@ -46,7 +46,7 @@ export interface PollContext extends PollReadersContext {
   /** Resolves when the readers here have everything that the log holds now. */
   reachHead(): Promise<void>
   /** Brings a live reader up to the head and writes the id of that position. */
-  mark(reader: Follower): void
+  mark(reader: MovableReader): void
   readonly observers: Observers
   readonly unread: Pick<Unread, 'room' | 'add'>
   /** Counts the attempt of a new reader. Returns why the reader is rejected, if so. */

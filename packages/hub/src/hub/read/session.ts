@@ -1,11 +1,11 @@
 import type { CloseReason } from '@rejoin/protocol'
-import type { Follower } from '../live/live.ts'
+import type { MovableReader } from '../live/live.ts'
 import type { Subscription } from '../live/subscription.ts'
 import type { ReaderFacts } from '../observation.ts'
 import type { Start } from './opening.ts'
 
 /** One connected reader: a subscription, a position in the log, and a sink. */
-export interface Session extends Follower {
+export interface Session extends MovableReader {
   readonly connection: string
   readonly reader: ReaderFacts
   /**

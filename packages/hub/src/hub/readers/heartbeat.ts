@@ -3,7 +3,7 @@ import type { Environment } from '../../environment.ts'
 import { type SharedBytes, shareText } from '../live/sink.ts'
 import type { RetryPolicy } from './retry.ts'
 
-export interface Listener {
+export interface HeartbeatReader {
   /** A full reader gets no heartbeat: it would only wait behind other bytes. */
   readonly full: boolean
   readonly subscription: { readonly channels: readonly string[] }
@@ -14,8 +14,8 @@ export interface Listener {
 
 export interface Heartbeat {
   /** With `asEvent`, heartbeats are events: a native `EventSource` hides comments from its page (§4.7). */
-  add(listener: Listener, asEvent?: boolean): void
-  remove(listener: Listener): void
+  add(reader: HeartbeatReader, asEvent?: boolean): void
+  remove(reader: HeartbeatReader): void
   /** Tells every reader, spread over this time, to stay away for longer, because its stream is about to close. */
   announceEnd(withinMs: number): void
   stop(): void
@@ -29,8 +29,8 @@ export function createHeartbeat(intervalMs: number, environment: Environment, re
   const beats = { comment: encodeHeartbeat(), event: encodeEvent({ type: 'heartbeat', data: '{}' }) }
   const comment = shareText(beats.comment)
   const event = shareText(beats.event)
-  const wantEvents = new Set<Listener>()
-  const slots = Array.from({ length: slotCount }, () => ({ listeners: new Set<Listener>(), told: retry.version }))
+  const wantEvents = new Set<HeartbeatReader>()
+  const slots = Array.from({ length: slotCount }, () => ({ readers: new Set<HeartbeatReader>(), told: retry.version }))
   const slotMs = intervalMs / slotCount
   let next = 0
   let due = 0
@@ -44,42 +44,42 @@ export function createHeartbeat(intervalMs: number, environment: Environment, re
     const { version } = retry
     const news = slot.told !== version
     slot.told = version
-    for (const listener of slot.listeners) {
-      if (listener.full) continue
-      const asEvent = wantEvents.has(listener)
-      if (news) listener.push(beatWithRetry(listener, asEvent ? beats.event : beats.comment))
-      else listener.push(asEvent ? event : comment)
+    for (const reader of slot.readers) {
+      if (reader.full) continue
+      const asEvent = wantEvents.has(reader)
+      if (news) reader.push(beatWithRetry(reader, asEvent ? beats.event : beats.comment))
+      else reader.push(asEvent ? event : comment)
     }
     due = (due + 1) % slotCount
     cancel = environment.after(slotMs, tick)
   }
   let cancel = environment.after(slotMs, tick)
 
-  function beatWithRetry({ subscription }: Listener, beat: string): SharedBytes {
+  function beatWithRetry({ subscription }: HeartbeatReader, beat: string): SharedBytes {
     return withRetry(retry.forOne(subscription.channels), beat)
   }
 
-  function announceTo(listeners: ReadonlySet<Listener>): void {
-    for (const listener of listeners) {
-      if (listener.full) continue
-      listener.push(withRetry(retry.forClose(listener.subscription.channels), beats.comment))
+  function announceTo(readers: ReadonlySet<HeartbeatReader>): void {
+    for (const reader of readers) {
+      if (reader.full) continue
+      reader.push(withRetry(retry.forClose(reader.subscription.channels), beats.comment))
     }
   }
 
   return {
-    add(listener, asEvent = false) {
-      listener.heartbeatSlot = next
-      slots[next]?.listeners.add(listener)
+    add(reader, asEvent = false) {
+      reader.heartbeatSlot = next
+      slots[next]?.readers.add(reader)
       next = (next + 1) % slotCount
-      if (asEvent) wantEvents.add(listener)
+      if (asEvent) wantEvents.add(reader)
     },
-    remove(listener) {
-      slots[listener.heartbeatSlot ?? 0]?.listeners.delete(listener)
-      wantEvents.delete(listener)
+    remove(reader) {
+      slots[reader.heartbeatSlot ?? 0]?.readers.delete(reader)
+      wantEvents.delete(reader)
     },
     announceEnd(withinMs) {
-      slots.forEach(({ listeners }, index) => {
-        environment.after((withinMs * index) / slotCount, () => announceTo(listeners))
+      slots.forEach(({ readers }, index) => {
+        environment.after((withinMs * index) / slotCount, () => announceTo(readers))
       })
     },
     stop: () => cancel(),

@@ -1,11 +1,11 @@
 import {
   type Branch,
-  type Clock,
-  createClock,
+  createPositionClock,
   type IdCodec,
   type IdFormats,
   isAfter,
   type Position,
+  type PositionClock,
   RejoinError,
 } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../../environment.ts'
@@ -128,7 +128,7 @@ class LmdbLog implements Log {
   readonly #windows: Windows
   readonly #opened: OpenedLog
   readonly #environment: Environment
-  #clock: Clock
+  #clock: PositionClock
   readonly #commits: Commits
   readonly #upkeep: Upkeep
   readonly #reads: LmdbReads
@@ -157,7 +157,7 @@ class LmdbLog implements Log {
     this.#environment = environment
     this.#state = opened.state
     this.#announced = opened.state.last
-    this.#clock = createClock({ ...this.formats.range, now: environment.now, last: opened.state.last })
+    this.#clock = createPositionClock({ ...this.formats.range, now: environment.now, last: opened.state.last })
     this.#once = createStoredOnce(opened.store, idempotency)
     this.#commits = createCommits({
       commit: (changes) => this.#commit(changes),
@@ -320,7 +320,7 @@ class LmdbLog implements Log {
     const { last } = this.#clock
     const formats = planned.since(positionBehind(last))
     // Appends from now on go into this commit or a later one, so their positions have to suit the new ids.
-    this.#clock = createClock({ ...formats.range, now: this.#environment.now, last })
+    this.#clock = createPositionClock({ ...formats.range, now: this.#environment.now, last })
     await this.#commits.submit({
       size: 1,
       apply(draft) {

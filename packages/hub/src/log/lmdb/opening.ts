@@ -1,9 +1,9 @@
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
-  createClock,
   createEpoch,
   createIdFormats,
+  createPositionClock,
   type History,
   type IdCodec,
   type IdFormats,
@@ -191,7 +191,7 @@ async function startBranch(
   const { range } = formats
   // The branch begins in a millisecond of its own: ids of one millisecond sort by their epoch, which is random.
   const minMs = isFirst ? range.minMs : Math.max(range.minMs, state.last.ms + 1)
-  const first = createClock({ ...range, minMs, now, last: isFirst ? undefined : state.last }).next()
+  const first = createPositionClock({ ...range, minMs, now, last: isFirst ? undefined : state.last }).next()
   const fork = isFirst ? undefined : certain
   const step = drawBranchStep(random)
   const opened = openBranch(history, { epoch: createEpoch(random), first, fork, step })

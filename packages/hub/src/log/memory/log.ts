@@ -1,10 +1,9 @@
 import {
   type Branch,
-  type Clock,
   comparePositions,
-  createClock,
   createEpoch,
   createIdFormats,
+  createPositionClock,
   type IdCodec,
   type IdFormats,
   isAfter,
@@ -13,6 +12,7 @@ import {
   openBranch,
   origin,
   type Position,
+  type PositionClock,
   prefixOf,
   RejoinError,
   ulid,
@@ -120,7 +120,7 @@ class MemoryLog implements Log {
 
   readonly #windows: Windows
   readonly #environment: Environment
-  #clock: Clock
+  #clock: PositionClock
   readonly #forgetAfterMs: number
   readonly #channels = new Map<string, ChannelRing>()
   /** The channels that retain an event. A reader of a pattern asks for all of them, and most channels retain nothing. */
@@ -167,7 +167,7 @@ class MemoryLog implements Log {
     this.#far = createFarReads((pattern, range) => this.#reads.every(prefixOf(pattern), range), environment)
     this.#idempotency = createIdempotency(options.idempotency)
     this.formats = createIdFormats([{ codec }])
-    this.#clock = createClock({ ...this.formats.range, now: environment.now })
+    this.#clock = createPositionClock({ ...this.formats.range, now: environment.now })
     this.history = openBranch([], { epoch: createEpoch(environment.random), first: this.#clock.next() })
     this.#announced = this.#clock.last
     this.#cancelSweep = environment.after(sweepEveryMs, () => void this.#sweep())
@@ -325,7 +325,7 @@ class MemoryLog implements Log {
     if (!planned.isNew || dryRun) return planned.told(this.formats)
     const { last } = this.#clock
     this.formats = planned.since(positionBehind(last))
-    this.#clock = createClock({ ...this.formats.range, now: this.#environment.now, last })
+    this.#clock = createPositionClock({ ...this.formats.range, now: this.#environment.now, last })
     return planned.told(this.formats)
   }
 

@@ -274,7 +274,7 @@ steps.invalidate = function()
   local id = feed(log, it, now, ARGV[5])
   redis.call('DEL', streamOf(channel), retainedOf(channel))
   countKeyed(-redis.call('ZREM', keyedKey, channel))
-  it.newest, it.trimmed, it.void = id, id, id
+  it.newest, it.trimmed, it.invalidated = id, id, id
   it.base, it.count, it.emptySince, it.retained = it.total, 0, now, 0
   saveChannel(log, channel, it)
   saveLog(log, now)

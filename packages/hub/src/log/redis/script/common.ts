@@ -88,12 +88,12 @@ end
 local channelLayout = '<ddddddssss'
 
 local function unpackChannel(packed)
-  local total, base, count, oldestAt, emptySince, retained, newest, trimmed, void, ended, behind =
+  local total, base, count, oldestAt, emptySince, retained, newest, trimmed, invalidated, ended, behind =
     struct.unpack(channelLayout, packed)
   local counted
   if behind <= #packed then counted = struct.unpack('<d', packed, behind) end
   return {
-    newest = newest, trimmed = trimmed, void = void, total = total, base = base, count = count, oldestAt = oldestAt,
+    newest = newest, trimmed = trimmed, invalidated = invalidated, total = total, base = base, count = count, oldestAt = oldestAt,
     emptySince = emptySince, retained = retained, ended = ended, counted = counted,
   }
 end
@@ -110,7 +110,7 @@ end
 local heldChange = 0
 local function packChannel(channel, it)
   local packed = struct.pack(channelLayout, it.total, it.base, it.count, it.oldestAt, it.emptySince, it.retained,
-    it.newest, it.trimmed, it.void, it.ended)
+    it.newest, it.trimmed, it.invalidated, it.ended)
   if not (maxHeld or it.counted) then return packed end
   local held = it.count > 0 and it.total - it.base or 0
   heldChange = heldChange + held - (it.counted or 0)
@@ -127,7 +127,7 @@ end
 local function unknownChannel(log)
   -- A channel that comes back after it was forgotten must not look as if it had never lost anything.
   return {
-    newest = '0-0', trimmed = log.forgotten, void = '0-0', total = 0, base = 0, count = 0, oldestAt = 0,
+    newest = '0-0', trimmed = log.forgotten, invalidated = '0-0', total = 0, base = 0, count = 0, oldestAt = 0,
     emptySince = 0, retained = 0, ended = '-', isNew = true,
   }
 end

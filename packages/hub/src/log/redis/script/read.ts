@@ -48,7 +48,7 @@ steps.read = function()
     if isAfter(it.newest, after) and not isAfter(it.trimmed, after) then
       found, cut = events(streamOf(channel), after, through, limit, bytes)
     end
-    answer[#answer + 1] = { it.newest, it.trimmed, it.void, cut, found }
+    answer[#answer + 1] = { it.newest, it.trimmed, it.invalidated, cut, found }
   end
   return answer
 end
@@ -71,7 +71,7 @@ steps.search = function()
   local now, after, through, prefix = clock(ARGV[3]), ARGV[4], ARGV[5], ARGV[8]
   local limit, bytes = tonumber(ARGV[6]), tonumber(ARGV[7])
   local found, size, count, scanned = {}, 0, 0, 0
-  local seen, trimmed, void = {}, log.forgotten, '0-0'
+  local seen, trimmed, invalidated = {}, log.forgotten, '0-0'
   local from, reached, complete = after, nil, ''
   while complete == '' do
     local piece = redis.call('XRANGE', feedKey, '(' .. from, through, 'COUNT', 100)
@@ -89,7 +89,7 @@ steps.search = function()
           local it = current(log, channel, now)
           seen[channel] = true
           trimmed = latest(trimmed, it.trimmed)
-          if isAfter(it.trimmed, after) then void = latest(void, it.void) end
+          if isAfter(it.trimmed, after) then invalidated = latest(invalidated, it.invalidated) end
         end
         if kind ~= 'i' and kind ~= 'z' then
           found[#found + 1] = id
@@ -115,7 +115,7 @@ steps.search = function()
       complete = through
     end
   end
-  return { 'found', trimmed, void, complete, found }
+  return { 'found', trimmed, invalidated, complete, found }
 end
 
 -- The kind of an entry, its channel, and its type.
@@ -211,7 +211,7 @@ local function windowOf(log, channel, now)
   local ended = ''
   if it.ended ~= '-' then ended = string.match(it.ended, '^[^,]+') end
   return { channel, tostring(it.count), tostring(it.total - it.base), it.trimmed, oldest, newest,
-    ended, it.newest, it.void, previous }
+    ended, it.newest, it.invalidated, previous }
 end
 
 -- ARGV: windows, seen, now, channels...
@@ -250,7 +250,7 @@ steps.changed = function()
   local from = '[' .. prefix
   if behind ~= '' then from = '(' .. behind end
   local names = redis.call('ZRANGEBYLEX', namesKey, from, '[' .. prefix .. '\255', 'LIMIT', 0, most)
-  local changed, trimmed, void = {}, log.forgotten, '0-0'
+  local changed, trimmed, invalidated = {}, log.forgotten, '0-0'
   local states = #names > 0 and redis.call('HMGET', channelsKey, unpack(names)) or {}
   for index, name in ipairs(names) do
     local it = states[index] and knownChannel(log, states[index]) or unknownChannel(log)
@@ -258,10 +258,10 @@ steps.changed = function()
       changed[#changed + 1] = name
       if isOverWindow(windowFor(name), it, now) then it = current(log, name, now) end
       trimmed = latest(trimmed, it.trimmed)
-      if isAfter(it.trimmed, after) then void = latest(void, it.void) end
+      if isAfter(it.trimmed, after) then invalidated = latest(invalidated, it.invalidated) end
     end
   end
-  return { names[most] or '', trimmed, void, changed }
+  return { names[most] or '', trimmed, invalidated, changed }
 end
 
 -- The retained events. Answers 'unknown' when there are too many, or when some are missing: a reader would take an incomplete

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createClock } from '../src/clock.ts'
 import { isAfter, origin, type Position } from '../src/position.ts'
+import { createPositionClock } from '../src/position-clock.ts'
 
 const tenMinutes = 600_000
 
@@ -100,12 +100,12 @@ test('the last position is the one assigned last', () => {
 
 function hybrid({ at, maxSeq = 4095, ...rest }: { at: number; maxSeq?: number; minMs?: number; last?: Position }) {
   const wall = { ms: at }
-  return { wall, clock: createClock({ kind: 'hybrid', maxSeq, now: () => wall.ms, ...rest }) }
+  return { wall, clock: createPositionClock({ kind: 'hybrid', maxSeq, now: () => wall.ms, ...rest }) }
 }
 
 function counter(rest: { last?: Position } = {}) {
   const now = () => expect.fail('a counter has no use for the time')
-  return createClock({ kind: 'counter', maxSeq: Number.MAX_SAFE_INTEGER, now, ...rest })
+  return createPositionClock({ kind: 'counter', maxSeq: Number.MAX_SAFE_INTEGER, now, ...rest })
 }
 
 function place(ms: number, seq: number): Position {

@@ -2,7 +2,13 @@ import { RejoinError } from './errors.ts'
 import { origin, type Position } from './position.ts'
 
 /** Assigns the positions of one log. A log has one clock: two clocks would assign the same position twice. */
-export function createClock({ kind, maxSeq, now, minMs = 0, last: reached }: ClockOptions): Clock {
+export function createPositionClock({
+  kind,
+  maxSeq,
+  now,
+  minMs = 0,
+  last: reached,
+}: PositionClockOptions): PositionClock {
   const advance = kind === 'counter' ? count : tick
   let last = reached
 
@@ -36,17 +42,17 @@ export function createClock({ kind, maxSeq, now, minMs = 0, last: reached }: Clo
 }
 
 /** `hybrid` follows the wall clock and never goes back; `counter` counts from 0 and leaves `ms` at 0 (§2.2). */
-export type ClockKind = 'hybrid' | 'counter'
+export type PositionClockKind = 'hybrid' | 'counter'
 
-export interface Clock {
+export interface PositionClock {
   /** Assigns a position after all earlier positions, also when the wall clock went back. A counter starts at 0, 0. */
   next(): Position
   /** The newest position that was assigned, or the origin before the first. */
   readonly last: Position
 }
 
-export interface ClockRange {
-  readonly kind: ClockKind
+export interface PositionClockRange {
+  readonly kind: PositionClockKind
   /**
    * The largest `seq` that the log's ids can hold. After it, a hybrid clock advances `ms` by one, even ahead of the
    * wall clock; a counter throws.
@@ -59,7 +65,7 @@ export interface ClockRange {
   readonly minMs?: number
 }
 
-export interface ClockOptions extends ClockRange {
+export interface PositionClockOptions extends PositionClockRange {
   /** The wall clock in milliseconds. A counter never calls it. */
   readonly now: () => number
   /**

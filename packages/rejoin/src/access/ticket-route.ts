@@ -18,10 +18,10 @@ export function ticketRoute(issue: (request: IncomingMessage) => Promise<Ticket>
 }
 
 const doc: OperationDoc = {
-  summary: 'Get a short-lived ticket for one stream, in exchange for the token that this request carries',
+  summary: 'Exchange the token of this request for a short-lived ticket, which opens one stream',
   description: 'For a native EventSource, which cannot send a header: `/events/<channel>?ticket=…`.',
   answers: {
-    201: json('The ticket, good for one use.', {
+    201: json('The ticket. It can be used once.', {
       type: 'object',
       required: ['ticket', 'expiresAt'],
       properties: { ticket: { type: 'string' }, expiresAt: { type: 'number', description: 'ms since 1970' } },

@@ -33,27 +33,29 @@ export const revokeBody = v.object({
     v.pipe(
       v.string(notText),
       v.nonEmpty(notText),
-      v.description('Only the token with this `jti`. The other streams of the subject end as well, and may come back.'),
+      v.description(
+        'Rejects only the token with this `jti`. All streams of the subject are closed; readers with other tokens may return.',
+      ),
     ),
   ),
   until: v.optional(
     v.pipe(
       v.number(notTime),
       v.safeInteger(notTime),
-      v.description('When the revocation may be forgotten, ms since 1970: the `exp` of the revoked token.'),
+      v.description('When the hub may forget the revocation, in ms since 1970. Give the `exp` of the revoked token.'),
     ),
   ),
 })
 
 export const drainBody = v.object({
-  withinMs: ms(5000, 'Over how long the ends of the streams are spread.'),
-  announceMs: ms(0, 'For how long before that readers are told a longer time to stay away.'),
+  withinMs: ms(5000, 'The time over which the streams are closed, one after the other.'),
+  announceMs: ms(0, 'How long before the first close readers are told to wait longer before they return.'),
 })
 
 export const maintenanceBody = v.object({
   on: v.boolean('has to be true or false.'),
-  retryAfterMs: ms(60_000, 'When readers are to try again.'),
-  withinMs: ms(5000, 'Over how long the ends of the streams are spread.'),
+  retryAfterMs: ms(60_000, 'How long readers are told to wait before they try again.'),
+  withinMs: ms(5000, 'The time over which the streams are closed, one after the other.'),
 })
 
 const notVersion = 'has to be a whole number from 1 to 999.'
@@ -62,7 +64,7 @@ export const idsBody = v.object({
   format: v.optional(
     v.pipe(
       v.picklist(idFormatNames, `has to be one of ${idFormatNames.join(', ')}.`),
-      v.description('How ids are written from now on. Left out: as before, with another `version`.'),
+      v.description('The format of new ids. Without it, the format stays and only `version` changes.'),
     ),
   ),
   version: v.optional(
@@ -71,8 +73,11 @@ export const idsBody = v.object({
       v.safeInteger(notVersion),
       v.minValue(1, notVersion),
       v.maxValue(999, notVersion),
-      v.description('Stands in front of every id as `v<version>_`. Left out: there is no prefix.'),
+      v.description('The version in front of every new id: `v<version>_`. Without it, ids have no prefix.'),
     ),
   ),
-  dryRun: v.optional(v.pipe(v.boolean('has to be true or false.'), v.description('Says what would be done.')), false),
+  dryRun: v.optional(
+    v.pipe(v.boolean('has to be true or false.'), v.description('Answers with the change, and does not make it.')),
+    false,
+  ),
 })

@@ -18,7 +18,8 @@ const windowFields = {
   limits: {
     type: 'object',
     properties: { maxEvents: count, maxAgeMs: count, maxBytes: count },
-    description: 'What it may hold: the window of its own name, of the narrowest pattern over it, or that of the log.',
+    description:
+      'The limits of the window: those set for the channel, for the narrowest pattern that covers it, or for the log.',
   },
 }
 
@@ -26,9 +27,13 @@ function query(name: string, description: string, schema: Schema = text): Parame
   return { name, in: 'query', description, schema }
 }
 
-const limit = query('limit', 'How many, 100 if left out.', { type: 'integer', minimum: 1, maximum: 1000 })
+const limit = query('limit', 'The most items in the answer. Default: 100.', {
+  type: 'integer',
+  minimum: 1,
+  maximum: 1000,
+})
 const theChannel: ParameterDoc = {
-  ...query('channel', 'The channel that is meant.'),
+  ...query('channel', 'The name of the channel.'),
   required: true,
 }
 
@@ -37,9 +42,13 @@ function answers(description: string, properties: Schema, status = 200): Operati
 }
 
 export const channels: OperationDoc = {
-  summary: 'The channels that the log knows, by name',
-  parameters: [query('prefix', 'How the names begin.'), query('after', 'The `next` of the page before.'), limit],
-  answers: answers('A page, with what each channel holds.', {
+  summary: 'List the channels of the log, by name',
+  parameters: [
+    query('prefix', 'Lists only channels whose names begin with this.'),
+    query('after', 'The `next` of the page before.'),
+    limit,
+  ],
+  answers: answers('A page of channels, with the window of each.', {
     channels: { type: 'array', items: { type: 'object', properties: { channel: text, ...windowFields } } },
     next: id,
   }),
@@ -47,35 +56,38 @@ export const channels: OperationDoc = {
 
 const theSelector: ParameterDoc = {
   ...theChannel,
-  description: 'The channel that is meant, or a pattern of channels.',
+  description: 'The name of a channel, or a pattern.',
 }
 
 const stateFields = {
   channel: text,
   ...windowFields,
-  readers: { ...count, description: 'Readers on this hub, by the name of the channel or by a pattern.' },
+  readers: {
+    ...count,
+    description: 'Readers of the channel on this hub. Readers that ask for it by a pattern count, too.',
+  },
   entries: {
     type: 'array',
-    description: 'The newest events that it holds, oldest first; as many as `limit` says.',
+    description: 'The newest events in the window, oldest first. `limit` says how many.',
     items: { type: 'object', properties: { id: text, channel: text, type: text, at: time, bytes: count } },
   },
 }
 
 export const window: OperationDoc = {
-  summary: 'What a channel, or all channels of a pattern, hold for those who come back',
+  summary: 'The events that a channel, or all channels of a pattern, keep for readers that return',
   parameters: [theSelector, limit],
-  answers: answers('Its window, and its newest events without their data.', stateFields),
+  answers: answers('The window, and its newest events without their data.', stateFields),
 }
 
 export const connections: OperationDoc = {
-  summary: 'Who is connected, by stream or poll, oldest first',
+  summary: 'List the connections of this hub, streams and polls, oldest first',
   parameters: [
-    query('subject', 'Only those of this subject.'),
-    query('channel', 'Only those that asked for this channel, or for this pattern.'),
+    query('subject', 'Lists only connections of this subject.'),
+    query('channel', 'Lists only connections that asked for exactly this channel or pattern.'),
     query('after', 'The `next` of the page before.'),
     limit,
   ],
-  answers: answers('A page.', {
+  answers: answers('A page of connections.', {
     connections: {
       type: 'array',
       items: {
@@ -93,15 +105,15 @@ export const connections: OperationDoc = {
         },
       },
     },
-    total: { ...count, description: 'Of all pages.' },
+    total: { ...count, description: 'The number of connections on all pages.' },
     next: id,
   }),
 }
 
 export const sseState: OperationDoc = {
-  summary: 'The same as `/admin/window`, also in the words of a stream of entries',
+  summary: 'The state of a channel: the fields of `/admin/window`, and the same facts under other names',
   parameters: [theSelector, limit],
-  answers: answers('Its state.', {
+  answers: answers('The state of the channel.', {
     ...stateFields,
     length: count,
     firstEntry: id,
@@ -115,28 +127,32 @@ export const sseState: OperationDoc = {
 const reach = { nodes: count, confirmed: count }
 
 export const disconnect: OperationDoc = {
-  summary: 'End connections with `close`, reason `admin`; their readers come back unless their rights are gone',
-  answers: answers('How many it were here, and how many hubs of the log have confirmed.', {
+  summary: 'Close connections, reason `admin`. Their readers return, unless their rights are gone',
+  answers: answers('How many connections this hub closed, and how many hubs confirmed the order.', {
     disconnected: count,
     ...reach,
   }),
 }
 
 export const invalidate: OperationDoc = {
-  summary: 'Invalidate the events that a channel holds; its readers are told `sync-required`, reason `forced`',
-  answers: answers('Done.', { invalidated: text }),
+  summary: 'Invalidate the events of a channel. Its readers are told `sync-required`, reason `forced`',
+  answers: answers('The channel is invalidated.', { invalidated: text }),
 }
 
 export const revoke: OperationDoc = {
-  summary: 'End every stream of a subject with `token-expired`, and believe none of the tokens it has now',
-  description: 'Streams that it opens with rights given later are served.',
-  answers: answers('Done here, and by how many hubs of the log.', { revoked: text, ...reach }),
+  summary: 'Close every stream of a subject, and reject all tokens issued to it until now, and its API key',
+  description:
+    'Closes the streams with reason `token-expired`. Tokens that are issued later are accepted. With `jti`, only that token is rejected.',
+  answers: answers('The rights are revoked on this hub. `confirmed` says how many hubs of the log have revoked them.', {
+    revoked: text,
+    ...reach,
+  }),
 }
 
 export const drain: OperationDoc = {
-  summary: 'Let all readers go and take no new ones; for a hub that is about to be stopped',
+  summary: 'Close all streams and reject new readers. For a hub that is about to be stopped',
   answers: answers(
-    'It has begun.',
+    'The hub has begun to close the streams.',
     { draining: { const: true }, withinMs: { type: 'number' }, announceMs: { type: 'number' } },
     202,
   ),
@@ -145,36 +161,39 @@ export const drain: OperationDoc = {
 const state = { on: { type: 'boolean' }, retryAfterMs: { type: 'number' } }
 
 export const maintenanceState: OperationDoc = {
-  summary: 'Whether readers are rejected because of maintenance',
-  answers: answers('Whether, and for how long they are asked to wait.', state),
+  summary: 'Whether the hub rejects readers because of maintenance',
+  answers: answers('Whether maintenance is on, and how long readers are told to wait.', state),
 }
 
 export const maintenance: OperationDoc = {
-  summary: 'Close all streams with reason `maintenance`, and reject new readers until it is switched off',
-  answers: answers('As it is now.', state),
+  summary: 'Close all streams, reason `maintenance`, and reject new readers until maintenance is switched off',
+  answers: answers('Whether maintenance is now on, and how long readers are told to wait.', state),
 }
 
 const idFormat = {
   type: 'object',
   properties: {
     format: text,
-    version: { type: ['integer', 'null'], description: 'Stands in front of every id as `v<version>_`.' },
+    version: {
+      type: ['integer', 'null'],
+      description: 'The version in front of every id: `v<version>_`. Null: ids have no prefix.',
+    },
     since: {
       type: ['object', 'null'],
       properties: { ms: count, seq: count },
-      description: 'The position from which it holds; null for the first of a log.',
+      description: 'The first position with this format. Null for the first format of a log.',
     },
   },
 }
 
 export const idFormats: OperationDoc = {
-  summary: 'How this log has written its ids, oldest first; all of them resume',
-  answers: answers('The last is that of new events.', { formats: { type: 'array', items: idFormat } }),
+  summary: 'List the id formats that this log has used, oldest first. Ids of all formats resume',
+  answers: answers('The formats. New events get ids of the last one.', { formats: { type: 'array', items: idFormat } }),
 }
 
 export const switchIds: OperationDoc = {
-  summary: 'Write the ids of new events otherwise, on all hubs of the log; ids from before stay good',
-  answers: answers('Whether that is a change, and what it was and is.', {
+  summary: 'Change the id format for new events, on all hubs of the log. Old ids stay valid',
+  answers: answers('Whether the format changes, and the format before and after.', {
     isNew: { type: 'boolean' },
     dryRun: { type: 'boolean' },
     before: idFormat,

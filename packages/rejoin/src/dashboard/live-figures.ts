@@ -75,13 +75,13 @@ const everyMs = 1000
 const keptSeconds = 600
 
 const doc: OperationDoc = {
-  summary: 'What the dashboard shows: an event `figures` a second, as a stream that resumes',
+  summary: 'Read the figures of the dashboard as a stream that resumes: one event `figures` per second',
   parameters: [
     {
       name: 'replay',
       in: 'query',
       schema: { type: 'integer' },
-      description: `How many of the last ${keptSeconds} seconds come first.`,
+      description: `How many earlier events come first. The hub keeps the last ${keptSeconds}.`,
     },
   ],
   answers: { 200: { description: 'The stream.', content: { 'text/event-stream': { schema: { type: 'string' } } } } },

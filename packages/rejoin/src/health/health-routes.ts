@@ -31,7 +31,7 @@ export function healthRoutes(readiness: Readiness, version: string): Route[] {
 const healthDoc: OperationDoc = {
   summary: 'Whether the program runs',
   answers: {
-    200: json('It does.', {
+    200: json('The program runs.', {
       type: 'object',
       required: ['status', 'version'],
       properties: { status: { const: 'ok' }, version: { type: 'string' } },
@@ -46,7 +46,7 @@ const readyAnswer = {
     status: { enum: ['ready', 'not-ready'] },
     checks: {
       type: 'object',
-      description: 'By what was looked at: `ok`, or what is wrong with it. Only admins get the reason of `log`.',
+      description: 'The result of each check: `ok`, or what is wrong. Only admins are told why `log` failed.',
       properties: {
         log: { type: 'string' },
         stopping: { type: 'string' },
@@ -55,7 +55,8 @@ const readyAnswer = {
     },
     budget: {
       type: 'object',
-      description: 'What all channels hold together, and may hold. Only where `logMaxBytes` is set.',
+      description:
+        'How many bytes all channels hold together, and how many they may hold. Only if `logMaxBytes` is set.',
       required: ['usedBytes', 'maxBytes'],
       properties: { usedBytes: { type: 'number' }, maxBytes: { type: 'number' } },
     },
@@ -63,6 +64,9 @@ const readyAnswer = {
 }
 
 const readyDoc: OperationDoc = {
-  summary: 'Whether readers and publishers should be sent here now',
-  answers: { 200: json('They should.', readyAnswer), 503: json('They should be sent elsewhere.', readyAnswer) },
+  summary: 'Whether a load balancer should send readers and publishers to this hub',
+  answers: {
+    200: json('This hub is ready.', readyAnswer),
+    503: json('This hub is not ready: send readers and publishers to another hub.', readyAnswer),
+  },
 }

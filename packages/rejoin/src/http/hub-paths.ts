@@ -28,45 +28,57 @@ const channelInPath: ParameterDoc = {
   in: 'path',
   required: true,
   schema: text,
-  description: 'The channel; its slashes may stand as they are.',
+  description: 'The name of the channel. Slashes in it need no escaping.',
 }
-const flag = { type: 'string', description: 'Set, unless its value is `false`.' }
+const flag = { type: 'string', description: 'Present means yes, unless the value is `false`.' }
 const eventFields = [
-  query('type', 'The type of the event; left out, `message`.'),
-  query('key', 'What it is the newest value of, in a channel that retains values.'),
-  query('forget', 'Nothing is retained under its key from then on.', flag),
-  query('live', 'For those who read at this moment only; it is not kept.', flag),
+  query('type', 'The type of the event. Default: `message`.'),
+  query('key', 'The key under which the channel retains this event as the newest value.'),
+  query('forget', 'Publishes the event, and from then on the channel retains nothing under its key.', flag),
+  query('live', 'Sends the event to connected readers only. The log does not keep it.', flag),
 ]
 const idempotencyKey: ParameterDoc = {
   name: 'Idempotency-Key',
   in: 'header',
   schema: { type: 'string', maxLength: 255 },
-  description: 'Publishes at most once under this key.',
+  description: 'A request that is repeated with the same key publishes its events only once.',
 }
-const waitMs = query('waitMs', 'How long to wait for something to say.', { type: 'integer', maximum: 60_000 })
+const waitMs = query(
+  'waitMs',
+  'How long the hub waits for an event before it answers, in milliseconds. Default: 25000.',
+  { type: 'integer', maximum: 60_000 },
+)
 const manyTexts = { type: 'array', items: text }
 const reading: ParameterDoc[] = [
-  query('channel', 'A channel, or a pattern such as `orders/*`; repeated for several, at most 100.', manyTexts),
-  query('type', 'Lets only events of this type through; repeated for several.', manyTexts),
-  query('lastEventId', 'The last id that was seen, or `earliest`; for those who cannot send the header.'),
-  query('added', 'One of the channels that the cursor is not of, because it was added since.', manyTexts),
-  query('show', 'Lets every event say which channel it is of.', { enum: ['channel', 'envelope'] }),
-  query('replay', 'Without a cursor: how many of the last events come first.', { type: 'integer' }),
+  query('channel', 'A channel, or a pattern such as `orders/*`. Repeat it for several, at most 100.', manyTexts),
+  query('type', 'Sends only events of this type. Repeat it for several.', manyTexts),
+  query('lastEventId', 'The cursor, or `earliest`. For clients that cannot send `Last-Event-ID`.'),
+  query('added', 'A channel that was added after the cursor was given. Repeat it for several.', manyTexts),
+  query('show', 'Adds the name of the channel to every event: as a field, or in an envelope around the data.', {
+    enum: ['channel', 'envelope'],
+  }),
+  query('replay', 'How many of the newest events come first. Only for a request without a cursor.', {
+    type: 'integer',
+  }),
   {
     name: 'Last-Event-ID',
     in: 'header',
     schema: text,
-    description: 'The last id that was seen. Everything after it follows.',
+    description: 'The cursor: the last id that the reader received. All events after it follow.',
   },
 ]
 const streaming: ParameterDoc[] = [
-  query('reject', 'With `status`, a reader for whom there is no room gets 503 and not a stream that ends.', {
-    const: 'status',
-  }),
-  query('heartbeat', 'With `event`, heartbeats are events that a page can see.', { const: 'event' }),
+  query(
+    'reject',
+    'With `status`, a reader that the hub has no room for gets 503, and not a stream that ends at once.',
+    {
+      const: 'status',
+    },
+  ),
+  query('heartbeat', 'With `event`, heartbeats are events that a page can see, and not comments.', { const: 'event' }),
 ]
 
-const nothingMore = { description: 'Every channel has ended, and the reader has all of it.' }
+const nothingMore = { description: 'All channels have ended, and the reader has all their events.' }
 const rejected: Record<number, AnswerDoc> = {
   400: rejectionDoc,
   401: rejectionDoc,
@@ -77,7 +89,7 @@ const rejected: Record<number, AnswerDoc> = {
 const readerRejected = { ...rejected, 410: rejectionDoc }
 
 const stream: OperationDoc = {
-  summary: 'Read a stream of events, from where you were',
+  summary: 'Read a stream of events, from a cursor or from now',
   answers: {
     200: { description: 'The stream.', content: { 'text/event-stream': { schema: text } } },
     204: nothingMore,
@@ -86,9 +98,9 @@ const stream: OperationDoc = {
 }
 
 const poll: OperationDoc = {
-  summary: 'The same events as JSON, a piece at a time',
+  summary: 'Poll for events: read the events of a stream as JSON, some at a time',
   answers: {
-    200: json('What there is, with the cursor of the next poll.', {
+    200: json('The events, and the cursor for the next poll.', {
       type: 'object',
       required: ['events', 'cursor', 'retryMs'],
       properties: {
@@ -117,8 +129,8 @@ const receipt = {
   },
 }
 const published: Record<number, AnswerDoc> = {
-  201: json('It is in the log, as safe as `durability` says.', receipt),
-  202: json('The log is away. The hub has sent the event to its own readers, and does not keep it.', receipt),
+  201: json('The events are in the log. `durability` says where they are stored.', receipt),
+  202: json('The log is away. The hub has sent the events to its own readers, and does not keep them.', receipt),
 }
 
 const publisherRejected = { ...rejected, 429: rejectionDoc }
@@ -141,26 +153,26 @@ const envelope = {
     forget: { type: 'boolean' },
     live: { type: 'boolean' },
   },
-  description: 'With either `data` or `text`.',
+  description: 'One event. Give either `data` or `text`.',
 }
 
 const publishEnvelope: OperationDoc = {
-  summary: 'Publish one event, or several of which all or none are taken',
+  summary: 'Publish one event, or a batch: all of its events are stored, or none',
   body: { oneOf: [envelope, { type: 'array', items: envelope, minItems: 1, maxItems: 1000 }] },
   answers: { ...published, ...publishRejected },
 }
 
 const ended: Record<number, AnswerDoc> = {
-  200: json('It has ended, at this id.', { type: 'object', properties: { id: text } }),
+  200: json('The channel has ended, at the position of this id.', { type: 'object', properties: { id: text } }),
   ...publisherRejected,
 }
 
 const remove: OperationDoc = {
-  summary: 'Delete a channel: end it and remove all its events; its readers are told, and later ones get 410',
+  summary: 'Delete a channel: end it and remove all its events. Its readers are told; later readers get 410',
   answers: ended,
 }
 
 const end: OperationDoc = {
-  summary: 'End a channel: nothing can be published to it any more, and its readers are told when they have all of it',
+  summary: 'End a channel: it takes no more events. Its readers are told when they have all its events',
   answers: ended,
 }

@@ -28,7 +28,7 @@ export function json(description: string, schema: Schema): AnswerDoc {
 }
 
 /** Describes the rejection that every wrong request gets (§5.7). */
-export const rejectionDoc = json('Why not, and what to do about it.', {
+export const rejectionDoc = json('Why the request was rejected, and what to do about it.', {
   type: 'object',
   required: ['error'],
   properties: {
@@ -56,7 +56,7 @@ export function openApiDocument(routes: readonly Route[], others: PathDocs, vers
     info: {
       title: 'Rejoin',
       version,
-      description: 'Resumable event streams over Server-Sent Events. PROTOCOL.md says what the streams hold.',
+      description: 'Resumable event streams over Server-Sent Events. PROTOCOL.md defines the content of the streams.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     paths,

@@ -38,18 +38,18 @@ const service = {
 }
 
 const events: OperationDoc = {
-  summary: 'What happens to the services of a type: found, resolved, removed',
+  summary: 'Read a stream of events about the services of a type: found, resolved, removed',
   parameters: [
     { ...type, required: true },
-    parameter('idle_for', 'Seconds without an event after which the stream ends; left out 5, and 0 for never.', {
+    parameter('idle_for', 'The stream ends after this many seconds without an event. 0 means never. Default: 5.', {
       type: 'integer',
     }),
-    parameter('lastEventId', 'The last id that was seen; for those who cannot send the header.'),
+    parameter('lastEventId', 'The cursor. For clients that cannot send `Last-Event-ID`.'),
     {
       name: 'Last-Event-ID',
       in: 'header',
       schema: text,
-      description: 'The last id that was seen. Everything after it follows.',
+      description: 'The cursor: the last id that the reader received. All events after it follow.',
     },
   ],
   answers: {
@@ -59,10 +59,10 @@ const events: OperationDoc = {
 }
 
 const browse: OperationDoc = {
-  summary: 'The services of a type that are there now, or without a type all service types',
+  summary: 'List the services of a type that are on the network now. Without a type, list all service types',
   parameters: [type],
   answers: {
-    200: json('The services, and the cursor behind which their events follow.', {
+    200: json('The services, and the cursor for a stream of the events that follow.', {
       type: 'object',
       required: ['type', 'cursor', 'services', 'source'],
       properties: { type: text, cursor: text, services: { type: 'array', items: service }, source: { type: 'object' } },
@@ -72,7 +72,7 @@ const browse: OperationDoc = {
 }
 
 const resolve: OperationDoc = {
-  summary: 'One service by its full name',
+  summary: 'Look up one service by its full name',
   parameters: [{ ...parameter('name', 'The name, such as `My NAS._http._tcp.local.`.'), required: true }],
   answers: {
     200: json('The service.', { type: 'object', properties: { service } }),
@@ -82,9 +82,9 @@ const resolve: OperationDoc = {
 }
 
 const status: OperationDoc = {
-  summary: 'Whether the network is heard, and which types are followed',
+  summary: 'Whether the source hears the network, and which service types it follows',
   answers: {
-    200: json('It may be unhealthy: then nothing was heard for 90 s.', {
+    200: json('The state of the source. `healthy` is false when it has heard nothing for 90 s.', {
       type: 'object',
       properties: {
         healthy: { type: 'boolean' },

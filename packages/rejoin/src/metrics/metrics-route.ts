@@ -15,7 +15,7 @@ export function metricsRoute({ registry }: Metrics): Route {
 }
 
 const doc: OperationDoc = {
-  summary: 'What the program counts, for Prometheus',
+  summary: 'The metrics of the program, in the text format of Prometheus',
   answers: {
     200: { description: 'The metrics.', content: { 'text/plain': { schema: { type: 'string' } } } },
   },

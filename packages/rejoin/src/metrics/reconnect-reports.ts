@@ -30,16 +30,21 @@ const record = {
   type: 'object',
   properties: {
     event: { const: 'sse_reconnect' },
-    attempt: amount('Rounded to a whole number.'),
-    delay_ms: amount('Rounded to whole milliseconds.'),
-    url: text('Of the stream, without its query.'),
-    timestamp: text('A date and time of ISO 8601. Left out: when the report arrived.'),
+    attempt: amount('Which attempt it was since the client was last connected. Rounded to a whole number.'),
+    delay_ms: amount('How long the client waited before this attempt. Rounded to whole milliseconds.'),
+    url: text('The address of the stream, without its query.'),
+    timestamp: text('When the connection was lost, in ISO 8601. Default: when the report arrived.'),
   },
   required: ['event', 'attempt', 'delay_ms'],
 }
 
 const doc: OperationDoc = {
-  summary: 'Report connections that were lost, as `@rejoin/client` does with its option `reports`',
+  summary: 'Report lost connections. `@rejoin/client` does so with its option `reports`',
   body: { oneOf: [{ type: 'array', items: record, maxItems: maxRecords }, record] },
-  answers: { 204: { description: 'Noted.' }, 400: rejectionDoc, 413: rejectionDoc, 429: rejectionDoc },
+  answers: {
+    204: { description: 'The hub has counted and logged the reports.' },
+    400: rejectionDoc,
+    413: rejectionDoc,
+    429: rejectionDoc,
+  },
 }

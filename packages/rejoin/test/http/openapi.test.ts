@@ -137,8 +137,8 @@ describe('/openapi.json', () => {
     const { paths } = await documentOf((await observed()).url)
     const flags = paths['/publish/{channel}']!.post!.parameters!.filter(({ name }) => /live|forget/.test(name))
     expect(flags.map(({ schema }) => schema)).toEqual([
-      { type: 'string', description: 'Set, unless its value is `false`.' },
-      { type: 'string', description: 'Set, unless its value is `false`.' },
+      { type: 'string', description: 'Present means yes, unless the value is `false`.' },
+      { type: 'string', description: 'Present means yes, unless the value is `false`.' },
     ])
   })
 

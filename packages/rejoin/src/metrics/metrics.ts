@@ -96,7 +96,7 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
 
   new Gauge({
     name: 'rejoin_info',
-    help: 'Always 1; its labels say what runs.',
+    help: 'Always 1. The labels name the version and the kind of log.',
     registers,
     labelNames: ['version', 'log'],
   }).set({ version, log: hub.log.name }, 1)
@@ -106,15 +106,11 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
 
   let connections = 0
   const busiest = createBusiestAddress()
-  gauge('rejoin_connections', 'Readers that are here now, by stream or poll.', () => connections)
-  gauge(
-    'rejoin_busiest_address_connects',
-    'Connects within a minute from the address that connects most.',
-    busiest.connects,
-  )
+  gauge('rejoin_connections', 'Readers that are connected now, with a stream or a poll.', () => connections)
+  gauge('rejoin_busiest_address_connects', 'Connects of the busiest address, within one minute.', busiest.connects)
   const modes = new Gauge({
     name: 'rejoin_readers',
-    help: 'Readers that are being served, by how.',
+    help: 'Connected readers, by mode.',
     registers,
     labelNames: ['mode'],
     collect() {
@@ -123,59 +119,81 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
       modes.set({ mode: 'replaying' }, replaying)
     },
   })
-  gauge('rejoin_slow_readers', 'Readers for whom more waits than may wait for one.', () => tallyConnections(hub).slow)
-  gauge('rejoin_backlog_bytes', 'Bytes that wait for readers.', () => tallyConnections(hub).pendingBytes)
+  gauge(
+    'rejoin_slow_readers',
+    'Slow readers: more than sinkBudgetBytes wait for each of them.',
+    () => tallyConnections(hub).slow,
+  )
+  gauge(
+    'rejoin_backlog_bytes',
+    'Bytes that wait in memory for all readers together.',
+    () => tallyConnections(hub).pendingBytes,
+  )
   gauge(
     'rejoin_unread_answer_bytes',
-    'Bytes of poll answers in memory: being collected, or not yet taken by their readers.',
+    'Bytes of poll answers in memory: being collected, or not yet read by their readers.',
     () => hub.port.unread.bytes,
   )
   gauge('rejoin_incoming_body_bytes', 'Bytes of publish bodies in memory.', () => hub.port.incoming.bytes)
   const budget = () => hub.log.budget?.().catch(() => undefined)
   gauge(
     'rejoin_log_bytes',
-    'Bytes that all channels hold together; NaN without --log-max-bytes.',
+    'Bytes that all channels hold together. NaN without --log-max-bytes.',
     async () => (await budget())?.usedBytes ?? Number.NaN,
   )
   gauge(
     'rejoin_log_max_bytes',
-    'Bytes that all channels may hold together, after which the oldest events go; NaN without --log-max-bytes.',
+    'Bytes that all channels may hold together. Beyond them, the oldest events are removed. NaN without --log-max-bytes.',
     async () => (await budget())?.maxBytes ?? Number.NaN,
   )
   const windowAge = watchWindowAge(hub)
   gauge(
     'rejoin_window_age_seconds',
-    'The shortest absence that is bridged for certain, of 100 channels that readers returned to.',
+    'The absence that the smallest window bridges for certain, among 100 channels that readers returned to.',
     async () => (await windowAge()) / 1000,
   )
 
   const connected = counterBy(
     'rejoin_connects_total',
-    'Readers that came, by whether they brought a cursor.',
+    'Connects of readers. resuming is true for readers with a cursor.',
     'resuming',
     ['true', 'false'],
   )
   const resumed = counterBy(
     'rejoin_resumes_total',
-    'What became of readers that came with a cursor.',
+    'Readers that connected with a cursor, by outcome.',
     'outcome',
     resumeOutcomes,
   )
-  const gapAnnounced = counterBy('rejoin_gaps_total', 'Gaps that readers were told of.', 'reason', gapReasons)
-  const ended = counterBy('rejoin_closes_total', 'Readers that went, by why.', 'reason', [
+  const gapAnnounced = counterBy(
+    'rejoin_gaps_total',
+    'Gaps that readers were told of, by reason.',
+    'reason',
+    gapReasons,
+  )
+  const ended = counterBy('rejoin_closes_total', 'Closed connections of readers, by reason.', 'reason', [
     ...closeReasons,
     ...['disconnected', 'stalled', 'failed'],
   ])
-  const rejected = counterBy('rejoin_rejects_total', 'Requests that were rejected, by why.', 'kind', rejectKinds)
-  const stalled = counter('rejoin_stalls_total', 'Readers that read nothing for so long that they were given up.')
-  const unread = counter('rejoin_unread_answers_total', 'Answers of polls that were given up because nobody took them.')
+  const rejected = counterBy('rejoin_rejects_total', 'Rejected requests, by kind.', 'kind', rejectKinds)
+  const stalled = counter(
+    'rejoin_stalls_total',
+    'Streams that were closed because their readers read nothing for stallTimeoutMs.',
+  )
+  const unread = counter(
+    'rejoin_unread_answers_total',
+    'Poll answers that were dropped because their readers did not read them in time.',
+  )
   const smallWindow = counter(
     'rejoin_small_windows_total',
-    'Times that a channel was found to keep too little for those who return to it.',
+    'Times that a window was found too small for its returning readers.',
   )
-  const requestFailed = counter('rejoin_request_failures_total', 'Requests that failed by a fault of the program.')
+  const requestFailed = counter(
+    'rejoin_request_failures_total',
+    'Requests that failed because of a fault in the program.',
+  )
 
-  const replayedEvents = histogram('rejoin_replayed_events', 'Events that a returning reader had missed.', [
+  const replayedEvents = histogram('rejoin_replayed_events', 'Events that were replayed to a returning reader.', [
     ...[0, 1, 10, 100, 1000, 10_000, 100_000],
   ])
   const replaySeconds = histogram('rejoin_replay_seconds', 'Time until a returning reader had caught up.', [
@@ -184,43 +202,52 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
   const absenceSeconds = histogram('rejoin_absence_seconds', 'How long returning readers had been away.', [
     ...[1, 5, 15, 60, 300, 900, 3600, 14_400, 86_400],
   ])
-  const streamSeconds = histogram('rejoin_connection_seconds', 'How long readers stayed.', [
+  const streamSeconds = histogram('rejoin_connection_seconds', 'How long connections of readers lasted.', [
     ...[1, 10, 60, 300, 1800, 7200, 28_800, 86_400],
   ])
 
   total(
     'rejoin_events_total',
-    'Events that this hub has heard from the log, whoever published them.',
+    'Events that this hub has received from the log, published on any hub.',
     () => hub.totals.events,
   )
   total(
     'rejoin_deliveries_total',
-    'Events handed to readers: one that goes to a hundred counts a hundred.',
+    'Events handed to readers. An event for 100 readers counts 100 times.',
     () => hub.totals.deliveries,
   )
-  total('rejoin_delivered_bytes_total', 'Bytes handed to readers, all frames and heartbeats.', () => hub.totals.bytes)
-  const published = counterBy('rejoin_publishes_total', 'Publishes by result; a batch is one.', 'result', [
-    ...['ok', ...errorCodes, 'failed'],
-  ])
-  const publishSeconds = histogram('rejoin_publish_seconds', 'Time until a publish was durable and dispatched.', [
-    ...[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10],
-  ])
+  total(
+    'rejoin_delivered_bytes_total',
+    'Bytes handed to readers, with all frames and heartbeats.',
+    () => hub.totals.bytes,
+  )
+  const published = counterBy(
+    'rejoin_publishes_total',
+    'Publishes, by result. A batch counts as one publish.',
+    'result',
+    [...['ok', ...errorCodes, 'failed']],
+  )
+  const publishSeconds = histogram(
+    'rejoin_publish_seconds',
+    'Time until the log had stored a publish and the hub had dispatched it.',
+    [...[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10]],
+  )
 
   const reported = counterBy(
     'rejoin_client_reconnects_total',
-    'Reconnects that clients reported, by which attempt since they were last connected.',
+    'Reconnects that clients reported. attempt counts from the last connection of the client.',
     'attempt',
     attempts,
   )
   const reportedDelay = histogram(
     'rejoin_client_reconnect_delay_seconds',
-    'For how long clients waited before they reconnected, as they report it.',
+    'How long clients waited before they reconnected, by their own reports.',
     [0.1, 0.5, 1, 2.5, 5, 10, 30, 60],
   )
   const responses = new Map([...endpoints, 'other'].map((endpoint) => [endpoint, new Map<number, number>()]))
   new Counter({
     name: 'rejoin_http_responses_total',
-    help: 'Requests that were answered.',
+    help: 'Answered requests, by path and status.',
     registers,
     labelNames: ['path', 'status'],
     collect() {

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readJson, trackedFiles } from '../support/repository.ts'
 
 const repository = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -41,6 +42,17 @@ const forbidden = [
   { from: 'packages/client/src/vue/composables.ts', imports: '../react/hooks.ts', advice: 'into bindings/' },
   { from: 'packages/client/src/redux/redux-stream.ts', imports: 'redux', advice: 'Use what the web platform has' },
 
+  {
+    from: 'packages/client/src/element/rejoin-status.ts',
+    imports: '../react/hooks.ts',
+    advice: 'into bindings/',
+  },
+  {
+    from: 'packages/client/src/testing/attach-to.ts',
+    imports: '../react/hooks.ts',
+    advice: 'for every framework',
+  },
+
   { from: 'packages/hub/src/environment.ts', imports: '@rejoin/client', advice: 'Take the rest as an argument' },
   { from: 'packages/hub/src/environment.ts', imports: 'rejoin', advice: 'Take the rest as an argument' },
   { from: 'packages/hub/src/testing/index.ts', imports: 'vitest', advice: 'Take the rest as an argument' },
@@ -62,8 +74,19 @@ const forbidden = [
   { from: 'packages/hub/src/hub/hub.ts', imports: '../log/redis/log.ts', advice: 'not a concrete log' },
   { from: 'packages/hub/src/hub/hub.ts', imports: '@rejoin/client', advice: 'other packages than @rejoin/protocol' },
 
-  { from: 'packages/hub/src/http/node.ts', imports: '../log/memory/log.ts', advice: 'chosen by the caller' },
+  { from: 'packages/hub/src/http/node.ts', imports: '../log/memory/log.ts', advice: 'the caller has chosen' },
   { from: 'packages/hub/src/http/node.ts', imports: 'express', advice: 'no other package than @rejoin/protocol' },
+
+  {
+    from: 'packages/hub/src/operations/index.ts',
+    imports: '../log/memory/log.ts',
+    advice: 'on any log',
+  },
+  {
+    from: 'packages/hub/src/testing/index.ts',
+    imports: '../operations/index.ts',
+    advice: 'stands on log/, hub/ and http/',
+  },
 
   { from: 'packages/mdns/src/mdns.ts', imports: '@rejoin/client', advice: 'A source stands on the hub' },
   { from: 'packages/mdns/src/mdns.ts', imports: 'bonjour-service', advice: 'A source stands on the hub' },
@@ -90,11 +113,19 @@ const forbidden = [
     advice: 'without a settings file',
   },
   { from: 'packages/rejoin/src/chaos/chaos.ts', imports: '../config/load.ts', advice: 'without a settings file' },
+  { from: 'packages/rejoin/src/snapshots/webhook.ts', imports: '../config/load.ts', advice: 'without a settings file' },
+  {
+    from: 'packages/rejoin/src/http/routes.ts',
+    imports: '../snapshots/snapshots.ts',
+    advice: 'import only each other',
+  },
   { from: 'packages/rejoin/src/config/load.ts', imports: '../cli/program.ts', advice: 'before anything runs' },
   { from: 'packages/rejoin/src/config/load.ts', imports: '../logging/logging.ts', advice: 'before anything runs' },
 
-  { from: 'packages/rejoin/src/cli/main.ts', imports: '../../../hub/src/hub/hub.ts', advice: 'by its name' },
-  { from: 'packages/rejoin/src/cli/main.ts', imports: '@rejoin/hub/src/hub/hub.ts', advice: 'by its name' },
+  { from: 'packages/rejoin/src/cli/main.ts', imports: '../metrics/metrics.ts', advice: 'starts a hub by serve.ts' },
+  { from: 'packages/rejoin/src/cli/main.ts', imports: '@rejoin/hub/src/hub/hub.ts', advice: 'starts a hub' },
+  { from: 'packages/rejoin/src/serve.ts', imports: '../../hub/src/hub/hub.ts', advice: 'by its name' },
+  { from: 'packages/rejoin/src/serve.ts', imports: '@rejoin/hub/src/hub/hub.ts', advice: 'by its name' },
   {
     from: 'packages/rejoin/src/admin/admin-guard.ts',
     imports: '@rejoin/hub/src/hub/hub.ts',
@@ -139,11 +170,69 @@ const allowed = [
   { from: 'packages/mdns/src/udp-network.ts', imports: 'node:os' },
   { from: 'packages/rejoin/src/cli/main.ts', imports: '../config/load.ts' },
   { from: 'packages/rejoin/src/config/config.ts', imports: '../access/rules.ts' },
+  { from: 'packages/rejoin/src/config/config.ts', imports: '../snapshots/snapshots.ts' },
   { from: 'packages/rejoin/src/serve.ts', imports: './admin/admin-guard.ts' },
   { from: 'packages/rejoin/src/cli/main.ts', imports: '@rejoin/hub/memory' },
   { from: 'packages/rejoin/src/cli/main.ts', imports: '@rejoin/client' },
   { from: 'test/simulation/judge.ts', imports: '@rejoin/hub' },
 ]
+
+// What runs in a hub of `rejoin serve`.
+const partsOfHub = 'access admin chaos dashboard health http limits logging mdns metrics playground snapshots'
+
+/**
+ * The folders of `src` that each folder may use, beside itself. A border has to reject every other folder, so a new folder is in
+ * nobody's reach until it is added here.
+ */
+const mayUse: Record<string, Record<string, string>> = {
+  hub: {
+    log: '',
+    hub: 'log',
+    http: 'hub',
+    operations: 'http hub',
+    testing: 'http hub log',
+  },
+  client: {
+    transports: 'publisher',
+    publisher: 'transports',
+    bindings: 'publisher transports',
+    react: 'bindings publisher transports',
+    vue: 'bindings publisher transports',
+    redux: 'bindings publisher transports',
+    element: 'bindings publisher transports',
+    testing: 'bindings publisher transports',
+  },
+  rejoin: {
+    http: 'access limits',
+    limits: 'access http',
+    access: 'http limits',
+    admin: partsOfHub,
+    chaos: partsOfHub,
+    dashboard: partsOfHub,
+    health: partsOfHub,
+    logging: partsOfHub,
+    mdns: partsOfHub,
+    metrics: partsOfHub,
+    playground: partsOfHub,
+    snapshots: partsOfHub,
+    doctor: 'http limits',
+    storm: 'limits',
+    config: 'access http limits mdns snapshots',
+    cli: 'access admin chaos config doctor logging storm',
+  },
+}
+
+const betweenFolders = Object.entries(mayUse).flatMap(([packageName, folders]) =>
+  Object.entries(folders).flatMap(([folder, used]) =>
+    foldersIn(`packages/${packageName}/src`)
+      .filter((other) => other !== folder)
+      .map((other) => ({
+        from: `packages/${packageName}/src/${folder}/any.ts`,
+        imports: `../${other}/any.ts`,
+        isAllowed: used.split(' ').includes(other),
+      })),
+  ),
+)
 
 let folder: string
 let complaints: Map<string, string>
@@ -152,8 +241,8 @@ let complaints: Map<string, string>
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'rejoin-boundaries-'))
   await copyFile(join(repository, 'biome.json'), join(folder, 'biome.json'))
-  for (const { from, imports } of [...forbidden, ...allowed]) {
-    const file = join(folder, placeOf(from, imports))
+  for (const { from, imports } of [...forbidden, ...allowed, ...betweenFolders]) {
+    const file = join(folder, exampleFile(from, imports))
     await mkdir(dirname(file), { recursive: true })
     await writeFile(file, `export { it } from '${imports}'\n`)
   }
@@ -164,7 +253,7 @@ afterAll(() => rm(folder, { recursive: true }))
 
 describe('an import across a boundary is rejected, with the way to go', () => {
   test.each(forbidden)('$from must not import $imports', ({ from, imports, advice }) => {
-    expect(complaints.get(placeOf(from, imports))).toContain(advice)
+    expect(complaints.get(exampleFile(from, imports))).toContain(advice)
   })
 })
 
@@ -178,12 +267,74 @@ test('the files that these examples name exist', () => {
 
 describe('an import within its boundary passes', () => {
   test.each(allowed)('$from may import $imports', ({ from, imports }) => {
-    expect(complaints.get(placeOf(from, imports))).toBeUndefined()
+    expect(complaints.get(exampleFile(from, imports))).toBeUndefined()
   })
 })
 
-/** Beside `from`, so that the same rules hold, under a name of its own. */
-function placeOf(from: string, imports: string): string {
+describe.each(Object.keys(mayUse))('between the folders of packages/%s', (packageName) => {
+  const source = `packages/${packageName}/src`
+
+  test('every folder has a border', () => {
+    expect(Object.keys(mayUse[packageName]!).sort()).toEqual(foldersIn(source))
+  })
+
+  test('a border rejects every folder that is not meant to be used behind it', () => {
+    const examples = betweenFolders.filter(({ from }) => from.startsWith(source))
+    const isRejected = ({ from, imports }: (typeof examples)[number]) => complaints.has(exampleFile(from, imports))
+    const told = ({ from, imports }: (typeof examples)[number]) => `${from} imports ${imports}`
+    expect(examples.filter((example) => !example.isAllowed && !isRejected(example)).map(told)).toEqual([])
+    expect(examples.filter((example) => example.isAllowed && isRejected(example)).map(told)).toEqual([])
+  })
+})
+
+test('every folder that a border names exists', () => {
+  const borders = readJson<Biome>('biome.json').overrides.flatMap(({ includes, linter }) => {
+    const patterns = linter.rules.style?.noRestrictedImports?.options.patterns ?? []
+    const owner = includes[0]?.match(/^packages\/\w+\/src/)?.[0] ?? 'test'
+    return patterns.flatMap(({ group }) => group.flatMap(alternatives)).map((pattern) => ({ owner, pattern }))
+  })
+  const folders = borders.flatMap(({ owner, pattern }) => {
+    const named = pattern.match(/^\*\*\/([\w/-]+)\/\*\*$/)?.[1]
+    if (named === undefined) return []
+    const otherPackage = named.match(/^(\w+)\/(?:src|dist)$/)?.[1]
+    return otherPackage === undefined ? `${owner}/${named}` : `packages/${otherPackage}`
+  })
+  expect(folders).toContain('packages/hub/src/log/lmdb')
+  expect(folders).toContain('packages/rejoin/src/snapshots')
+  expect(folders).toContain('test/simulation')
+  const files = trackedFiles()
+  expect(folders.filter((name) => !files.some((file) => file.startsWith(`${name}/`)))).toEqual([])
+})
+
+interface Biome {
+  readonly overrides: readonly {
+    readonly includes: readonly string[]
+    readonly linter: {
+      readonly rules: {
+        readonly style?: {
+          readonly noRestrictedImports?: {
+            readonly options: { readonly patterns: readonly { readonly group: readonly string[] }[] }
+          }
+        }
+      }
+    }
+  }[]
+}
+
+/** The patterns that a pattern with braces stands for. */
+function alternatives(pattern: string): string[] {
+  const [braces, names] = pattern.match(/\{([^}]*)\}/) ?? []
+  if (braces === undefined || names === undefined) return [pattern]
+  return names.split(',').flatMap((name) => alternatives(pattern.replace(braces, name)))
+}
+
+function foldersIn(parent: string): string[] {
+  const inside = trackedFiles(`${parent}/*/*`).map((file) => file.slice(parent.length + 1).split('/')[0] as string)
+  return [...new Set(inside)].sort()
+}
+
+/** Where the example of an import stands: beside `from`, so that the same rules hold, under a name of its own. */
+function exampleFile(from: string, imports: string): string {
   return join(dirname(from), `imports-${imports.replaceAll(/[^a-z]+/g, '-')}.ts`)
 }
 

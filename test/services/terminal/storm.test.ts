@@ -14,7 +14,7 @@ describe('rejoin storm in a terminal', () => {
     const terminal = await openProgramTerminal({}, { columns })
     terminal.type(`rejoin storm ${url} ${small}; echo "exit $?"`)
     await terminal.shows(/^ {2}readers {3}[█░]{24} \d+ of 20 connected$/m)
-    await terminal.shows(/^ {2}faults {4}0 lost, 0 doubled, 0 out of order, 0 foreign$/m)
+    await terminal.shows(/^ {2}faults {4}0 lost, 0 doubled, 0 out of order, 0 foreign, 0 cursorless$/m)
     await terminal.shows(/^Held: nothing lost, doubled or out of order\. \(\d+\.\d s\)\nexit 0$/m)
     const screen = terminal.screen()
     expect(screen).not.toMatch(/[█░]/)

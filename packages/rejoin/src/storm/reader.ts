@@ -53,6 +53,8 @@ export function createStormReader(options: StormReaderOptions): StormReader {
   let parser: Parser | undefined
   let timer: NodeJS.Timeout | undefined
   let cursor = ''
+  /** Whether a stream has begun. The first `hello` has an id, so every later stream should be asked for with a cursor. */
+  let wasConnected = false
   let attempt = 0
   let retryMs = firstRetryMs
   let closed: string | undefined
@@ -132,15 +134,23 @@ export function createStormReader(options: StormReaderOptions): StormReader {
     failures = 0
     const { requested }: { requested?: unknown } = Object(parsed(data))
     if (cursor === '') {
-      record.begin(share.countOf(published.sent))
+      if (wasConnected) noteCursorless()
+      else record.begin(share.countOf(published.sent))
       currentSince = performance.now()
     } else {
       tally.returns += 1
       if (requested !== cursor) tally.unseenCursors += 1
     }
+    wasConnected = true
     state = 'connected'
     noteCaughtUp()
     options.onConnected()
+  }
+
+  /** The reader stays owed what it missed: without a cursor, the hub cannot send it. */
+  function noteCursorless(): void {
+    tally.cursorless += 1
+    addExample(tally, { fault: 'cursorless', reader: number, selector: share.selector })
   }
 
   function onGap(): void {

@@ -2,7 +2,7 @@ import type { OwnLoad } from './own-load.ts'
 import { partOf, type StormPlan } from './plan.ts'
 import type { Published } from './publishing.ts'
 import type { StormReader } from './reader.ts'
-import { addExample, type Example, type Tally, type TimesSummary } from './tally.ts'
+import { addExample, type Example, type Faults, type Tally, type TimesSummary } from './tally.ts'
 
 /** The result of a storm. */
 export interface StormReport {
@@ -30,13 +30,6 @@ export interface StormReport {
   readonly ms: number
 }
 
-export interface Faults {
-  readonly lost: number
-  readonly doubled: number
-  readonly disordered: number
-  readonly foreign: number
-}
-
 export interface Connections {
   readonly cuts: number
   readonly returns: number
@@ -58,7 +51,7 @@ export interface Ended {
 }
 
 export function reportOf({ url, plan, readers, published, tally, own, ms }: Ended): StormReport {
-  const counts = { lost: 0, doubled: 0, disordered: 0, foreign: tally.foreign }
+  const counts = { lost: 0, doubled: 0, disordered: 0, foreign: tally.foreign, cursorless: tally.cursorless }
   let announced = 0
   let missingReaders = 0
   for (const [number, { record, share, state }] of readers.entries()) {

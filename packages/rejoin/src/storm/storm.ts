@@ -4,8 +4,8 @@ import { measureOwnLoad, type OwnLoad } from './own-load.ts'
 import { partOf, type StormPlan, shareOf } from './plan.ts'
 import { type PublishBatch, type Published, publishAtRate } from './publishing.ts'
 import { createStormReader, type StormReader, type Trouble } from './reader.ts'
-import { type Faults, reportOf, type StormReport } from './report.ts'
-import { createTally, type TimesSummary } from './tally.ts'
+import { reportOf, type StormReport } from './report.ts'
+import { createTally, type Faults, type Tally, type TimesSummary } from './tally.ts'
 
 /**
  * Loads a hub with readers that are cut and return, and checks the events of each reader. Publishing starts after the readers
@@ -21,7 +21,12 @@ export async function runStorm(plan: StormPlan, options: StormOptions): Promise<
   const first = { onTrouble: (_trouble: Trouble): void => undefined, onConnected: (): void => undefined }
   const readers = Array.from({ length: plan.readers }, (_, number) =>
     createStormReader({
-      ...{ number, published, tally, share: shareOf(plan, number), size: plan.size, awayMs: plan.awayMs },
+      number,
+      published,
+      tally,
+      share: shareOf(plan, number),
+      size: plan.size,
+      awayMs: plan.awayMs,
       url: streamUrl(options.url, plan, number),
       headers: headersOf(options.token),
       onTrouble: (trouble) => number === 0 && first.onTrouble(trouble),
@@ -38,10 +43,15 @@ export async function runStorm(plan: StormPlan, options: StormOptions): Promise<
       stage: stage.name,
       stageMs: performance.now() - stage.since,
       connected: readers.filter(({ state }) => state === 'connected').length,
-      ...{ published: published.confirmed, delivered: tally.delivered, gaps: tally.gaps },
-      ...{ cuts: tally.cuts, returns: tally.returns, own: meter.load() },
-      ...{ delayMs: tally.delay.summary(), catchUpMs: tally.catchUp.summary() },
-      faults: faultsNow(readers, tally.foreign),
+      published: published.confirmed,
+      delivered: tally.delivered,
+      cuts: tally.cuts,
+      returns: tally.returns,
+      gaps: tally.gaps,
+      faults: faultsNow(readers, tally),
+      delayMs: tally.delay.summary(),
+      catchUpMs: tally.catchUp.summary(),
+      own: meter.load(),
     })
   }
 
@@ -215,8 +225,8 @@ async function settle(
   }
 }
 
-function faultsNow(readers: readonly StormReader[], foreign: number): Faults {
-  const faults = { lost: 0, doubled: 0, disordered: 0, foreign }
+function faultsNow(readers: readonly StormReader[], { foreign, cursorless }: Tally): Faults {
+  const faults = { lost: 0, doubled: 0, disordered: 0, foreign, cursorless }
   for (const { record } of readers) {
     const { lost, doubled, disordered } = record.verdict(0)
     faults.lost += lost

@@ -22,6 +22,8 @@ export interface Tally {
   unseenCursors: number
   /** Events that were not published for their reader, or were changed on the way. */
   foreign: number
+  /** Returns without a cursor: no frame of the streams before had an id. */
+  cursorless: number
   /** Times from the publish of an event to its arrival, for readers that were up to date and are not slow. */
   readonly delay: Times
   /** Times from a return until the reader has all events that were confirmed when it returned. Slow readers are left out. */
@@ -30,8 +32,18 @@ export interface Tally {
   readonly examples: Example[]
 }
 
+/** Counts of what a hub must not do. */
+export interface Faults {
+  /** Events that never arrived, and that no gap announced. */
+  readonly lost: number
+  readonly doubled: number
+  readonly disordered: number
+  readonly foreign: number
+  readonly cursorless: number
+}
+
 export interface Example {
-  readonly fault: 'lost' | 'doubled' | 'disordered' | 'foreign'
+  readonly fault: keyof Faults
   readonly reader: number
   readonly selector: string
   /** The number of the event in the storm, if it has one. */
@@ -42,9 +54,20 @@ export interface Example {
 
 export function createTally(): Tally {
   return {
-    ...{ delivered: 0, cuts: 0, returns: 0, drops: 0, gaps: 0, unseenCursors: 0, foreign: 0 },
-    ...{ closes: new Map(), rejections: new Map(), failures: new Map(), examples: [] },
-    ...{ delay: createTimes(), catchUp: createTimes() },
+    delivered: 0,
+    cuts: 0,
+    returns: 0,
+    drops: 0,
+    closes: new Map(),
+    rejections: new Map(),
+    failures: new Map(),
+    gaps: 0,
+    unseenCursors: 0,
+    foreign: 0,
+    cursorless: 0,
+    delay: createTimes(),
+    catchUp: createTimes(),
+    examples: [],
   }
 }
 

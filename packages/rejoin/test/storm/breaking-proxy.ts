@@ -15,6 +15,8 @@ export interface BreakingProxyOptions {
   readonly breakage?: Breakage
   /** Headers of requests for streams that are taken away. */
   readonly stripped?: readonly string[]
+  /** Whether the `id` of every frame is taken away. */
+  readonly stripsIds?: boolean
 }
 
 /** A proxy in front of a hub that breaks the streams it carries. Everything else passes as it is. */
@@ -26,8 +28,7 @@ export async function openBreakingProxy(target: string, options: BreakingProxyOp
     const outgoing = request(target + path, { method, headers: sent, agent: false }, (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers)
       const isStream = answer.headers['content-type']?.startsWith('text/event-stream')
-      if (isStream)
-        passFrames(answer, response, headers['last-event-id'] !== undefined, options.breakage ?? ((f) => [f]))
+      if (isStream) passFrames(answer, response, headers['last-event-id'] !== undefined, options)
       else answer.pipe(response)
     })
     outgoing.on('error', () => response.destroy())
@@ -44,7 +45,12 @@ export async function openBreakingProxy(target: string, options: BreakingProxyOp
   }
 }
 
-function passFrames(answer: IncomingMessage, response: ServerResponse, isReturn: boolean, breakage: Breakage): void {
+function passFrames(
+  answer: IncomingMessage,
+  response: ServerResponse,
+  isReturn: boolean,
+  { breakage = (frame) => [frame], stripsIds = false }: BreakingProxyOptions,
+): void {
   const stream: BrokenStream = { isReturn }
   let held = ''
   let count = 0
@@ -54,7 +60,7 @@ function passFrames(answer: IncomingMessage, response: ServerResponse, isReturn:
     for (const frame of frames) {
       const isEvent = frame.startsWith('id: ') && !frame.includes('\nevent: ')
       const passed = isEvent ? breakage(frame, count++, stream) : [frame]
-      for (const each of passed) response.write(`${each}\n\n`)
+      for (const each of passed) response.write(`${stripsIds ? each.replace(/^id: .*\n/m, '') : each}\n\n`)
     }
   })
   answer.on('close', () => response.destroy())

@@ -12,7 +12,7 @@ import { type Breakage, type BreakingProxyOptions, type BrokenStream, openBreaki
 
 type Cleanup = TestContext['onTestFinished']
 
-const none = { lost: 0, doubled: 0, disordered: 0, foreign: 0 }
+const none = { lost: 0, doubled: 0, disordered: 0, foreign: 0, cursorless: 0 }
 const calm = ['--cut', '0']
 // A storm that is held ends as soon as everybody has everything, so this costs no time.
 const patient = ['--patience', '60s']
@@ -61,7 +61,7 @@ describe.concurrent('a good hub', () => {
     expect(stdout).toMatch(/^ {2}readers +8, 2 of them storm\/[0-9a-f]{8}\/\*$/m)
     expect(stdout).toMatch(/^ {2}delay +\d.* \(max\)$/m)
     expect(stdout).toMatch(/^ {2}published +100 events of 200 characters, 100\/s$/m)
-    expect(stdout).toMatch(/^ {2}faults +0 lost, 0 doubled, 0 out of order, 0 foreign$/m)
+    expect(stdout).toMatch(/^ {2}faults +0 lost, 0 doubled, 0 out of order, 0 foreign, 0 cursorless$/m)
     expect(stdout).toMatch(/\nHeld: nothing lost, doubled or out of order\. \(\d+\.\d s\)\n$/)
   })
 
@@ -148,7 +148,27 @@ describe.concurrent('a storm finds', () => {
     const { stdout } = await brokenStorm(options, cutting, onTestFinished, [])
     expect(stdout).toMatch(/Something on the way strips Last-Event-ID\. Find it with:\n {2}rejoin doctor http:/)
     expect(stdout).toMatch(/\n {2}Reader \d of storm\/\S+ never got event \d+\.\n/)
-    expect(stdout).toMatch(/\nBroken: [1-9]\d* lost, 0 doubled, 0 out of order, 0 foreign\. \(/)
+    expect(stdout).toMatch(/\nBroken: [1-9]\d* lost, 0 doubled, 0 out of order, 0 foreign, 0 cursorless\. \(/)
+  })
+})
+
+describe.concurrent('a storm through a proxy that strips the ids of events', () => {
+  test('finds the returns without a cursor and the events that they miss', async ({ expect, onTestFinished }) => {
+    const { report, exitCode } = await brokenStorm({ stripsIds: true }, cutting, onTestFinished)
+    expect(report.verdict).toBe('broken')
+    expect(namesOf(report)).toEqual(['lost', 'cursorless'])
+    expect(report.faults.cursorless).toBeGreaterThanOrEqual(8)
+    expect(report.connections.returns).toBe(0)
+    expect(exitCode).toBe(1)
+  })
+
+  test('says so, with advice', async ({ expect, onTestFinished }) => {
+    const { stdout } = await brokenStorm({ stripsIds: true }, cutting, onTestFinished, [])
+    expect(stdout).toMatch(
+      /! Readers returned \d+ times without a cursor, because no event had an id\.\n {2}Something on the way strips id:\. Find it with:\n {2}rejoin doctor http:/,
+    )
+    expect(stdout).toMatch(/\n {2}Reader \d of storm\/\S+ returned without a cursor\.\n/)
+    expect(stdout).toMatch(/\nBroken: [1-9]\d* lost, 0 doubled, 0 out of order, 0 foreign, [1-9]\d* cursorless\. \(/)
   })
 })
 

@@ -71,7 +71,7 @@ function rateWords(perSecond: number): string {
 }
 
 /** Hints that a person needs before trusting the figures, each with advice. */
-function hintsOf({ plan, published, connections, own, url }: StormReport, kept: number): Hint[] {
+function hintsOf({ plan, published, connections, faults, own, url }: StormReport, kept: number): Hint[] {
   const { closes, rejections, failures, unseenCursors } = connections
   const asked = (plan.forMs / 1000) * plan.rate
   const rejected = { ...rejections, ...closes }
@@ -89,6 +89,14 @@ function hintsOf({ plan, published, connections, own, url }: StormReport, kept: 
       [
         `The hub did not see the cursor of ${counted(unseenCursors)} returns.`,
         'Something on the way strips Last-Event-ID. Find it with:',
+        `rejoin doctor ${url}`,
+      ],
+    ],
+    [
+      faults.cursorless > 0,
+      [
+        `Readers returned ${counted(faults.cursorless)} times without a cursor, because no event had an id.`,
+        'Something on the way strips id:. Find it with:',
         `rejoin doctor ${url}`,
       ],
     ],
@@ -142,6 +150,7 @@ function exampleWords({ fault, reader, selector, event, id }: Example): string {
     doubled: `got ${which} again`,
     disordered: `got ${which} after later ones`,
     foreign: 'got an event that was not published for it, or was changed on the way',
+    cursorless: 'returned without a cursor',
   }[fault]
   return `  Reader ${reader} of ${selector} ${what}${id === undefined ? '' : ` (id ${plainText(id, 60)})`}.`
 }

@@ -1,10 +1,10 @@
 import { durationWords } from '../../logging/duration.ts'
-import type { Faults } from '../../storm/report.ts'
-import type { TimesSummary } from '../../storm/tally.ts'
+import type { Faults, TimesSummary } from '../../storm/tally.ts'
 
 /** The words that the view of a storm and its summary share. */
-export function faultWords({ lost, doubled, disordered, foreign }: Faults): string {
-  return `${counted(lost)} lost, ${counted(doubled)} doubled, ${counted(disordered)} out of order, ${counted(foreign)} foreign`
+export function faultWords({ lost, doubled, disordered, foreign, cursorless }: Faults): string {
+  const arrivals = `${counted(lost)} lost, ${counted(doubled)} doubled, ${counted(disordered)} out of order`
+  return `${arrivals}, ${counted(foreign)} foreign, ${counted(cursorless)} cursorless`
 }
 
 export function timesWords(times: TimesSummary | undefined): string {

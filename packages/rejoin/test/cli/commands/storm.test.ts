@@ -7,7 +7,7 @@ import type { StormProgress } from '../../../src/storm/storm.ts'
 import { fakeProcess } from '../../support/fake-process.ts'
 
 const times = { count: 9, p50: 1.23, p99: 12.3, max: 2345 }
-const none = { lost: 0, doubled: 0, disordered: 0, foreign: 0 }
+const none = { lost: 0, doubled: 0, disordered: 0, foreign: 0, cursorless: 0 }
 const plan = {
   ...{ readers: 1000, channels: 10, patternPercent: 10, slowPercent: 5, rate: 50, size: 200, prefix: 'storm/1' },
   ...{ forMs: 20_000, cutPercent: 100, cutEveryMs: 5000, patienceMs: 10_000 },
@@ -38,7 +38,7 @@ describe('the summary', () => {
       '  delay      1.2 ms (p50), 12 ms (p99), 2.3 s (max)',
       '  cuts       3,000',
       '  returns    2,990, up to date after 1.2 ms (p50), 12 ms (p99), 2.3 s (max)',
-      '  faults     0 lost, 0 doubled, 0 out of order, 0 foreign',
+      '  faults     0 lost, 0 doubled, 0 out of order, 0 foreign, 0 cursorless',
       '  gaps       none',
       '  own load   25 % of one core, at worst 12 ms late',
       '',
@@ -64,7 +64,7 @@ describe('the summary', () => {
     const lines = linesOf({ verdict: 'broken', faults: { ...none, lost: 1, doubled: 1 }, examples })
     expect(lines).toContain('  Reader 17 of storm/1/7 never got event 1,207.')
     expect(lines).toContain('  Reader 3 of storm/1/* got event 9 again (id 01J\ufffd[2J).')
-    expect(lines.at(-1)).toBe('Broken: 1 lost, 1 doubled, 0 out of order, 0 foreign. (23.4 s)')
+    expect(lines.at(-1)).toBe('Broken: 1 lost, 1 doubled, 0 out of order, 0 foreign, 0 cursorless. (23.4 s)')
   })
 
   test('tells announced gaps from losses', () => {
@@ -102,7 +102,8 @@ describe('the summary', () => {
       failures,
     }
     const own = { ...report.own, busySeconds: 7 }
-    expect(linesOf({ connections, own, published: 12 }).filter(({ length }) => length > 80)).toEqual([])
+    const faults = { ...none, lost: 58_520, cursorless: 3000 }
+    expect(linesOf({ connections, own, faults, published: 12 }).filter(({ length }) => length > 80)).toEqual([])
   })
 })
 
@@ -115,7 +116,7 @@ describe('the view', () => {
       '  delay     1.2 ms (p50), 12 ms (p99), 2.3 s (max)',
       '  cuts      2,000',
       '  returns   1,500, up to date after -',
-      '  faults    0 lost, 0 doubled, 0 out of order, 0 foreign',
+      '  faults    0 lost, 0 doubled, 0 out of order, 0 foreign, 0 cursorless',
       '  gaps      0 announced',
       '  own load  25 % of one core',
     ])
@@ -126,7 +127,7 @@ describe('the view', () => {
   test('is a line now and then in a pipe', () => {
     expect(progressLine(plan, { ...progress, faults: { ...none, lost: 2 } })).toBe(
       '12 s of 20 s: 500 of 1,000 readers connected, 600 events published, 57,000 delivered; ' +
-        '2 lost, 0 doubled, 0 out of order, 0 foreign',
+        '2 lost, 0 doubled, 0 out of order, 0 foreign, 0 cursorless',
     )
     const { host, stderr } = fakeProcess()
     const view = watchStorm('http://127.0.0.1:4747', plan, host)

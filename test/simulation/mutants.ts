@@ -142,7 +142,7 @@ export const mutants: readonly Mutant[] = [
         file: session,
         find: joinInThisStep,
         replace: `    void this.#context.log
-      .windows(this.subscription.channels)
+      .windows(this.subscription.selectors)
       .then(() => this.mode === 'live' && live.join(this, live.head, live.branch))
 `,
       },
@@ -200,8 +200,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: session,
-        find: 'readReplay(blocks, this.subscription.channels, from, live.head)',
-        replace: 'readReplay(blocks, this.subscription.channels, from, await (this.#context.log as Log).head())',
+        find: 'readReplay(blocks, this.subscription.selectors, from, live.head)',
+        replace: 'readReplay(blocks, this.subscription.selectors, from, await (this.#context.log as Log).head())',
       },
       {
         file: session,

@@ -205,8 +205,8 @@ async function planPoll(hub: Hub, target: Target, request: RequestHead): Promise
 /** The answer for a reader whose channels have all ended. Throws when they were deleted: the client must not return. */
 function nothingMoreOf(kind: 'finished' | 'deleted', { subscription }: SubscribeRequest): Answer {
   if (kind === 'finished') return nothingMore
-  const names = subscription.channels.join(', ')
-  throw new RejoinError(`${names} was deleted. Remove the subscription.`, { code: 'channel-deleted' })
+  const selectors = subscription.selectors.join(', ')
+  throw new RejoinError(`${selectors} was deleted. Remove the subscription.`, { code: 'channel-deleted' })
 }
 
 /** The subscription that a reader asks for. Throws when the reader has no right to it. */

@@ -45,7 +45,7 @@ export function readSubscription(
   )
   return {
     subscription,
-    start: readStart(readCursor(query, request, trusted), query, subscription.channels),
+    start: readStart(readCursor(query, request, trusted), query, subscription.selectors),
     client: readClient(query),
     heartbeat: query.get('heartbeat') === 'event' ? 'event' : 'comment',
   }

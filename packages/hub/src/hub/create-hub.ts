@@ -207,8 +207,8 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       presence,
       retained: createRetainedEvents(log, retain, idOf),
       snapshots: createSnapshots(options, environment, live),
-      startsAtBeginning: (names) =>
-        names.every((name) => settings.fromStart.some((declared) => covers(declared, name))),
+      startsAtBeginning: (selectors) =>
+        selectors.every((selector) => settings.fromStart.some((declared) => covers(declared, selector))),
       isLocal: () => publishing.isLocal,
       openingAtHand: (cursor) => (publishing.isLocal ? undefined : openingAtHand(opening, cursor)),
       findOpening: async (subscription, from, isGone) =>
@@ -296,7 +296,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     async poll(request, polling) {
       // Without the log, each answer would be `sync-required`, and the reader would poll again at once.
       if (!publishing.isLocal) return polls.poll(request, polling)
-      return { reason: 'log-unavailable', retryMs: retry.forClose(request.subscription.channels) }
+      return { reason: 'log-unavailable', retryMs: retry.forClose(request.subscription.selectors) }
     },
     entries: (selector, { limit = 100 } = {}) =>
       newestEntries({ ...opening, idOf }, selector, Math.min(limit, maxListed)),

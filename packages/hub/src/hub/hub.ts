@@ -82,7 +82,7 @@ export interface Hub {
   /** Closes all streams, spread over time, so that readers do not return together. Resolves when the last stream is closed. */
   drain(options?: DrainOptions): Promise<void>
   /** What a channel, or all channels of a pattern, hold for readers that return. */
-  window(channel: string): Promise<ChannelWindow>
+  window(selector: string): Promise<ChannelWindow>
   /** The newest events of a channel, or of all channels of a pattern, without their data, oldest first. */
   entries(selector: string, options?: EntriesOptions): Promise<readonly ChannelEntry[]>
   /** Calls `observe` for each observation of that kind until the returned function is called. */

@@ -1,7 +1,7 @@
 import { comparePositions, isAfter, latest, origin } from '@rejoin/protocol'
 import type { BackPage, TypedPosition } from './contract.ts'
 
-/** Merges the pages of several names, read backwards. The merged page reaches back as far as the shortest of them. */
+/** Merges the pages of several selectors, read backwards. The merged page reaches back as far as the shortest of them. */
 export function mergeBackPages(pages: readonly BackPage[]): BackPage {
   const [only] = pages
   if (only && pages.length === 1) return only
@@ -14,7 +14,7 @@ export function mergeBackPages(pages: readonly BackPage[]): BackPage {
   return { positions, completeAfter, wholeAfter }
 }
 
-/** How many events to read of each name, so that a page of a hundred names takes a millisecond or two. */
-export function shareOfBackPage(most: number, names: number): number {
-  return Math.min(most, Math.max(16, Math.ceil((4 * most) / names)))
+/** How many events to read of each selector, so that a page of a hundred selectors takes a millisecond or two. */
+export function shareOfBackPage(most: number, selectors: number): number {
+  return Math.min(most, Math.max(16, Math.ceil((4 * most) / selectors)))
 }

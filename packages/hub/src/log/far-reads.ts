@@ -4,7 +4,7 @@ import type { LogEvent, PageLimit } from './contract.ts'
 import { eventBytes } from './event-bytes.ts'
 import { indexAfter } from './in-order.ts'
 import type { PartRead } from './merged-page.ts'
-import type { NameRead, PageRange } from './name-read.ts'
+import type { PageRange, SelectorRead } from './selector-read.ts'
 
 /**
  * Reads of patterns from a position that the feed no longer covers. Such a read looks at every channel. One look brings several
@@ -15,12 +15,12 @@ import type { NameRead, PageRange } from './name-read.ts'
  * invalidated event is served.
  */
 export interface FarReads {
-  read(pattern: string, range: PageRange): Promise<NameRead>
+  read(pattern: string, range: PageRange): Promise<SelectorRead>
   clear(): void
 }
 
 /** Looks at every channel of a pattern, for one page of this range. */
-export type Look = (pattern: string, range: PageRange) => Promise<NameRead>
+export type Look = (pattern: string, range: PageRange) => Promise<SelectorRead>
 
 export function createFarReads(look: Look, environment: Pick<Environment, 'after'>): FarReads {
   let kept: Kept | undefined

@@ -15,7 +15,7 @@ export interface PageEnd {
   readonly limit: PageLimit
 }
 
-/** Merges the reads of several names, each made under the same limit, into one page. It ends where the shortest read ends. */
+/** Merges the reads of several selectors, each made under the same limit, into one page. It ends where the shortest read ends. */
 export function mergePages(reads: readonly PartRead[], { through, limit }: PageEnd): Page {
   const end = reads.reduce((end, read) => (isAfter(end, read.through) ? read.through : end), through)
   const [only] = reads

@@ -2,7 +2,7 @@ import { comparePositions, isAfter, type Position } from '@rejoin/protocol'
 import type { LogEvent } from './contract.ts'
 import { eventBytes } from './event-bytes.ts'
 import type { PartRead } from './merged-page.ts'
-import { addLoss, type Lost, type NameRead, type PageRange } from './name-read.ts'
+import { addLoss, type Lost, type PageRange, type SelectorRead } from './selector-read.ts'
 
 /**
  * One page of more channels than can be read at once. The caller adds the channels some at a time. As the page fills, its end
@@ -13,9 +13,9 @@ export interface WidePage {
   readonly through: Position
   /** How many events to read of each channel, when so many channels are read before they are added. */
   share(channels: number): number
-  add(reads: readonly NameRead[]): void
+  add(reads: readonly SelectorRead[]): void
   /** The page of everything that was added, or the loss. */
-  result(): NameRead
+  result(): SelectorRead
 }
 
 export function createWidePage({ through, limit }: PageRange): WidePage {

@@ -51,7 +51,7 @@ export function createAudiences<Reader extends LiveReader>(totals: Totals): Audi
   function open(subscription: Subscription, moment: Moment): Audience<Reader> {
     const audience: Audience<Reader> = { subscription, readers: new Set(), run: undefined, idWritten: moment }
     audiences.set(subscription.key, audience)
-    for (const selector of subscription.channels) {
+    for (const selector of subscription.selectors) {
       const interested = bySelector.get(selector)
       if (interested) interested.add(audience)
       else bySelector.set(selector, new Set([audience]))
@@ -62,7 +62,7 @@ export function createAudiences<Reader extends LiveReader>(totals: Totals): Audi
 
   function close(audience: Audience<Reader>): void {
     audiences.delete(audience.subscription.key)
-    for (const selector of audience.subscription.channels) {
+    for (const selector of audience.subscription.selectors) {
       const interested = bySelector.get(selector)
       interested?.delete(audience)
       if (interested?.size === 0) bySelector.delete(selector)

@@ -189,7 +189,7 @@ export function createLive(options: LiveOptions): Live {
   /** Readers of the channel may be finished. Each session decides when it has everything. Readers of patterns never finish. */
   function end({ channel, position }: LogEvent): void {
     onEnd(channel, position)
-    const mayBeDone = ({ subscription }: MovableReader) => !subscription.channels.some(isPattern)
+    const mayBeDone = ({ subscription }: MovableReader) => !subscription.selectors.some(isPattern)
     jump(position, branch, () => audiences.readersOf(channel).filter(mayBeDone))
   }
 

@@ -5,7 +5,7 @@ import type { Shape } from './shape.ts'
 /** What a reader asked for, in a canonical form. Readers with equal subscriptions share their bytes. */
 export interface Subscription {
   /** Channels and patterns, sorted, none covered by another, at least one. */
-  readonly channels: readonly string[]
+  readonly selectors: readonly string[]
   /** Only events of these types are sent; undefined sends all. */
   readonly types: ReadonlySet<string> | undefined
   /** What the frames have besides the event; undefined for nothing. */
@@ -14,20 +14,20 @@ export interface Subscription {
   readonly key: string
 }
 
-// Every read and every join walks through all channels of a subscription.
+// Every read and every join walks through all selectors of a subscription.
 const maxChannels = 100
 
 export function createSubscription(
-  channels: readonly string[],
+  selectors: readonly string[],
   types: readonly string[] = [],
   shape?: Shape,
 ): Subscription {
   // Most readers have one channel, and a popular channel has thousands of them. They share the object.
-  const [only] = channels
-  if (only === undefined || channels.length > 1 || types.length > 0 || shape) return create(channels, types, shape)
+  const [only] = selectors
+  if (only === undefined || selectors.length > 1 || types.length > 0 || shape) return create(selectors, types, shape)
   const known = ofOneChannel.get(only)
   if (known) return known
-  const created = create(channels, types, shape)
+  const created = create(selectors, types, shape)
   ofOneChannel.setAtMost(maxKnown, only, created)
   return created
 }
@@ -36,20 +36,20 @@ const ofOneChannel = new Generations<Subscription>()
 // Half a megabyte at most.
 const maxKnown = 1000
 
-function create(channels: readonly string[], types: readonly string[], shape: Shape | undefined): Subscription {
-  if (channels.length === 0 || channels.length > maxChannels) {
+function create(selectors: readonly string[], types: readonly string[], shape: Shape | undefined): Subscription {
+  if (selectors.length === 0 || selectors.length > maxChannels) {
     throw new RejoinError(
-      `A subscription has 1 to ${maxChannels} channels, not ${channels.length}. Name them as /events/<channel> or ?channel=.`,
+      `A subscription has 1 to ${maxChannels} channels, not ${selectors.length}. Name them as /events/<channel> or ?channel=.`,
       { code: 'invalid-channel' },
     )
   }
-  const sortedChannels = withoutCovered([...new Set(channels.map(checkSelector))]).sort()
+  const sortedSelectors = withoutCovered([...new Set(selectors.map(checkSelector))]).sort()
   const sortedTypes = [...new Set(types.map(checkType))].sort()
   return {
-    channels: sortedChannels,
+    selectors: sortedSelectors,
     types: sortedTypes.length === 0 ? undefined : new Set(sortedTypes),
     shape,
-    key: JSON.stringify([sortedChannels, sortedTypes, shape]),
+    key: JSON.stringify([sortedSelectors, sortedTypes, shape]),
   }
 }
 

@@ -55,7 +55,7 @@ export function createPollReaders({ environment, admission, observers }: PollRea
     leave,
     enter(connection, { reader = anonymous, subscription }) {
       admission.enter(reader)
-      return { connection, channels: subscription.channels, ...reader, since: environment.now() }
+      return { connection, channels: subscription.selectors, ...reader, since: environment.now() }
     },
     goOn(request) {
       const { start } = request

@@ -32,7 +32,7 @@ export async function newestEntries(
   let after = opening.position
   while (entries.length < limit && isAfter(through, after)) {
     const most = { events: limit - entries.length, bytes: pageBytes }
-    const page = await slices.take(() => log.read(subscription.channels, after, through, most))
+    const page = await slices.take(() => log.read(subscription.selectors, after, through, most))
     for (const event of page.events) {
       const { channel, type, at, position } = event
       entries.push({ id: idOf(position), channel, type, at, bytes: eventBytes(event) })

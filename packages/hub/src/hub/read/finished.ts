@@ -4,9 +4,9 @@ import { type Ends, hasEverything } from './ends.ts'
 import { findOpening, framesAfter, type OpeningContext, type Start } from './opening.ts'
 
 /** Whether `isFinishedFor` has anything to find out. Almost every reader is spared its promises by this. */
-export function mayBeFinished({ ends }: { readonly ends: Ends }, { channels }: Subscription, start: Start): boolean {
+export function mayBeFinished({ ends }: { readonly ends: Ends }, { selectors }: Subscription, start: Start): boolean {
   if (start.from !== 'cursor' || start.added?.length) return false
-  return !ends.knows(channels) || ends.of(channels) !== undefined
+  return !ends.knows(selectors) || ends.of(selectors) !== undefined
 }
 
 /** Whether a reader with this cursor has everything of channels that have all ended (§4.10). Never rejects. */
@@ -16,10 +16,10 @@ export async function isFinishedFor(
   start: Start,
 ): Promise<boolean> {
   const { ends, live } = context
-  const { channels } = subscription
+  const { selectors } = subscription
   if (!mayBeFinished(context, subscription, start)) return false
-  if (!ends.knows(channels)) await ends.learn(channels)
-  const end = ends.of(channels)
+  if (!ends.knows(selectors)) await ends.learn(selectors)
+  const end = ends.of(selectors)
   // The tail may have yet to bring the end, and events before it.
   if (!hasEverything(live.head, end)) return false
   try {
@@ -31,7 +31,7 @@ export async function isFinishedFor(
       if ('wholeAfter' in some || some.length > 0) return false
     }
     // The log may have lost the end meanwhile.
-    return ends.of(channels) === end
+    return ends.of(selectors) === end
   } catch {
     // The log cannot be read now. The stream of this reader will say so.
     return false

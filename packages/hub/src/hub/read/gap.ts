@@ -31,7 +31,7 @@ export async function announceGap(
   const absenceMs = reason === 'expired' ? ageOf(session.cursor.position, context.environment.now()) : null
   tellGap(context.observers, session, channels, { reason, requested, absenceMs, resuming })
   const { position, branch, oldest, state } = await findFreshStart(context, {
-    channels: session.subscription.channels,
+    channels: session.subscription.selectors,
     notBefore: latest(session.cursor.position, wholeAfter),
     isGone,
     tailIsCurrent: () => waitForNewestBranch(context, session),

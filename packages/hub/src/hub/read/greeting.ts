@@ -96,7 +96,7 @@ export class Greeting {
   ): string {
     const { observers, branchOf, idOn } = context
     const requested = this.#lostFrom ?? this.requested ?? id
-    const hasPattern = session.subscription.channels.some(isPattern)
+    const hasPattern = session.subscription.selectors.some(isPattern)
     const oldest = first && !hasPattern ? idOn(first.position, branchOf(first.position)) : null
     tellGap(observers, session, channels, { reason, requested, absenceMs: null, resuming: false })
     const sync = encodeSyncRequired({ reason, channels, requested, oldest, latest: id }, { id })
@@ -114,7 +114,7 @@ export class Greeting {
     // Told in advance, so that a client can return with new rights before the old ones expire.
     const expiresInMs = expiresAt === undefined ? undefined : Math.max(0, Math.floor(expiresAt - environment.now()))
     const hello = { resumed, requested, heartbeatMs, connection, replay, expiresInMs }
-    return encodeHello(hello, { retryMs: retry.forOne(subscription.channels), id })
+    return encodeHello(hello, { retryMs: retry.forOne(subscription.selectors), id })
   }
 }
 

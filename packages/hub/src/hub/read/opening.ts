@@ -110,9 +110,9 @@ interface Search extends OpeningContext {
  * Judges a cursor while the log is away and the hub publishes without it. The events of that time are kept nowhere, so a
  * returning reader may have missed some of them, and cannot resume. The reason comes from the cursor alone.
  */
-export function judgeWithoutLog({ log, live }: OpeningContext, { channels }: Subscription, cursor: string): Opening {
+export function judgeWithoutLog({ log, live }: OpeningContext, { selectors }: Subscription, cursor: string): Opening {
   const verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head: live.head })
-  return { ok: false, reason: verdict.ok ? 'forced' : verdict.reason, channels }
+  return { ok: false, reason: verdict.ok ? 'forced' : verdict.reason, channels: selectors }
 }
 
 /**
@@ -131,7 +131,7 @@ async function onceApplied({ live, branchOf, isGone }: Search, search: () => Pro
 
 async function judge(context: Search, subscription: Subscription, cursor: string): Promise<Opening> {
   const { log, live, branchOf } = context
-  const { channels } = subscription
+  const { selectors } = subscription
   let verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head: live.head })
   if (!verdict.ok && (verdict.reason === 'ahead' || verdict.reason === 'epoch')) {
     // The cursor may be ahead, or on an unknown branch, only because the tail of this hub is behind. The log itself knows. Its
@@ -139,12 +139,12 @@ async function judge(context: Search, subscription: Subscription, cursor: string
     const head = await log.head()
     verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head })
   }
-  if (!verdict.ok && !verdict.survivor) return { ok: false, reason: verdict.reason, channels }
+  if (!verdict.ok && !verdict.survivor) return { ok: false, reason: verdict.reason, channels: selectors }
   const position = verdict.ok ? verdict.position : (verdict.survivor as Position)
   const branch = branchOf(position)
   await live.reached(position, branch)
   const tooLong = await exceedsLimits(context, subscription, position)
-  return tooLong ? { ok: false, reason: 'replay-limit', channels } : { ok: true, position, branch }
+  return tooLong ? { ok: false, reason: 'replay-limit', channels: selectors } : { ok: true, position, branch }
 }
 
 async function exceedsLimits(context: Search, subscription: Subscription, after: Position): Promise<boolean> {
@@ -163,9 +163,9 @@ async function exceedsLimits(context: Search, subscription: Subscription, after:
   return false
 }
 
-async function earliest({ log, windows }: OpeningContext, { channels }: Subscription): Promise<FoundStart> {
+async function earliest({ log, windows }: OpeningContext, { selectors }: Subscription): Promise<FoundStart> {
   const first = log.history[0]?.first as Position
-  const held = await windows(channels)
+  const held = await windows(selectors)
   const position = held.reduce((position, window) => latest(position, window.trimmedThrough), first)
   const lossy = held.filter(({ lost }) => lost !== undefined)
   const reason = gapReasons.find((reason) => lossy.some(({ lost }) => lost === reason))
@@ -191,7 +191,7 @@ async function beforeLast(context: Search, subscription: Subscription, count: nu
     let gone = false
     const page = await slices.take(() => {
       gone = isGone()
-      return gone ? undefined : log.readBack?.(subscription.channels, ...range)
+      return gone ? undefined : log.readBack?.(subscription.selectors, ...range)
     })
     if (gone) break
     if (!page) return beforeLastFromTheOldest(context, subscription, count)
@@ -243,12 +243,12 @@ export async function* framesAfter(
   after: Position,
 ): AsyncGenerator<readonly Frame[] | Gap> {
   const { blocks, live, slices, isGone } = context
-  const { channels } = subscription
+  const { selectors } = subscription
   let { branch, head: through } = live
   let cursor = after
   while (isAfter(through, cursor) && !isGone?.()) {
     const hot = await slices.take(() =>
-      live.hot.covers(channels, cursor) ? live.hot.slice(channels, cursor, sliceBytes) : undefined,
+      live.hot.covers(selectors, cursor) ? live.hot.slice(selectors, cursor, sliceBytes) : undefined,
     )
     if (hot) {
       yield wantedOf(subscription, hot.frames)
@@ -263,7 +263,7 @@ export async function* framesAfter(
       through = live.head
       continue
     }
-    const replay = await readReplay(blocks, channels, cursor, through)
+    const replay = await readReplay(blocks, selectors, cursor, through)
     if ('wholeAfter' in replay) {
       yield replay
       cursor = replay.wholeAfter

@@ -106,13 +106,13 @@ class ReaderSession implements GapSession, OutletOwner {
   /** Starts at the head. Channels in `fromStart`, and channels that have all ended, start at their beginning (§3.4). */
   #startWithoutCursor(): void {
     const { ends, isLocal, live, startsAtBeginning } = this.#context
-    const { channels } = this.subscription
+    const { selectors } = this.subscription
     // Before the log has answered: the reader is owed the events that are published meanwhile.
     this.cursor.moveTo(live.head, live.branch)
     if (isLocal()) this.#startAtHead()
-    else if (startsAtBeginning(channels)) this.#search(this.#open(atBeginning))
-    else if (!ends.knows(channels)) this.#search(this.#startOnceKnown())
-    else if (ends.of(channels)) this.#search(this.#open(atBeginning))
+    else if (startsAtBeginning(selectors)) this.#search(this.#open(atBeginning))
+    else if (!ends.knows(selectors)) this.#search(this.#startOnceKnown())
+    else if (ends.of(selectors)) this.#search(this.#open(atBeginning))
     else this.#startAtHead()
   }
 
@@ -182,7 +182,7 @@ class ReaderSession implements GapSession, OutletOwner {
       this.#goOnAfter(work)
       return
     }
-    if (!this.#context.live.hot.covers(this.subscription.channels, this.cursor.position)) {
+    if (!this.#context.live.hot.covers(this.subscription.selectors, this.cursor.position)) {
       void this.#catchUpFromLog().then(undefined, (cause) => this.#fail(cause))
       return
     }
@@ -196,19 +196,20 @@ class ReaderSession implements GapSession, OutletOwner {
   /** Work that has to end before the session may read on, if any. The order counts: each check relies on the checks above it. */
   #workBeforeRead(): Promise<unknown> | undefined {
     const { presence, live, queued, isLocal, ends } = this.#context
-    const { channels } = this.subscription
+    const { selectors } = this.subscription
     if (presence.isStale(this)) return presence.renew(this)
     if (!isTailCurrent(this.#context)) return waitForTail(this.#context, this, this.#newest.first, this.#newest)
     if (this.#isStray) {
       this.#isStray = false
-      return announceGap(this.#context, this, { reason: 'forced', channels })
+      return announceGap(this.#context, this, { reason: 'forced', channels: selectors })
     }
-    if (!this.cursor.survives(this.#context)) return announceGap(this.#context, this, { reason: 'epoch', channels })
+    if (!this.cursor.survives(this.#context))
+      return announceGap(this.#context, this, { reason: 'epoch', channels: selectors })
     const { position, branch } = this.cursor
     // The log trimmed events that the tail has yet to bring, and the reader went on behind them.
     if (isAfter(position, live.head)) return waitForTail(this.#context, this, position, branch)
     if (!queued.hasRoom()) return queued.room()
-    if (!isLocal() && this.#endAsOf !== ends.changes && !ends.knows(channels)) return this.#learnEnd()
+    if (!isLocal() && this.#endAsOf !== ends.changes && !ends.knows(selectors)) return this.#learnEnd()
     return undefined
   }
 
@@ -247,13 +248,13 @@ class ReaderSession implements GapSession, OutletOwner {
   async #learnEnd(): Promise<void> {
     const { ends } = this.#context
     this.#endAsOf = ends.changes
-    this.#end = await ends.learn(this.subscription.channels)
+    this.#end = await ends.learn(this.subscription.selectors)
   }
 
   #isFinished(): boolean {
     const { ends } = this.#context
-    const { channels } = this.subscription
-    return hasEverything(this.cursor.position, ends.knows(channels) ? ends.of(channels) : this.#end)
+    const { selectors } = this.subscription
+    return hasEverything(this.cursor.position, ends.knows(selectors) ? ends.of(selectors) : this.#end)
   }
 
   async #catchUpFromLog(): Promise<void> {
@@ -262,7 +263,7 @@ class ReaderSession implements GapSession, OutletOwner {
     const { branch } = live
     const newest = this.#newest
     const isOnBranch = () => live.branch.epoch === branch.epoch && this.#newest.epoch === newest.epoch
-    const replay = await readReplay(blocks, this.subscription.channels, from, live.head)
+    const replay = await readReplay(blocks, this.subscription.selectors, from, live.head)
     if (this.mode !== 'replaying') return
     if (!isOnBranch()) {
       // The events may be of either branch, so they are read again.
@@ -379,7 +380,7 @@ class ReaderSession implements GapSession, OutletOwner {
 
   end(
     reason: CloseReason,
-    { retryMs = this.#context.retry.forOne(this.subscription.channels), cause }: EndOptions = {},
+    { retryMs = this.#context.retry.forOne(this.subscription.selectors), cause }: EndOptions = {},
   ): void {
     if (this.mode === 'ended') return
     if (this.full) {

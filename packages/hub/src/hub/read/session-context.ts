@@ -35,7 +35,7 @@ export interface SessionContext extends LogIds {
   openingAtHand(cursor: string): FoundOpening | undefined
   findOpening(subscription: Subscription, start: Start, isGone: () => boolean): Promise<Opening>
   /** Whether a reader of these channels and patterns starts at the beginning when it has no cursor. */
-  startsAtBeginning(names: readonly string[]): boolean
+  startsAtBeginning(selectors: readonly string[]): boolean
   /** Whether the log is away and the hub serves readers without it. */
   isLocal(): boolean
   readonly stalls: StallWatch

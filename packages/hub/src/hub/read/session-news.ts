@@ -9,8 +9,8 @@ export function tellConnect(
   { requested, resuming }: News<'connect'>,
 ): void {
   const { ip, userAgent, subject } = reader
-  const { channels } = subscription
-  observers.tell('connect', { connection, channels, ip, userAgent, subject, requested, resuming })
+  const { selectors } = subscription
+  observers.tell('connect', { connection, channels: selectors, ip, userAgent, subject, requested, resuming })
 }
 
 /** The reader had returned with a cursor, and has caught up. */
@@ -20,8 +20,8 @@ export function tellReplay(
   { requested, replayed, elapsedMs, absenceMs }: News<'replay'>,
 ): void {
   const { ip, userAgent, subject } = reader
-  const { channels } = subscription
-  const replay = { connection, channels, ip, userAgent, subject, requested, replayed, elapsedMs, absenceMs }
+  const { selectors } = subscription
+  const replay = { connection, channels: selectors, ip, userAgent, subject, requested, replayed, elapsedMs, absenceMs }
   observers.tell('replay', replay)
 }
 
@@ -36,7 +36,7 @@ export function tellGap(
 }
 
 export function tellStall(observers: Observers, { connection, reader, subscription, pending }: Session): void {
-  observers.tell('stall', { connection, channels: subscription.channels, ...reader, pending })
+  observers.tell('stall', { connection, channels: subscription.selectors, ...reader, pending })
 }
 
 export function tellClose(
@@ -45,8 +45,8 @@ export function tellClose(
   { reason, durationMs, cause, unfinished }: News<'close'>,
 ): void {
   const { ip, userAgent, subject } = reader
-  const { channels } = subscription
-  const close = { connection, channels, ip, userAgent, subject, reason, durationMs, cause, unfinished }
+  const { selectors } = subscription
+  const close = { connection, channels: selectors, ip, userAgent, subject, reason, durationMs, cause, unfinished }
   observers.tell('close', close)
 }
 

@@ -67,7 +67,7 @@ export function createSharedReplays(hot: HotWindow, environment: Pick<Environmen
       lastAsked = kept.get(key)
       // Joined only for the second reader: a reader that returns alone gets `hello` and its frames joined in one piece.
       if (lastAsked) return lastAsked.shared()
-      lastAsked = new KeptReplay(subscription, after, hot.slice(subscription.channels, after, sliceBytes))
+      lastAsked = new KeptReplay(subscription, after, hot.slice(subscription.selectors, after, sliceBytes))
       return keep(key, lastAsked)
     },
   }

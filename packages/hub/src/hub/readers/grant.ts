@@ -33,8 +33,8 @@ export function checkedGrant(grant: Grant): Grant {
 }
 
 /** All channels or none: a stream that left out a channel would look as if that channel were quiet. */
-export function maySubscribe(grant: Grant, { channels }: Pick<Subscription, 'channels'>): boolean {
-  return channels.every((channel) => matchesAny(grant.subscribe ?? [], channel))
+export function maySubscribe(grant: Grant, { selectors }: Pick<Subscription, 'selectors'>): boolean {
+  return selectors.every((selector) => matchesAny(grant.subscribe ?? [], selector))
 }
 
 export function mayPublish(grant: Grant, channel: string): boolean {

@@ -6,7 +6,7 @@ import type { RetryPolicy } from './retry.ts'
 export interface HeartbeatReader {
   /** A full reader gets no heartbeat: it would only wait behind other bytes. */
   readonly full: boolean
-  readonly subscription: { readonly channels: readonly string[] }
+  readonly subscription: { readonly selectors: readonly string[] }
   /** Which of the slots it is in. The heartbeat sets it. A field and no map, because thousands of readers come and go at once. */
   heartbeatSlot?: number
   push(bytes: SharedBytes): boolean
@@ -56,13 +56,13 @@ export function createHeartbeat(intervalMs: number, environment: Environment, re
   let cancel = environment.after(slotMs, tick)
 
   function beatWithRetry({ subscription }: HeartbeatReader, beat: string): SharedBytes {
-    return withRetry(retry.forOne(subscription.channels), beat)
+    return withRetry(retry.forOne(subscription.selectors), beat)
   }
 
   function announceTo(readers: ReadonlySet<HeartbeatReader>): void {
     for (const reader of readers) {
       if (reader.full) continue
-      reader.push(withRetry(retry.forClose(reader.subscription.channels), beats.comment))
+      reader.push(withRetry(retry.forClose(reader.subscription.selectors), beats.comment))
     }
   }
 

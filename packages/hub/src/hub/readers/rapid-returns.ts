@@ -83,7 +83,7 @@ export function createRapidReturns({ max, environment, retry }: RapidReturnsOpti
       if (dueAt === undefined || dueAt <= environment.now()) return undefined
       const over = count(client) - max
       if (over <= 0) return undefined
-      const baseMs = retry.leastOf(request.subscription.channels)
+      const baseMs = retry.leastOf(request.subscription.selectors)
       const waitMs = Math.min(longestWaitMs, baseMs * 2 ** Math.ceil(over - 1)) * (1 + environment.random() / 5)
       expect(client, waitMs)
       return Math.round(waitMs)
@@ -96,7 +96,7 @@ export function createRapidReturns({ max, environment, retry }: RapidReturnsOpti
       if (name === undefined) return
       session.returnsAs = undefined
       // A client may return at once with new rights.
-      if (reason !== 'token-expired') expect(clientOf(name), retry.leastOf(session.subscription.channels))
+      if (reason !== 'token-expired') expect(clientOf(name), retry.leastOf(session.subscription.selectors))
     },
   }
 }

@@ -19,11 +19,11 @@ export function createReadership(): Readership {
   }
 
   return {
-    add({ channels }) {
-      for (const selector of channels) change(selector, 1)
+    add({ selectors }) {
+      for (const selector of selectors) change(selector, 1)
     },
-    remove({ channels }) {
-      for (const selector of channels) change(selector, -1)
+    remove({ selectors }) {
+      for (const selector of selectors) change(selector, -1)
     },
     of(channel) {
       let readers = counts.get(channel) ?? 0

@@ -38,7 +38,7 @@ export function createSessions({ environment, presence, retry }: SessionsContext
   const readership = createReadership()
 
   function close(session: Session, reason: CloseReason): void {
-    session.end(reason, { retryMs: retry.forClose(session.subscription.channels) })
+    session.end(reason, { retryMs: retry.forClose(session.subscription.selectors) })
   }
 
   function closeAtRandom(session: Session, reason: CloseReason, withinMs: number): Promise<void> {
@@ -79,7 +79,7 @@ export function createSessions({ environment, presence, retry }: SessionsContext
         if (mode === 'ended') continue
         // Field by field: `...reader` takes eighty times as long, and there may be ten thousand sessions.
         const { ip, userAgent, subject } = reader
-        yield { ip, userAgent, subject, connection, channels: subscription.channels, mode, full, pending, since }
+        yield { ip, userAgent, subject, connection, channels: subscription.selectors, mode, full, pending, since }
       }
     },
     close,

@@ -69,10 +69,10 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
 
   /** Tells the observers of a rejection. */
   function reject<Reason extends string>(
-    { reader = anonymous, subscription: { channels } }: SubscribeRequest,
-    { reason, status, retryMs = retry.forClose(channels) }: { reason: Reason; status: number; retryMs?: number },
+    { reader = anonymous, subscription: { selectors } }: SubscribeRequest,
+    { reason, status, retryMs = retry.forClose(selectors) }: { reason: Reason; status: number; retryMs?: number },
   ): ReaderRejection & { readonly reason: Reason } {
-    observers.tell('reject', { ...reader, channels, reason, status })
+    observers.tell('reject', { ...reader, channels: selectors, reason, status })
     return { reason, retryMs }
   }
 
@@ -122,10 +122,10 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
         admission.countAttempt(reader, environment.now())
         return { kind: 'rejected', rejection }
       }
-      const { channels } = subscription
+      const { selectors } = subscription
       if (readsStatus || polls) {
-        if (!opening.ends.knows(channels)) await opening.ends.learn(channels)
-        if (opening.ends.areDeleted(channels)) return { kind: 'deleted' }
+        if (!opening.ends.knows(selectors)) await opening.ends.learn(selectors)
+        if (opening.ends.areDeleted(selectors)) return { kind: 'deleted' }
       }
       if (!mayBeFinished(opening, subscription, start)) return undefined
       return (await isFinishedFor(opening, subscription, start)) ? { kind: 'finished' } : undefined

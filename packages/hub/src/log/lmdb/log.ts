@@ -242,29 +242,29 @@ class LmdbLog implements Log {
     return entry as LogEvent
   }
 
-  async read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
+  async read(selectors: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
     this.#assertOpen()
-    return this.#reads.page(names, after, through, limit)
+    return this.#reads.page(selectors, after, through, limit)
   }
 
   async readBack(
-    names: readonly string[],
+    selectors: readonly string[],
     after: Position,
     through: Position,
     most: number,
   ): Promise<BackPage | undefined> {
     this.#assertOpen()
-    return this.#reads.back(names, after, through, most)
+    return this.#reads.back(selectors, after, through, most)
   }
 
-  async windows(names: readonly string[]): Promise<readonly Window[]> {
+  async windows(selectors: readonly string[]): Promise<readonly Window[]> {
     this.#assertOpen()
-    return this.#reads.windows(names)
+    return this.#reads.windows(selectors)
   }
 
-  async retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined> {
+  async retained(selectors: readonly string[]): Promise<readonly LogEvent[] | undefined> {
     this.#assertOpen()
-    return this.#reads.retained(names)
+    return this.#reads.retained(selectors)
   }
 
   windowOf(name: string): Required<WindowOptions> {

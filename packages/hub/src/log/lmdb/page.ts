@@ -1,6 +1,6 @@
 import { isAfter, isPattern } from '@rejoin/protocol'
 import type { Page } from '../contract.ts'
-import { lossAfter, type NameRead, type PageRange, pageOf } from '../name-read.ts'
+import { lossAfter, type PageRange, pageOf, type SelectorRead } from '../selector-read.ts'
 import { lossByFeed, readByFeed } from './patterns.ts'
 import { type PageSource, readChannel } from './read.ts'
 
@@ -12,20 +12,22 @@ import { type PageSource, readChannel } from './read.ts'
  */
 export function readPage(
   source: PageSource,
-  names: readonly string[],
+  selectors: readonly string[],
   range: PageRange,
-  far: ReadonlyMap<string, NameRead>,
+  far: ReadonlyMap<string, SelectorRead>,
 ): Page | { readonly tooFar: string } {
-  const reads: NameRead[] = []
-  for (const name of names) {
-    const read = far.get(name) ?? (isPattern(name) ? readByFeed(source, name, range) : readOne(source, name, range))
-    if (!read) return { tooFar: name }
+  const reads: SelectorRead[] = []
+  for (const selector of selectors) {
+    const read =
+      far.get(selector) ??
+      (isPattern(selector) ? readByFeed(source, selector, range) : readOne(source, selector, range))
+    if (!read) return { tooFar: selector }
     reads.push(read)
   }
-  return pageOf(names, reads, range, (name) => lossByFeed(source, name, range))
+  return pageOf(selectors, reads, range, (pattern) => lossByFeed(source, pattern, range))
 }
 
-export function readOne({ store, stateOf }: PageSource, channel: string, range: PageRange): NameRead {
+export function readOne({ store, stateOf }: PageSource, channel: string, range: PageRange): SelectorRead {
   const state = stateOf(channel)
   const lost = lossAfter(state, range.after)
   if (lost) return lost

@@ -1,7 +1,7 @@
 import { isAfter, origin, prefixOf } from '@rejoin/protocol'
 import type { LogEvent } from '../contract.ts'
 import { eventBytes } from '../event-bytes.ts'
-import { addLoss, type Lost, lossAfter, type NameRead, type PageRange } from '../name-read.ts'
+import { addLoss, type Lost, lossAfter, type PageRange, type SelectorRead } from '../selector-read.ts'
 import { newsOf } from './commit-news.ts'
 import { feedAfter } from './feed.ts'
 import { afterChannels, channelKey, channelOf } from './keys.ts'
@@ -37,7 +37,7 @@ export function readByFeed(
   source: PageSource,
   pattern: string,
   { after, through, limit }: PageRange,
-): NameRead | undefined {
+): SelectorRead | undefined {
   const prefixes = [prefixOf(pattern)]
   const events: LogEvent[] = []
   const checked = new Set<string>()

@@ -4,7 +4,7 @@ import type { SliceQueue } from '../../slice-queue.ts'
 import { mergeBackPages, shareOfBackPage } from '../back-pages.ts'
 import type { BackPage, ChannelPage, LogEvent, Page, PageLimit, TailBatch, Window } from '../contract.ts'
 import { createFarReads } from '../far-reads.ts'
-import type { NameRead } from '../name-read.ts'
+import type { SelectorRead } from '../selector-read.ts'
 import type { Windows } from '../window.ts'
 import { type BacklogSource, readBacklog } from './backlog.ts'
 import { channelKey, stateKey } from './keys.ts'
@@ -20,12 +20,12 @@ import { readChannels, readWindow, readWindowUnder, type WindowSource } from './
 
 /** The ways to read an embedded log. Each read leaves out the events that have fallen out of their window by now. */
 export interface LmdbReads {
-  page(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page>
+  page(selectors: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page>
   /** Undefined when the feed does not reach back to `through`, or a record is damaged. */
-  back(names: readonly string[], after: Position, through: Position, most: number): Promise<BackPage | undefined>
-  windows(names: readonly string[]): Promise<readonly Window[]>
+  back(selectors: readonly string[], after: Position, through: Position, most: number): Promise<BackPage | undefined>
+  windows(selectors: readonly string[]): Promise<readonly Window[]>
   channels(page: ChannelPage): Promise<readonly Window[]>
-  retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined>
+  retained(selectors: readonly string[]): Promise<readonly LogEvent[] | undefined>
   /** Reads the store in this same turn, so the caller runs it inside `store.reading`. */
   backlog(after: Position, through: Position): TailBatch
   /** Drops the pages that were kept for readers of patterns. */
@@ -75,49 +75,56 @@ export function createLmdbReads(options: LmdbReadsOptions): LmdbReads {
   return {
     page,
     back,
-    windows: (names) =>
+    windows: (selectors) =>
       Promise.all(
-        names.map((name) =>
-          isPattern(name) ? readWindowUnder(source, name, slices) : store.reading(() => readWindow(source, name)),
+        selectors.map((selector) =>
+          isPattern(selector)
+            ? readWindowUnder(source, selector, slices)
+            : store.reading(() => readWindow(source, selector)),
         ),
       ),
     channels: (page) => readChannels(source, page, slices),
-    retained: (names) => readRetained(store, names, slices),
+    retained: (selectors) => readRetained(store, selectors, slices),
     backlog: (after, through) => readBacklog(source, after, through),
     clear: far.clear,
   }
 
-  async function page(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
+  async function page(
+    selectors: readonly string[],
+    after: Position,
+    through: Position,
+    limit: PageLimit,
+  ): Promise<Page> {
     const newest = announced()
     const range = { after, through: isAfter(through, newest) ? newest : through, limit }
-    const farReads = new Map<string, NameRead>()
+    const farReads = new Map<string, SelectorRead>()
     for (;;) {
-      const page = await store.reading(() => readPage(pageSource(names), names, range, farReads))
+      const page = await store.reading(() => readPage(pageSource(selectors), selectors, range, farReads))
       if (!('tooFar' in page)) return page
       farReads.set(page.tooFar, await far.read(page.tooFar, range))
     }
   }
 
   function back(
-    names: readonly string[],
+    selectors: readonly string[],
     after: Position,
     through: Position,
     most: number,
   ): Promise<BackPage | undefined> {
-    const range = { after, through, most: shareOfBackPage(most, names.length) }
+    const range = { after, through, most: shareOfBackPage(most, selectors.length) }
     return store.reading(() => {
-      const source = pageSource(names)
-      const patterns = names.filter(isPattern)
-      const channels = names.filter((name) => !isPattern(name))
+      const source = pageSource(selectors)
+      const patterns = selectors.filter(isPattern)
+      const channels = selectors.filter((selector) => !isPattern(selector))
       const pages = channels.map((name) => readChannelBack(source, name, range))
       if (patterns.length > 0) pages.push(readFeedBack(source, patterns, range))
       return pages.every((page) => page !== undefined) ? mergeBackPages(pages) : undefined
     })
   }
 
-  function pageSource(names: readonly string[]): PageSource {
+  function pageSource(selectors: readonly string[]): PageSource {
     const at = now()
-    const log = names.some(isPattern) ? { ...state(), forgottenThrough: forgottenThrough() } : state()
+    const log = selectors.some(isPattern) ? { ...state(), forgottenThrough: forgottenThrough() } : state()
     return { store, log, stateOf: (channel) => stateOf(channel, at) }
   }
 

@@ -14,15 +14,15 @@ import type { Store } from './store.ts'
  */
 export async function readRetained(
   store: Store,
-  names: readonly string[],
+  selectors: readonly string[],
   slices: SliceQueue,
 ): Promise<readonly LogEvent[] | undefined> {
   const found: LogEvent[] = []
-  for (const name of names) {
+  for (const selector of selectors) {
     let from: Buffer | undefined
     do {
       const start = from
-      const { isWhole, next } = await slices.take(() => store.reading(() => addRetained(store, name, start, found)))
+      const { isWhole, next } = await slices.take(() => store.reading(() => addRetained(store, selector, start, found)))
       if (!isWhole) return undefined
       from = next
     } while (from)

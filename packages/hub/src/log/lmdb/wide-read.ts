@@ -1,6 +1,6 @@
 import { isAfter, type Position, prefixOf } from '@rejoin/protocol'
 import type { SliceQueue } from '../../slice-queue.ts'
-import type { NameRead, PageRange } from '../name-read.ts'
+import type { PageRange, SelectorRead } from '../selector-read.ts'
 import { createWidePage } from '../wide-page.ts'
 import { channelKey } from './keys.ts'
 import { readOne } from './page.ts'
@@ -12,7 +12,7 @@ import type { PageSource } from './read.ts'
  * at a time. When a channel is trimmed meanwhile, the read of that channel finds the gap; when it is forgotten,
  * `forgottenThrough` shows the gap in the end.
  */
-export async function readEvery(source: WideSource, pattern: string, range: PageRange): Promise<NameRead> {
+export async function readEvery(source: WideSource, pattern: string, range: PageRange): Promise<SelectorRead> {
   const { slices, page: sourceOf } = source
   const page = createWidePage(range)
   const prefix = prefixOf(pattern)

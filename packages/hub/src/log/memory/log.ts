@@ -49,8 +49,8 @@ import { createFarReads, type FarReads } from '../far-reads.ts'
 import { planIdSwitch, positionBehind } from '../id-switch.ts'
 import { createIdempotency, type Idempotency, type IdempotencyOptions } from '../idempotency.ts'
 import { mergeInOrder } from '../in-order.ts'
-import { type NameRead, pageOf } from '../name-read.ts'
 import { inOnePiece, rejectRetaining } from '../retained.ts'
+import { pageOf, type SelectorRead } from '../selector-read.ts'
 import {
   budgetOf,
   type ChannelWindows,
@@ -212,35 +212,39 @@ class MemoryLog implements Log {
     return entry
   }
 
-  async read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
+  async read(selectors: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
     this.#assertOpen()
     const range = { after, through, limit }
-    const reads: NameRead[] = []
-    for (const name of names) {
-      const read = isPattern(name) ? this.#reads.byFeed(prefixOf(name), range) : this.#reads.channel(name, range)
-      reads.push(read ?? (await this.#far.read(name, range)))
+    const reads: SelectorRead[] = []
+    for (const selector of selectors) {
+      const read = isPattern(selector)
+        ? this.#reads.byFeed(prefixOf(selector), range)
+        : this.#reads.channel(selector, range)
+      reads.push(read ?? (await this.#far.read(selector, range)))
     }
-    return pageOf(names, reads, range, (name) => this.#reads.lossByFeed(prefixOf(name), range))
+    return pageOf(selectors, reads, range, (pattern) => this.#reads.lossByFeed(prefixOf(pattern), range))
   }
 
   async readBack(
-    names: readonly string[],
+    selectors: readonly string[],
     after: Position,
     through: Position,
     most: number,
   ): Promise<BackPage | undefined> {
     this.#assertOpen()
-    const share = shareOfBackPage(most, names.length)
-    const patterns = names.filter(isPattern)
-    const channels = names.filter((name) => !isPattern(name))
+    const share = shareOfBackPage(most, selectors.length)
+    const patterns = selectors.filter(isPattern)
+    const channels = selectors.filter((selector) => !isPattern(selector))
     const pages: (BackPage | undefined)[] = channels.map((name) => this.#reads.channelBack(name, after, through, share))
     if (patterns.length > 0) pages.push(this.#reads.feedBack(patterns.map(prefixOf), after, through, share))
     return pages.every((page) => page !== undefined) ? mergeBackPages(pages) : undefined
   }
 
-  async windows(names: readonly string[]): Promise<readonly Window[]> {
+  async windows(selectors: readonly string[]): Promise<readonly Window[]> {
     this.#assertOpen()
-    return Promise.all(names.map((name) => (isPattern(name) ? this.#windowUnder(name) : this.#window(name))))
+    return Promise.all(
+      selectors.map((selector) => (isPattern(selector) ? this.#windowUnder(selector) : this.#window(selector))),
+    )
   }
 
   #window(channel: string): Window {
@@ -270,16 +274,16 @@ class MemoryLog implements Log {
     )
   }
 
-  async retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined> {
+  async retained(selectors: readonly string[]): Promise<readonly LogEvent[] | undefined> {
     this.#assertOpen()
     const found: LogEvent[] = []
     const add = (ring: ChannelRing | undefined) => {
       for (const event of ring?.retained() ?? []) found.push(event)
       return found.length <= retainLimits.keys
     }
-    for (const name of names) {
-      if (isPattern(name)) await this.#walkUnder(prefixOf(name), ([, ring]) => add(ring), this.#retaining)
-      else add(this.#channels.get(name))
+    for (const selector of selectors) {
+      if (isPattern(selector)) await this.#walkUnder(prefixOf(selector), ([, ring]) => add(ring), this.#retaining)
+      else add(this.#channels.get(selector))
     }
     return inOnePiece(found)
   }

@@ -5,19 +5,19 @@ import type { BackPage, LogEvent, PageLimit, TypedPosition } from '../contract.t
 import { eventBytes } from '../event-bytes.ts'
 import type { Stretch } from '../in-order.ts'
 import type { PartRead } from '../merged-page.ts'
-import { addLoss, type Lost, lossAfter, type NameRead, type PageRange } from '../name-read.ts'
+import { addLoss, type Lost, lossAfter, type PageRange, type SelectorRead } from '../selector-read.ts'
 import { createWidePage } from '../wide-page.ts'
 import type { MemoryFeed } from './feed.ts'
 
 /** The ways to read a log in memory: by the ring of a channel, by the feed, or by a look at every channel. */
 export interface MemoryReads {
-  channel(name: string, range: PageRange): NameRead
+  channel(name: string, range: PageRange): SelectorRead
   /** The events of all channels with a prefix; undefined when the feed does not reach back to the start of the range. */
-  byFeed(prefix: string, range: PageRange): NameRead | undefined
+  byFeed(prefix: string, range: PageRange): SelectorRead | undefined
   /** The loss of the channels with a prefix, as far as the feed leads to these channels within the time of one page. */
   lossByFeed(prefix: string, range: Pick<PageRange, 'after' | 'through'>): Lost | undefined
   /** Like `byFeed`, by a look at every channel instead of the feed. */
-  every(prefix: string, range: PageRange): Promise<NameRead>
+  every(prefix: string, range: PageRange): Promise<SelectorRead>
   channelBack(name: string, after: Position, through: Position, most: number): BackPage
   /** Undefined when the feed does not reach back to `through`. */
   feedBack(prefixes: readonly string[], after: Position, through: Position, most: number): BackPage | undefined
@@ -50,14 +50,14 @@ export function createMemoryReads({
 }: MemoryReadsOptions): MemoryReads {
   return { channel, byFeed, lossByFeed, every, channelBack, feedBack }
 
-  function channel(name: string, { after, through, limit }: PageRange): NameRead {
+  function channel(name: string, { after, through, limit }: PageRange): SelectorRead {
     const ring = channels.get(name)
     if (!ring) return lossAfter(forgotten(), after) ?? { events: [], through }
     ring.trim(now())
     return lossAfter(ring, after) ?? takePart(ring.between(after, through), through, limit)
   }
 
-  function byFeed(prefix: string, { after, through, limit }: PageRange): NameRead | undefined {
+  function byFeed(prefix: string, { after, through, limit }: PageRange): SelectorRead | undefined {
     if (isAfter(feed.droppedThrough, after)) return undefined
     const at = now()
     const events: LogEvent[] = []
@@ -102,7 +102,7 @@ export function createMemoryReads({
     return lost
   }
 
-  async function every(prefix: string, range: PageRange): Promise<NameRead> {
+  async function every(prefix: string, range: PageRange): Promise<SelectorRead> {
     const { after, limit } = range
     const page = createWidePage(range)
     const walk = channels[Symbol.iterator]()

@@ -57,7 +57,7 @@ import { type KnownState, seenText } from './state.ts'
 import { startSweep } from './sweep.ts'
 import { switchIds } from './switch-ids.ts'
 import { followFeed } from './tail.ts'
-import { windowIn, windowsOfNames } from './windows.ts'
+import { windowIn, windowsOfSelectors } from './windows.ts'
 
 export type { IoRedisClient, NodeRedisClient, RedisClient } from './client.ts'
 export type { FeedOptions, RedisLogOptions } from './options.ts'
@@ -213,37 +213,37 @@ class RedisLog implements Log {
     return { kind, ...entry, position, at: Number(at), previous: parsePosition(previous) }
   }
 
-  async read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
+  async read(selectors: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
     this.#assertOpen()
     for (;;) {
       const { epoch } = this.#state
-      const page = await readPage(this.#ask, names, { after, through, limit }, this.#state)
+      const page = await readPage(this.#ask, selectors, { after, through, limit }, this.#state)
       // A page is read in parts. When a branch opened meanwhile, the parts may be of different branches.
       if (epoch === this.#state.epoch) return page
     }
   }
 
   async readBack(
-    names: readonly string[],
+    selectors: readonly string[],
     after: Position,
     through: Position,
     most: number,
   ): Promise<BackPage | undefined> {
     this.#assertOpen()
-    const page = await readBack(this.#ask, names, { after, through, most })
+    const page = await readBack(this.#ask, selectors, { after, through, most })
     // Where Redis was emptied, the history still has the branches of before. A reader that began on one of them would be told of a
     // loss, instead of getting the events that there are.
     return page && { ...page, wholeAfter: latest(page.wholeAfter, this.#state.base) }
   }
 
-  async windows(names: readonly string[]): Promise<readonly Window[]> {
+  async windows(selectors: readonly string[]): Promise<readonly Window[]> {
     this.#assertOpen()
-    return windowsOfNames(this.#ask, names, this.#state)
+    return windowsOfSelectors(this.#ask, selectors, this.#state)
   }
 
-  async retained(names: readonly string[]): Promise<readonly LogEvent[] | undefined> {
+  async retained(selectors: readonly string[]): Promise<readonly LogEvent[] | undefined> {
     this.#assertOpen()
-    return retainedOf((...args) => this.#link.step(...args), this.#seen, names)
+    return retainedOf((...args) => this.#link.step(...args), this.#seen, selectors)
   }
 
   async tail(after: Position, onBatch: (batch: TailBatch) => void): Promise<Tail> {

@@ -15,7 +15,7 @@ export interface Range {
 }
 
 /** The events of one name in a range, and how far it has let go of events. */
-type NameRead = PartRead & Lost
+type SelectorRead = PartRead & Lost
 
 interface Lost {
   /** The newest position that the name no longer holds. After the start of the range, it is a gap. */
@@ -25,36 +25,36 @@ interface Lost {
 
 export async function readPage(
   ask: Ask,
-  names: readonly string[],
+  selectors: readonly string[],
   range: Range,
   state: Pick<KnownState, 'history'>,
 ): Promise<Page> {
   const { after } = range
-  const channels = names.filter((name) => !isPattern(name))
-  const patterns = names.filter(isPattern)
-  const reads = new Map<string, NameRead>()
+  const channels = selectors.filter((selector) => !isPattern(selector))
+  const patterns = selectors.filter(isPattern)
+  const reads = new Map<string, SelectorRead>()
   const found = await Promise.all([
     readChannels(ask, channels, range),
     ...patterns.map(async (name) => [await readPattern(ask, prefixOf(name), range)]),
   ])
   for (const [index, read] of found.flat().entries()) reads.set([...channels, ...patterns][index] as string, read)
-  const gap = gapOf(names, reads, after, state)
+  const gap = gapOf(selectors, reads, after, state)
   if (gap) return { events: [], completeThrough: after, gap }
   return mergePages([...reads.values()], range)
 }
 
 function gapOf(
-  names: readonly string[],
-  reads: ReadonlyMap<string, NameRead>,
+  selectors: readonly string[],
+  reads: ReadonlyMap<string, SelectorRead>,
   after: Position,
   { history }: Pick<KnownState, 'history'>,
 ): Gap | undefined {
-  const lost = names.filter((name) => isAfter((reads.get(name) as NameRead).trimmedThrough, after))
+  const lost = selectors.filter((selector) => isAfter((reads.get(selector) as SelectorRead).trimmedThrough, after))
   if (lost.length === 0) return undefined
   const all = [...reads.values()]
   // No event stands at the first position of a branch. A channel that is trimmed through it has lost something by a rollback.
-  const isRolledBack = ({ trimmedThrough }: NameRead) => history.some(({ first }) => isSame(first, trimmedThrough))
-  const byBranch = lost.some((name) => isRolledBack(reads.get(name) as NameRead)) ? 'epoch' : 'expired'
+  const isRolledBack = ({ trimmedThrough }: SelectorRead) => history.some(({ first }) => isSame(first, trimmedThrough))
+  const byBranch = lost.some((selector) => isRolledBack(reads.get(selector) as SelectorRead)) ? 'epoch' : 'expired'
   return {
     channels: lost,
     reason: all.some(({ forced }) => forced) ? 'forced' : byBranch,
@@ -62,13 +62,13 @@ function gapOf(
   }
 }
 
-async function readChannels(ask: Ask, channels: readonly string[], range: Range): Promise<NameRead[]> {
+async function readChannels(ask: Ask, channels: readonly string[], range: Range): Promise<SelectorRead[]> {
   if (channels.length === 0) return []
   const reply = await ask('read', ...rangeArguments(range), ...channels)
   return reply.map((channel) => readChannel(channel as Reply, range))
 }
 
-function readChannel(reply: Reply, { after, through }: Range): NameRead {
+function readChannel(reply: Reply, { after, through }: Range): SelectorRead {
   const [newest, trimmed, invalidated, cut, flat] = reply as [string, string, string, string, string[]]
   const trimmedThrough = parsePosition(trimmed)
   const forced = isAfter(parsePosition(invalidated), after)
@@ -96,7 +96,7 @@ function endOf(event: LogEvent | undefined): Position {
   return (event as LogEvent).position
 }
 
-function gapBehind(trimmedThrough: Position, after: Position): NameRead {
+function gapBehind(trimmedThrough: Position, after: Position): SelectorRead {
   return { events: [], through: after, trimmedThrough, forced: false }
 }
 
@@ -104,7 +104,7 @@ function gapBehind(trimmedThrough: Position, after: Position): NameRead {
  * Reads a pattern from the feed, which leads only to channels with new events. When the feed does not reach back far enough, asks
  * Redis for the channels of the pattern that have something.
  */
-async function readPattern(ask: Ask, prefix: string, range: Range): Promise<NameRead> {
+async function readPattern(ask: Ask, prefix: string, range: Range): Promise<SelectorRead> {
   const [found, ...rest] = await ask('search', ...rangeArguments(range), prefix)
   if (found === 'far') return readBelow(ask, prefix, range)
   const [trimmed, invalidated, complete, flat] = rest as [string, string, string, string[]]
@@ -117,7 +117,7 @@ async function readPattern(ask: Ask, prefix: string, range: Range): Promise<Name
 }
 
 /** Looks at every channel, some at a time. A million channels take two thousand calls, and the memory of one page. */
-async function readBelow(ask: Ask, prefix: string, range: Range): Promise<NameRead> {
+async function readBelow(ask: Ask, prefix: string, range: Range): Promise<SelectorRead> {
   const { after, limit } = range
   const page = createWidePage(range)
   let trimmedThrough = origin
@@ -151,11 +151,11 @@ const readAtATime = 50
 /** The newest positions of channels and patterns, newest first. Undefined when the feed does not reach back so far. */
 export async function readBack(
   ask: Ask,
-  names: readonly string[],
+  selectors: readonly string[],
   range: Omit<Range, 'limit'> & { readonly most: number },
 ): Promise<BackPage | undefined> {
-  const most = shareOfBackPage(range.most, names.length)
-  const asked = names.map((name) => (isPattern(name) ? `*${prefixOf(name)}` : name))
+  const most = shareOfBackPage(range.most, selectors.length)
+  const asked = selectors.map((selector) => (isPattern(selector) ? `*${prefixOf(selector)}` : selector))
   const reply = await ask('back', positionText(range.after), positionText(range.through), String(most), ...asked)
   if (reply[0] === 'far') return undefined
   return mergeBackPages(reply.map((page) => backPageOf(page as [string, string, string[]])))

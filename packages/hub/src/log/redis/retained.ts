@@ -7,9 +7,9 @@ import type { Link } from './link.ts'
 export async function retainedOf(
   step: Link['step'],
   seen: string,
-  names: readonly string[],
+  selectors: readonly string[],
 ): Promise<readonly LogEvent[] | undefined> {
-  const asked = names.map((name) => (isPattern(name) ? `*${prefixOf(name)}` : name))
+  const asked = selectors.map((selector) => (isPattern(selector) ? `*${prefixOf(selector)}` : selector))
   const [found, flat] = await step('retained', seen, ...asked)
   if (found === 'unknown') return undefined
   return parseEvents(flat as string[]).sort((a, b) => (isAfter(a.position, b.position) ? 1 : -1))

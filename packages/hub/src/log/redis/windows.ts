@@ -6,24 +6,24 @@ import { type Ask, type KnownChannel, registryPages, windowsOf } from './registr
 import type { KnownState } from './state.ts'
 
 /** The windows of channels and patterns, in the order asked for. */
-export async function windowsOfNames(
+export async function windowsOfSelectors(
   ask: Ask,
-  names: readonly string[],
+  selectors: readonly string[],
   state: Pick<KnownState, 'base' | 'history'>,
 ): Promise<readonly Window[]> {
-  const channels = names.filter((name) => !isPattern(name))
+  const channels = selectors.filter((selector) => !isPattern(selector))
   const known = await windowsOf(ask, channels)
   const windows = new Map(known.channels.map((it) => [it.channel, windowIn(it, state, known.forgottenThrough)]))
-  for (const name of names.filter(isPattern)) {
+  for (const selector of selectors.filter(isPattern)) {
     let sum: Window | undefined
-    for await (const { channels, forgottenThrough } of registryPages(ask, prefixOf(name))) {
+    for await (const { channels, forgottenThrough } of registryPages(ask, prefixOf(selector))) {
       const inPage = channels.map((channel) => windowIn(channel, state, forgottenThrough))
-      sum = sumWindows(sum ?? windowOfForgotten(name, forgottenThrough), inPage)
+      sum = sumWindows(sum ?? windowOfForgotten(selector, forgottenThrough), inPage)
       sum = { ...sum, trimmedThrough: latest(sum.trimmedThrough, latest(forgottenThrough, state.base)) }
     }
-    windows.set(name, sum as Window)
+    windows.set(selector, sum as Window)
   }
-  return names.map((name) => windows.get(name) as Window)
+  return selectors.map((selector) => windows.get(selector) as Window)
 }
 
 /** The window of a channel as the contract has it, without the positions that only this log needs. */

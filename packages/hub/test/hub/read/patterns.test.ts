@@ -50,7 +50,7 @@ describe.each([
     await publish(hub, 'a/b/2', 4)
     await environment.settle()
     expect(reader.data).toEqual(['1', '2', '3', '4'])
-    expect(reader.session.subscription.channels).toEqual(['a/*', 'c'])
+    expect(reader.session.subscription.selectors).toEqual(['a/*', 'c'])
   })
 
   test('is told, under the name it asked for, when one of its channels has lost something (§4.6)', async () => {

@@ -3,7 +3,7 @@ import type { Gap, Page, PageLimit } from './contract.ts'
 import { mergePages, type PartRead } from './merged-page.ts'
 
 /** The events that were read of one channel or pattern, or a loss where some are gone. */
-export type NameRead = PartRead | Lost
+export type SelectorRead = PartRead | Lost
 
 export interface Lost {
   /** After this position everything is there, as far as this read could see. */
@@ -33,23 +33,25 @@ export function addLoss(sum: Lost | undefined, other: Lost | undefined): Lost | 
 }
 
 /**
- * Makes one page of the reads of several names, or announces their gap.
+ * Makes one page of the reads of several selectors, or announces their gap.
  *
  * @param lossBeyond - the loss of a pattern beyond its part of this page. Asked when there is a gap: the reader is sent past that
  *   loss as well, so that it is told once and not twice.
  */
 export function pageOf(
-  names: readonly string[],
-  reads: readonly NameRead[],
+  selectors: readonly string[],
+  reads: readonly SelectorRead[],
   range: PageRange,
   lossBeyond: (pattern: string) => Lost | undefined,
 ): Page {
   const lost = reads.filter((read): read is Lost => 'wholeAfter' in read)
   if (lost.length === 0) return mergePages(reads as PartRead[], range)
-  const wholeSoFar = names.filter((name, index) => isPattern(name) && !('wholeAfter' in (reads[index] as NameRead)))
-  const beyond = wholeSoFar.flatMap((name) => lossBeyond(name) ?? [])
+  const wholeSoFar = selectors.filter(
+    (selector, index) => isPattern(selector) && !('wholeAfter' in (reads[index] as SelectorRead)),
+  )
+  const beyond = wholeSoFar.flatMap((pattern) => lossBeyond(pattern) ?? [])
   const gap: Gap = {
-    channels: names.filter((_, index) => 'wholeAfter' in (reads[index] as NameRead)),
+    channels: selectors.filter((_, index) => 'wholeAfter' in (reads[index] as SelectorRead)),
     reason: lost.some(({ forced }) => forced) ? 'forced' : 'expired',
     wholeAfter: [...lost, ...beyond].reduce((position, { wholeAfter }) => latest(position, wholeAfter), origin),
   }

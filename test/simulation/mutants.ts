@@ -316,7 +316,7 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: audience,
-        find: 'return [...listenersTo(channel)].flatMap(',
+        find: 'return [...audiencesOf(channel)].flatMap(',
         replace: 'return [...(bySelector.get(channel) ?? [])].flatMap(',
       },
     ],
@@ -329,8 +329,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: 'hub/src/hub/live/subscription.ts',
-        find: 'withoutCovered([...new Set(channels.map(checkSelector))])',
-        replace: '(withoutCovered, [...new Set(channels.map(checkSelector))])',
+        find: 'withoutCovered([...new Set(selectors.map(checkSelector))])',
+        replace: '(withoutCovered, [...new Set(selectors.map(checkSelector))])',
       },
     ],
   },
@@ -382,8 +382,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: session,
-        find: 'return hasEverything(this.cursor.position, ends.knows(channels) ? ends.of(channels) : this.#end)',
-        replace: 'return (ends.knows(channels) ? ends.of(channels) : this.#end) !== undefined',
+        find: 'return hasEverything(this.cursor.position, ends.knows(selectors) ? ends.of(selectors) : this.#end)',
+        replace: 'return (ends.knows(selectors) ? ends.of(selectors) : this.#end) !== undefined',
       },
     ],
   },

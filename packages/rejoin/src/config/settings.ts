@@ -35,6 +35,8 @@ export interface GroupedSetting extends Setting {
 const positive = wholeNumber(1)
 const patterns = 'channels, such as news, orders/* or *'
 const durationMs = wholeNumber(1, longestTimerMs)
+// `createHub` takes no more.
+const maxHotBytes = 2 ** 31 - 1
 const ipv4 = /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!$)|$)){4}$/
 
 const groups: Readonly<Record<string, readonly Setting[]>> = {
@@ -43,7 +45,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'port',
       kind: wholeNumber(0, 65_535),
       default: 4747,
-      help: 'port to listen on; 0 takes a free one',
+      help: 'port to listen on; 0 takes a free port',
     },
     {
       key: 'host',
@@ -55,31 +57,31 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'insecure',
       kind: yesOrNo,
       default: false,
-      help: 'listen beyond this machine although there are no access rules',
+      help: 'let other machines connect although there are no access rules',
     },
     {
       key: 'trustProxy',
       kind: yesOrNo,
       default: false,
-      help: 'requests come through a proxy of yours: believe its X-Forwarded-For',
+      help: 'all requests come through your own proxy: trust its X-Forwarded-For',
     },
     {
       key: 'playground',
       kind: yesOrNo,
-      otherwise: 'where there are no access rules',
+      otherwise: 'on if there are no access rules',
       help: 'serve the playground at /',
     },
     {
       key: 'chaos',
       kind: yesOrNo,
       default: false,
-      help: 'for tests: cuts, restarts and more to order at /chaos; events are kept in memory',
+      help: 'for tests: take orders for cuts, restarts and more at /chaos; keeps events in memory',
     },
     {
       key: 'logLevel',
       kind: choice('debug', 'info', 'warn', 'error'),
       default: 'info',
-      help: 'which lines are printed where no terminal is attached',
+      help: 'lowest level of the lines that are printed when the output is not a terminal',
     },
     {
       key: 'drainMs',
@@ -106,13 +108,13 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'logPrefix',
       kind: words('name', 'a name without braces and spaces', /^[^{}\s]+$/),
       default: 'rejoin',
-      help: 'under which name the log is kept in Redis; hubs with the same one share it',
+      help: 'name of the log in Redis; hubs with the same name share the log',
     },
     {
       key: 'logMaxBytes',
       kind: positive,
       otherwise: 'none',
-      help: 'bytes that all channels keep together; beyond that the oldest events of all channels go first',
+      help: 'most bytes that all channels keep together; beyond them, the oldest events are removed',
     },
     {
       key: 'durability',
@@ -129,38 +131,38 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
     {
       key: 'ids',
       kind: choice(...idFormatNames),
-      otherwise: 'ulid for a new log; another one keeps what it has',
-      help: 'how a new log writes event ids; `rejoin migrate ids` changes it',
+      otherwise: 'ulid for a new log; an existing log keeps its format',
+      help: 'format of event ids in a new log; `rejoin migrate ids` changes it',
     },
     {
       key: 'window.maxEvents',
       kind: positive,
       defaultByLog: { lmdb: 10_000, memory: 1000, redis: 1000 },
-      help: 'events that each channel keeps',
+      help: 'most events that each channel keeps',
     },
     {
       key: 'window.maxAgeMs',
       kind: positive,
       defaultByLog: { lmdb: 86_400_000, memory: 300_000, redis: 3_600_000 },
-      help: 'age at which an event is let go',
+      help: 'age at which an event is removed',
     },
     {
       key: 'window.maxBytes',
       kind: positive,
       defaultByLog: { lmdb: 67_108_864, memory: 16_777_216, redis: 16_777_216 },
-      help: 'bytes that each channel keeps: types and data',
+      help: 'most bytes of types and data that each channel keeps',
     },
     {
       key: 'windows',
       kind: json(channelWindows, 'windows by channel or pattern, such as {"prices/*": {"maxEvents": 10}}'),
       otherwise: 'none',
-      help: 'other windows for some channels; the narrowest name counts',
+      help: 'other windows for some channels; the narrowest pattern applies',
     },
     {
       key: 'retain',
       kind: listOf('pattern', patterns),
       otherwise: 'none',
-      help: 'channels that keep their newest value, whatever their window lets go of',
+      help: 'channels that keep their newest value, even when their window has removed it',
     },
     {
       key: 'fromStart',
@@ -172,13 +174,13 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'maxTailSilenceMs',
       kind: positive,
       default: 10_000,
-      help: 'how long Redis may not be heard before readers are sent elsewhere',
+      help: 'how long Redis may be silent before readers are sent to other hubs',
     },
     {
       key: 'whenDown',
       kind: choice('reject', 'local'),
       default: 'reject',
-      help: 'what becomes of publishes while Redis is away',
+      help: 'what happens to publishes while Redis is away',
     },
   ],
   Streams: [
@@ -186,25 +188,25 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'heartbeatMs',
       kind: durationMs,
       default: 25_000,
-      help: 'longest silence on a stream',
+      help: 'longest silence on a stream before a heartbeat is sent',
     },
     {
       key: 'defaultChannel',
       kind: words('name', 'the name of a channel'),
       otherwise: 'none: such requests are rejected',
-      help: 'channel of requests that name none: GET /stream, POST /publish',
+      help: 'channel of requests that name no channel: GET /stream, POST /publish',
     },
     {
       key: 'retryMs',
       kind: numberOr('adaptive', 500, 60_000),
       default: 2000,
-      help: 'how long readers wait before they come back',
+      help: 'how long readers wait before they return',
     },
     {
       key: 'retries',
       kind: json(channelRetries, 'times by channel or pattern, 500 to 60000, such as {"prices/*": 500}'),
       otherwise: 'none',
-      help: 'other times for some channels; the narrowest name counts',
+      help: 'other retry times for some channels; the narrowest pattern applies',
     },
     {
       key: 'snapshots',
@@ -225,13 +227,13 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
     },
     {
       key: 'hotBytes',
-      kind: wholeNumber(1, longestTimerMs),
+      kind: wholeNumber(1, maxHotBytes),
       default: 16_777_216,
-      help: 'memory for the newest events of all channels',
+      help: 'bytes of memory for the newest events of all channels',
     },
     {
       key: 'sinkBudgetBytes',
-      kind: wholeNumber(1, longestTimerMs),
+      kind: positive,
       default: 65_536,
       help: 'bytes that may wait for one reader before it is served from the log',
     },
@@ -239,13 +241,13 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'maxReplayEvents',
       kind: positive,
       otherwise: 'no limit',
-      help: 'most events that one return may replay',
+      help: 'most events that are replayed to a returning reader',
     },
     {
       key: 'maxReplayAgeMs',
       kind: positive,
       otherwise: 'no limit',
-      help: 'oldest event that a return may start with',
+      help: 'age of the oldest event that is replayed to a returning reader',
     },
   ],
   Limits: [
@@ -253,49 +255,49 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'limits.maxConnections',
       kind: positive,
       otherwise: 'no limit',
-      help: 'streams open at once',
+      help: 'most streams open at once',
     },
     {
       key: 'limits.maxPerIp',
       kind: positive,
       otherwise: 'no limit',
-      help: 'streams open at once from one address, or from one /64',
+      help: 'most streams open at once from one address, or from one /64 of IPv6',
     },
     {
       key: 'limits.maxPerSubject',
       kind: positive,
       otherwise: 'no limit',
-      help: 'streams open at once for one subject',
+      help: 'most streams open at once for one subject',
     },
     {
       key: 'limits.maxRapidReturns',
       kind: positive,
       default: 10,
-      help: 'returns in a row of one client well before its retry time',
+      help: 'most returns in a row that one client may make well before its retry time',
     },
     {
       key: 'limits.maxOpensPer10s',
       kind: positive,
       otherwise: 'no limit',
-      help: 'streams that one address may open in ten seconds',
+      help: 'most streams that one address may open in ten seconds',
     },
     {
       key: 'limits.maxStreamBytes',
       kind: positive,
       default: 33_554_432,
-      help: 'bytes of streams that slow readers have not taken, in memory at once',
+      help: 'most bytes of streams in memory that slow readers have not read yet',
     },
     {
       key: 'limits.maxAnswerBytes',
       kind: positive,
       default: 33_554_432,
-      help: 'bytes of poll answers in memory at once',
+      help: 'most bytes of poll answers in memory',
     },
     {
       key: 'limits.maxIncomingBytes',
       kind: positive,
       default: 33_554_432,
-      help: 'bytes of publish bodies in memory at once',
+      help: 'most bytes of publish bodies in memory',
     },
     {
       key: 'limits.maxChannels',
@@ -307,19 +309,19 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'limits.maxPublishesPerSecond',
       kind: positive,
       otherwise: 'no limit',
-      help: 'publish requests of one subject, or else of one address',
+      help: 'most publish requests per second of one subject, or of one address without a subject',
     },
     {
       key: 'limits.publishBurst',
       kind: positive,
-      otherwise: 'as many as in a second',
-      help: 'publish requests that may come at once',
+      otherwise: 'maxPublishesPerSecond',
+      help: 'most publish requests at once after a pause',
     },
     {
       key: 'limits.maxBodyBytes',
       kind: wholeNumber(1, 262_144),
       default: 262_144,
-      help: 'bytes of one publish',
+      help: 'largest body of one publish, in bytes',
     },
     {
       key: 'limits.headersTimeoutMs',
@@ -337,7 +339,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'limits.maxSilentPerIp',
       kind: positive,
       otherwise: '1000, no limit with trustProxy',
-      help: 'connections of one address, or of one /64, that have not sent a request yet',
+      help: 'most connections of one address, or of one /64 of IPv6, without a request so far',
     },
   ],
   TLS: [
@@ -345,7 +347,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'tls.cert',
       kind: words('file', 'a PEM file with the certificate and its chain'),
       otherwise: 'no TLS',
-      help: 'certificate and its chain; read again when it changes',
+      help: 'certificate and its chain; the file is read again when it changes',
     },
     {
       key: 'tls.key',
@@ -357,16 +359,16 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'tls.http2',
       kind: yesOrNo,
       default: true,
-      help: 'speak HTTP/2 with those who can, over TLS',
+      help: 'speak HTTP/2 over TLS with clients that support it',
     },
   ],
   Access: [
     {
       key: 'access.jwt',
       kind: json(jwtRules, 'a list of rules, such as [{"secret": "…"}]'),
-      otherwise: 'no token is believed',
+      otherwise: 'no token is accepted',
       secret: true,
-      help: 'whose tokens are believed',
+      help: 'rules for the tokens that the hub accepts',
     },
     {
       key: 'access.keys',
@@ -374,7 +376,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       otherwise: 'none',
       // A wrong value may be the key itself, written where its hash belongs.
       shown: () => 'not shown, because it may hold a key',
-      help: 'API keys, by their SHA-256, and what they may do',
+      help: 'API keys, each by its SHA-256, and the rights of each',
     },
     {
       key: 'access.anonymous.subscribe',
@@ -392,13 +394,13 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'access.cookie',
       kind: words('name', 'the name of a cookie'),
       otherwise: 'cookies are not read',
-      help: 'cookie in which a token may come',
+      help: 'name of a cookie that may hold the token',
     },
     {
       key: 'access.cors',
       flag: 'cors-origin',
       kind: listOf('origin', 'origins, such as https://app.example.com'),
-      otherwise: 'only pages of its own',
+      otherwise: 'only pages of the hub itself',
       help: 'origin whose pages may use the hub',
     },
     {
@@ -406,13 +408,13 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       flag: 'allowed-host',
       kind: listOf('name', 'names of hosts without a port, such as hub.example.com'),
       otherwise: 'any name',
-      help: 'name under which the hub may be addressed',
+      help: 'host name that requests may use for the hub',
     },
     {
       key: 'access.ticketMs',
       kind: wholeNumber(1000, 60_000),
       default: 30_000,
-      help: 'for how long a ticket can be used',
+      help: 'how long a ticket can be used',
     },
   ],
   Admin: [
@@ -421,19 +423,19 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       kind: words('token', 'at least 16 characters, none of them a space', /^\S{16,}$/),
       otherwise: 'none',
       secret: true,
-      help: 'what opens the admin API and /metrics',
+      help: 'token for the admin API and /metrics',
     },
     {
       key: 'admin.port',
       kind: wholeNumber(0, 65_535),
       otherwise: 'none',
-      help: 'port of this machine alone for the admin API and /metrics, without a token',
+      help: 'port of the admin API and /metrics, for this machine only; asks for a token only if admin.token is set',
     },
     {
       key: 'metrics',
       kind: yesOrNo,
       default: true,
-      help: 'serve metrics at /metrics, where an admin token or port is set',
+      help: 'serve metrics at /metrics, if an admin token or port is set',
     },
   ],
   Sources: [
@@ -447,20 +449,20 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
     {
       key: 'mdns.interface',
       kind: words('address', 'an IPv4 address of this machine', ipv4),
-      otherwise: "all of them, and the system's own choice for queries",
-      help: 'network interface to look for services on, by its address',
+      otherwise: 'all interfaces; the system chooses one for queries',
+      help: 'address of the network interface on which to look for services',
     },
     {
       key: 'mdns.maxEvents',
       kind: positive,
       default: 1000,
-      help: 'events that are kept of each service type',
+      help: 'most events that are kept of each service type',
     },
     {
       key: 'mdns.maxAgeMs',
       kind: positive,
       default: 60_000,
-      help: 'age at which such an event is let go',
+      help: 'age at which an event about a service is removed',
     },
   ],
 }

@@ -36,6 +36,11 @@ describe('the value of a setting comes from', () => {
     })
   })
 
+  test('a reader may have a budget of more than 2 GiB', async () => {
+    const fourGiB = 4 * 1024 ** 3
+    expect((await load({ flags: { 'sink-budget-bytes': String(fourGiB) } })).config.sinkBudgetBytes).toBe(fourGiB)
+  })
+
   test('what a channel keeps depends on the log it is kept in', async () => {
     expect((await load()).config.window.maxEvents).toBe(10_000)
     expect((await load({ flags: { log: 'memory' } })).config.window.maxEvents).toBe(1000)

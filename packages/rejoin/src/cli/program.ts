@@ -57,13 +57,15 @@ export function commandLine(host: ProgramHost): Command {
       outputError: (text, write) => write(text.replace(/^error:/, 'rejoin:')),
     })
   const serve = program.command('serve', { isDefault: true }).description('run a hub and its playground')
-  const config = program.command('config').description('print the effective settings, and where each comes from')
+  const config = program
+    .command('config')
+    .description('print the settings in effect, and where the value of each comes from')
   addFlags(serve).action(async () => {
     // Only `serve` needs the server, which is most of the code. Without it, every other command starts a third sooner.
     const { runServe } = await import('./commands/serve.ts')
     await runServe(await readSettings(serve, host), givenFlags(serve), host)
   })
-  config.option('--json', 'print a JSON object for each')
+  config.option('--json', 'print a JSON object for each setting')
   addFlags(config).action(async () => runConfig(await readSettings(config, host), host, config.getOptionValue('json')))
   addPublish(program, host)
   addTail(program, host)
@@ -80,7 +82,7 @@ export function commandLine(host: ProgramHost): Command {
 }
 
 function addFlags(command: Command): Command {
-  command.option('--config <file>', `file with settings (default: ${defaultConfigFile}, if it is there)`)
+  command.option('--config <file>', `file with settings (default: ${defaultConfigFile}, if it exists)`)
   for (const setting of settings.filter(hasFlag)) {
     for (const [flags, description] of describeFlags(setting)) {
       const option = new Option(flags, description).helpGroup(`${setting.group}:`)
@@ -91,7 +93,7 @@ function addFlags(command: Command): Command {
   return command.addHelpText(
     'after',
     `
-Each can also be set in the file, by its name there, and in the environment: REJOIN_PORT=4748.
+Each setting can also be set in the file ("port": 4748) and in the environment (REJOIN_PORT=4748).
 
 Examples:
   rejoin ${command.name()} --port 8080 --admin-port 8081

@@ -7,8 +7,8 @@ import { addDataFlags, type DataFlags, dataFolder } from './data-folder.ts'
 export function addBackup(program: Command, host: ProgramHost): void {
   const command = program
     .command('backup')
-    .description('copy the log of this folder into another folder, also while a hub writes to it')
-    .argument('<folder>', 'where the copy goes; must not hold a log')
+    .description('copy the log of this folder into another folder, even while a hub writes to the log')
+    .argument('<folder>', 'folder for the copy; must not hold a log')
     .option('--json', 'print a JSON object')
   addDataFlags(command).action((folder: string) => runBackup(folder, command.opts(), host))
 }

@@ -12,9 +12,9 @@ import { type AddressFlags, addAddressFlags, adminAddress } from './hub-address.
 export function addChannels(program: Command, host: ProgramHost): void {
   const command = program
     .command('channels')
-    .description('list the channels of a running hub, and what each holds')
-    .argument('[prefix]', 'how their names begin')
-    .option('--json', 'print a JSON object for each')
+    .description('list the channels of a running hub, and the events that each keeps')
+    .argument('[prefix]', 'list only channels whose names begin with this')
+    .option('--json', 'print a JSON object for each channel')
   addAddressFlags(command, 'REJOIN_ADMIN_TOKEN').action(async (prefix: string | undefined) => {
     await runChannels(prefix ?? '', command.opts(), host)
   })

@@ -13,8 +13,8 @@ export interface DataFlags {
 /** Adds the flags of commands that work on the folder of a log. */
 export function addDataFlags(command: Command): Command {
   return command
-    .option('--data <dir>', 'folder of the lmdb log (default: what the settings of this folder say)')
-    .option('--config <file>', `file with the hub's settings (default: ${defaultConfigFile}, if it is there)`)
+    .option('--data <dir>', 'folder of the lmdb log (default: data in the settings of this folder)')
+    .option('--config <file>', `file with the hub's settings (default: ${defaultConfigFile}, if it exists)`)
 }
 
 /** The folder that `--data` names, else the folder in the settings of the current directory. */

@@ -17,12 +17,12 @@ import { whyUnreachable } from './unreachable.ts'
 export function addDoctor(program: Command, host: ProgramHost): void {
   const command = program
     .command('doctor')
-    .description('find out what the way to a hub does to streams, and what to change')
-    .argument('<address>', 'of a hub, or of a stream of any server, as its readers use it')
-    .option('--origin <origin>', 'also look whether pages of this origin may read: https://app.example')
-    .option('--idle <time>', 'also keep a quiet stream open for so long, such as 70s; at most 110s')
-    .addOption(new Option('--proxy <name>', 'the program in front, if it does not show itself').choices(proxyNames))
-    .option('--token <token>', 'token or key to show to hubs without probes (default: REJOIN_TOKEN)')
+    .description('find out what the proxies before a hub do to its streams, and what to change')
+    .argument('<address>', 'address that readers use: of a hub, or of an event stream of any server')
+    .option('--origin <origin>', 'also check whether pages of this origin may read: https://app.example')
+    .option('--idle <time>', 'also keep a quiet stream open for this long, such as 70s; at most 110s')
+    .addOption(new Option('--proxy <name>', 'proxy before the hub, if its answers do not name it').choices(proxyNames))
+    .option('--token <token>', 'token or API key, for hubs without probes (default: REJOIN_TOKEN)')
     .option('--json', 'print a JSON object')
   command.action((address: string) => runDoctor(address, command.opts(), host))
 }

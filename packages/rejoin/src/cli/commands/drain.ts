@@ -11,9 +11,9 @@ import { type AddressFlags, addAddressFlags, adminAddress, type HubAddress } fro
 export function addDrain(program: Command, host: ProgramHost): void {
   const command = program
     .command('drain')
-    .description('close all streams of a running hub and let no new readers in, so that they go to other hubs')
+    .description('close all streams of a running hub and reject new readers, so that readers go to other hubs')
     .option('--within <time>', 'time over which streams are closed', '5s')
-    .option('--announce <time>', 'this long before, tell readers to wait longer before they return')
+    .option('--announce <time>', 'this long before the first close, tell readers to wait longer before they return')
     .option('--no-wait', 'do not wait until all streams are closed')
     .option('--json', 'print a JSON object')
   addAddressFlags(command, 'REJOIN_ADMIN_TOKEN').action(() => runDrain(command.opts(), host))

@@ -21,9 +21,9 @@ export interface AddressFlags {
 /** Adds the flags of every command that calls a hub. */
 export function addAddressFlags(command: Command, tokenVariable: 'REJOIN_TOKEN' | 'REJOIN_ADMIN_TOKEN'): Command {
   const flags: [string, string][] = [
-    ['--url <address>', 'address of the hub (default: REJOIN_URL, or else what the settings of this folder say)'],
-    ['--token <token>', `token or key to show; ${tokenVariable} instead is not seen by others on this machine`],
-    ['--config <file>', `file with the hub's settings (default: ${defaultConfigFile}, if it is there)`],
+    ['--url <address>', 'address of the hub (default: REJOIN_URL, else the address in the settings of this folder)'],
+    ['--token <token>', `token or API key; other users of this machine can see flags, so ${tokenVariable} is safer`],
+    ['--config <file>', `file with the hub's settings (default: ${defaultConfigFile}, if it exists)`],
   ]
   for (const [flag, help] of flags) command.addOption(new Option(flag, help).helpGroup('Hub:'))
   return command

@@ -13,10 +13,14 @@ export function addMigrate(program: Command, host: ProgramHost): void {
   const migrate = program.command('migrate').description('change how a log is kept, while its hubs run')
   const ids = migrate
     .command('ids')
-    .description('show how a log writes its ids, or write those of new events otherwise, on all its hubs')
-    .addArgument(new Argument('[format]', 'how ids are to look').choices(idFormatNames))
-    .option('--id-version <number>', 'version that stands in front of every id: 2 makes v2_…')
-    .option('--dry-run', 'say what would be done, and do nothing')
+    .description('show the id formats of a log, or change the format of new ids on all its hubs')
+    .addArgument(
+      new Argument('[format]', 'format of new ids; without it and --id-version, show the formats').choices(
+        idFormatNames,
+      ),
+    )
+    .option('--id-version <number>', 'version in front of every new id: 2 makes v2_…')
+    .option('--dry-run', 'print the change, and do not make it')
     .option('--json', 'print a JSON object')
   addAddressFlags(ids, 'REJOIN_ADMIN_TOKEN').action((format: string | undefined) => runIds(format, ids.opts(), host))
 }

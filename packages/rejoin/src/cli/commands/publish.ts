@@ -15,15 +15,18 @@ import { saidBy } from './said.ts'
 export function addPublish(program: Command, host: ProgramHost): void {
   const command = program
     .command('publish')
-    .description('publish to a running hub: one event, or one for each line of the input')
-    .argument('[channel]', 'where to; with --ndjson, for lines that name none')
-    .argument('[data]', 'what it says; left out, or "-", it is read from the input')
+    .description('publish to a running hub: one event, or one event for each line of the input')
+    .argument('[channel]', 'channel of the event; with --ndjson, channel of the lines that name no channel')
+    .argument('[data]', 'data of the event; without it, or with "-", read from the input')
     .option('--type <type>', 'type of the event (default: message)')
     .option('--key <key>', 'key of the event, in a channel that retains the newest event of each key')
     .option('--live', 'send the event to connected readers only, and do not keep it')
     .option('--lines', 'publish each line of the input as an event')
-    .option('--ndjson', 'each line of the input is a JSON object with channel, type, data or text, key, live')
-    .option('--idempotency-key <key>', 'publish at most once under this key; of several lines, each at most once')
+    .option('--ndjson', 'read each line of the input as a JSON object with channel, type, data or text, key, live')
+    .option(
+      '--idempotency-key <key>',
+      'publish at most once under this key; with several lines, each line at most once',
+    )
     .option('--json', 'print a JSON object for each event')
   addAddressFlags(command, 'REJOIN_TOKEN').action(async (channel: string | undefined, data: string | undefined) => {
     await runPublish(channel, data, command.opts(), host)

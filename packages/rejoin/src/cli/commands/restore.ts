@@ -7,8 +7,8 @@ import { addDataFlags, type DataFlags, dataFolder } from './data-folder.ts'
 export function addRestore(program: Command, host: ProgramHost): void {
   const command = program
     .command('restore')
-    .description('put a backup where the hub of this folder finds its log; the hub must not run')
-    .argument('<folder>', 'the backup; it stays as it is')
+    .description('copy a backup to where the hub of this folder keeps its log; stop the hub first')
+    .argument('<folder>', 'folder of the backup; the backup is not changed')
     .option('--json', 'print a JSON object')
   addDataFlags(command).action((folder: string) => runRestore(folder, command.opts(), host))
 }

@@ -15,14 +15,14 @@ import { tellState } from './tail-state.ts'
 export function addTail(program: Command, host: ProgramHost): void {
   const command = program
     .command('tail')
-    .description('print the events of channels as they come, through cuts and restarts')
+    .description('print the events of channels as they arrive; continues after cuts and restarts')
     .argument('<channels...>', 'channels, or patterns such as orders/*')
-    .option('--since <id>', 'begin after this id; "earliest" begins with the oldest that is held')
+    .option('--since <id>', 'begin after this id; "earliest" begins with the oldest event that the hub keeps')
     .option('--last <number>', 'begin with this many of the newest events')
-    .option('--type <type>', 'only this type; repeatable', collect)
+    .option('--type <type>', 'print only events of this type; repeatable', collect)
     .option('--count <number>', 'end after this many events')
     .option('--json', 'print a JSON object for each event, and for each gap')
-    .option('--quiet', 'do not tell about the connection')
+    .option('--quiet', 'do not report the state of the connection')
   addAddressFlags(command, 'REJOIN_TOKEN').action((channels: string[]) => runTail(channels, command.opts(), host))
 }
 

@@ -13,23 +13,25 @@ import { explanationLines } from './token-lines.ts'
 import { mintToken } from './token-mint.ts'
 
 export function addToken(program: Command, host: ProgramHost): void {
-  const token = program.command('token').description('make tokens by the settings of a hub, and explain them')
+  const token = program
+    .command('token')
+    .description('make tokens for a hub, or explain a token, by the settings of this folder')
   const mint = token
     .command('mint')
     .description('sign a token with the secret in access.jwt')
-    .requiredOption('--subject <name>', 'whom it is for')
-    .option('--subscribe <pattern>', 'channels that it may read, such as news or orders/*; repeatable', collect)
-    .option('--publish <pattern>', 'channels that it may publish to; repeatable', collect)
-    .option('--expires <time>', 'for how long it is good', '15m')
-    .option('--config <file>', `file with the hub's settings (default: ${defaultConfigFile}, if it is there)`)
+    .requiredOption('--subject <name>', 'subject of the token: a user or a program')
+    .option('--subscribe <pattern>', 'channels that the token may read, such as news or orders/*; repeatable', collect)
+    .option('--publish <pattern>', 'channels that the token may publish to; repeatable', collect)
+    .option('--expires <time>', 'how long the token is valid', '15m')
+    .option('--config <file>', `file with the hub's settings (default: ${defaultConfigFile}, if it exists)`)
     .option('--json', 'print a JSON object with the token and its claims')
   mint.action(() => runMint(mint.opts(), host))
 
   const explain = token
     .command('explain')
-    .description('say what is in a token, what it may do, and why it is rejected')
-    .argument('[token]', 'left out, it is REJOIN_TOKEN, or else read from the input')
-    .option('--config <file>', `file with the hub's settings (default: ${defaultConfigFile}, if it is there)`)
+    .description('show the claims and rights of a token, and why a hub would reject it')
+    .argument('[token]', 'the token (default: REJOIN_TOKEN, else read from the input)')
+    .option('--config <file>', `file with the hub's settings (default: ${defaultConfigFile}, if it exists)`)
     .option('--json', 'print a JSON object')
   explain.action((given: string | undefined) => runExplain(given, explain.opts(), host))
 }

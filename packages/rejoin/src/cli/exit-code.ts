@@ -14,7 +14,7 @@ export const exitCodes = {
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
 /** The code tells a script what to do: correct the call, correct the event, get rights, or try again. */
-export function exitCodeOf({ code, retryable }: RejoinError): ExitCode {
+export function exitCodeOf({ code, retryable }: Pick<RejoinError, 'code' | 'retryable'>): ExitCode {
   return retryable ? exitCodes.tryLater : exitCodes[meanings[code] ?? 'failed']
 }
 

@@ -7,6 +7,8 @@ export interface OwnLoad {
   readonly seconds: number
   /** In how many of these seconds the event loop had hardly any free time. */
   readonly busySeconds: number
+  /** Whether there was such a second. The delays of the report are then partly the storm's own. */
+  readonly wasBottleneck: boolean
   /** Share of the time in which the event loop was busy, 0 to 1. */
   readonly busy: number
   /** Processor time, as a share of one core. A value far below `busy` means that other programs take the processor. */
@@ -55,9 +57,11 @@ function look() {
 export function ownLoadOf(samples: readonly OwnLoadSample[]): OwnLoad {
   const mean = (of: (sample: OwnLoadSample) => number) =>
     samples.reduce((total, sample) => total + of(sample), 0) / Math.max(1, samples.length)
+  const busySeconds = samples.filter(({ busy, delayMs }) => busy >= mostBusy || delayMs >= mostDelayMs).length
   return {
     seconds: samples.length,
-    busySeconds: samples.filter(({ busy, delayMs }) => busy >= mostBusy || delayMs >= mostDelayMs).length,
+    busySeconds,
+    wasBottleneck: busySeconds > 0,
     busy: mean(({ busy }) => busy),
     cpu: mean(({ cpu }) => cpu),
     worstDelayMs: samples.reduce((worst, { delayMs }) => Math.max(worst, delayMs), 0),

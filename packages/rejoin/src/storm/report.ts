@@ -1,3 +1,4 @@
+import type { ErrorCode } from '@rejoin/protocol'
 import type { OwnLoad } from './own-load.ts'
 import { partOf, type StormPlan } from './plan.ts'
 import type { Published } from './publishing.ts'
@@ -10,9 +11,12 @@ export interface StormReport {
   readonly plan: StormPlan & { readonly patternReaders: number; readonly slowReaders: number }
   /**
    * `held`: every reader got every event once and in order, or was told of a gap. `broken`: at least one reader did not.
-   * `unfinished`: no fault was seen, but some readers had not returned when the storm ended, or nothing was published.
+   * `unfinished`: no fault was seen, but some readers had not returned when the storm ended, nothing was published, or publishing
+   * failed.
    */
   readonly verdict: 'held' | 'broken' | 'unfinished'
+  /** Why publishing ended before its time; left out when it did not. */
+  readonly failure?: Failure
   readonly published: number
   readonly delivered: number
   readonly faults: Faults
@@ -28,6 +32,13 @@ export interface StormReport {
   readonly own: OwnLoad
   /** How long the storm took. */
   readonly ms: number
+}
+
+/** The error of a publish that was given up. */
+export interface Failure {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly retryable: boolean
 }
 
 export interface Connections {
@@ -46,16 +57,18 @@ export interface Ended {
   readonly readers: readonly StormReader[]
   readonly published: Published
   readonly tally: Tally
+  readonly failure: Failure | undefined
   readonly own: OwnLoad
   readonly ms: number
 }
 
-export function reportOf({ url, plan, readers, published, tally, own, ms }: Ended): StormReport {
+export function reportOf({ url, plan, readers, published, tally, failure, own, ms }: Ended): StormReport {
   const counts = { lost: 0, doubled: 0, disordered: 0, foreign: tally.foreign, cursorless: tally.cursorless }
   let announced = 0
   let missingReaders = 0
   for (const [number, { record, share, state }] of readers.entries()) {
-    const owed = share.countOf(published.sent)
+    // Events that the hub did not confirm may not exist, so nobody is owed them.
+    const owed = share.countOf(published.confirmed)
     const isMissing = state !== 'connected' && !record.hasReached(owed)
     if (isMissing) missingReaders += 1
     // For a reader that has not returned, the events after its last one are not known to be lost.
@@ -70,6 +83,7 @@ export function reportOf({ url, plan, readers, published, tally, own, ms }: Ende
     }
   }
   const isBroken = Object.values(counts).some((count) => count > 0)
+  const isUnfinished = missingReaders > 0 || published.confirmed === 0 || failure !== undefined
   const delayMs = tally.delay.summary()
   const catchUpMs = tally.catchUp.summary()
   return {
@@ -79,7 +93,8 @@ export function reportOf({ url, plan, readers, published, tally, own, ms }: Ende
       patternReaders: partOf(plan.readers, plan.patternPercent),
       slowReaders: partOf(plan.readers, plan.slowPercent),
     },
-    verdict: isBroken ? 'broken' : missingReaders > 0 || published.confirmed === 0 ? 'unfinished' : 'held',
+    verdict: isBroken ? 'broken' : isUnfinished ? 'unfinished' : 'held',
+    ...(failure === undefined ? {} : { failure }),
     published: published.confirmed,
     delivered: tally.delivered,
     faults: counts,

@@ -3,14 +3,15 @@ import { RejoinError } from '@rejoin/protocol'
 import { measureOwnLoad, type OwnLoad } from './own-load.ts'
 import { partOf, type StormPlan, shareOf } from './plan.ts'
 import { type PublishBatch, type Published, publishAtRate } from './publishing.ts'
+import { chooseAtRandom } from './random-choice.ts'
 import { createStormReader, type StormReader, type Trouble } from './reader.ts'
-import { reportOf, type StormReport } from './report.ts'
+import { type Failure, reportOf, type StormReport } from './report.ts'
 import { createTally, type Faults, type Tally, type TimesSummary } from './tally.ts'
 
 /**
  * Loads a hub with readers that are cut and return, and checks the events of each reader. Publishing starts after the readers
- * have connected, so each is owed every event of its subscription. Rejects with a `RejoinError` when the storm cannot begin, or
- * when the hub takes no events.
+ * have connected, so each is owed every event of its subscription. When the hub takes no more events, the storm ends early, and
+ * its report has the reason (`failure`). Rejects when the storm cannot begin.
  */
 export async function runStorm(plan: StormPlan, options: StormOptions): Promise<StormReport> {
   const startedAt = performance.now()
@@ -65,7 +66,7 @@ export async function runStorm(plan: StormPlan, options: StormOptions): Promise<
     await connectAll(readers, plan, end)
     enter('storm')
     const cutting = cutAgainAndAgain(readers, plan, end)
-    await publishAtRate(plan, published, options.publish, end)
+    const failure = await publishAtRate(plan, published, options.publish, end).then(() => undefined, failureOf)
     stopping.abort()
     await cutting
     enter('settling')
@@ -78,6 +79,7 @@ export async function runStorm(plan: StormPlan, options: StormOptions): Promise<
       readers,
       published,
       tally,
+      failure,
       own: meter.load(),
       ms,
     })
@@ -193,17 +195,16 @@ async function cutAgainAndAgain(readers: readonly StormReader[], plan: StormPlan
   while (count > 0) {
     await setTimeout(plan.cutEveryMs, undefined, { signal }).catch(() => undefined)
     if (signal.aborted) return
-    for (const reader of chosen(readers, count)) reader.cut()
+    for (const reader of chooseAtRandom(readers, count)) reader.cut()
   }
 }
 
-function chosen<Each>(all: readonly Each[], count: number): readonly Each[] {
-  if (count === all.length) return all
-  const left = [...all]
-  return Array.from({ length: count }, () => left.splice(Math.floor(Math.random() * left.length), 1)[0] as Each)
+function failureOf(error: unknown): Failure {
+  if (error instanceof RejoinError) return { code: error.code, message: error.message, retryable: error.retryable }
+  return { code: 'internal', message: String(error), retryable: false }
 }
 
-/** Waits until all readers have all their events, or no reader gets a new one for `patienceMs`. */
+/** Waits until all readers have all events that the hub confirmed, or no reader gets a new one for `patienceMs`. */
 async function settle(
   readers: readonly StormReader[],
   published: Published,
@@ -216,7 +217,7 @@ async function settle(
   let progressAt = performance.now()
   const until = progressAt + patienceMs * mostPatience
   while (performance.now() - progressAt < patienceMs && performance.now() < until) {
-    left = left.filter(({ record, share }) => !record.hasReached(share.countOf(published.sent)))
+    left = left.filter(({ record, share }) => !record.hasReached(share.countOf(published.confirmed)))
     if (left.length === 0) return
     const now = `${left.length} ${tally.delivered}`
     if (now !== progress) progressAt = performance.now()

@@ -17,12 +17,21 @@ export interface BreakingProxyOptions {
   readonly stripped?: readonly string[]
   /** Whether the `id` of every frame is taken away. */
   readonly stripsIds?: boolean
+  /** How many publishes are let through. The later ones are answered with 403. */
+  readonly publishes?: number
 }
 
 /** A proxy in front of a hub that breaks the streams it carries. Everything else passes as it is. */
 export async function openBreakingProxy(target: string, options: BreakingProxyOptions) {
+  let publishesLeft = options.publishes ?? Number.POSITIVE_INFINITY
   const server = createServer((incoming, response) => {
     const { url: path = '', method = 'GET', headers } = incoming
+    if (path.startsWith('/publish')) publishesLeft -= 1
+    if (path.startsWith('/publish') && publishesLeft < 0) {
+      incoming.resume()
+      response.writeHead(403).end(JSON.stringify({ error: { code: 'forbidden', message: 'The quota is used up.' } }))
+      return
+    }
     const sent = { ...headers }
     for (const name of path.startsWith('/events') ? (options.stripped ?? []) : []) delete sent[name]
     const outgoing = request(target + path, { method, headers: sent, agent: false }, (answer) => {

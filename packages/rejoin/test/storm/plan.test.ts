@@ -54,11 +54,18 @@ describe('the load of the storm itself', () => {
       { busy: 0.5, cpu: 0.2, delayMs: 400 },
     ]
     const means = { busy: expect.closeTo(0.55), cpu: expect.closeTo(0.4) }
-    expect(ownLoadOf(samples)).toEqual({ seconds: 3, busySeconds: 2, ...means, worstDelayMs: 400 })
+    expect(ownLoadOf(samples)).toEqual({ seconds: 3, busySeconds: 2, wasBottleneck: true, ...means, worstDelayMs: 400 })
   })
 
   test('is nothing before the first second is over', () => {
-    expect(ownLoadOf([])).toEqual({ seconds: 0, busySeconds: 0, busy: 0, cpu: 0, worstDelayMs: 0 })
+    expect(ownLoadOf([])).toEqual({
+      seconds: 0,
+      busySeconds: 0,
+      wasBottleneck: false,
+      busy: 0,
+      cpu: 0,
+      worstDelayMs: 0,
+    })
   })
 })
 

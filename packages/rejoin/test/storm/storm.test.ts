@@ -49,6 +49,7 @@ describe.concurrent('a good hub', () => {
     expect(report.connections.returns).toBeGreaterThanOrEqual(8)
     expect(report.connections.cuts).toBeGreaterThanOrEqual(report.connections.returns)
     expect(report.catchUpMs?.count).toBeGreaterThan(0)
+    expect(report).toMatchObject({ keptChannels: 0, own: { wasBottleneck: report.own.busySeconds > 0 } })
     expect(exitCode).toBe(0)
     // It leaves no event behind.
     expect(await hub.entries(`${report.plan.prefix}/0`)).toEqual([])
@@ -192,6 +193,30 @@ describe.concurrent('a storm that cannot be held against the hub', () => {
     expect([host.exitCode, exits]).toEqual([130, []])
   })
 
+  test('is unfinished when the hub stops taking events: says why, and leaves no event behind', async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const { url, hub } = await served({}, onTestFinished)
+    const proxy = await openBreakingProxy(url, { publishes: 5 })
+    onTestFinished(() => proxy.close())
+    const { exitCode, report } = await stormOn(proxy.url, calm)
+    expect(report).toMatchObject({ verdict: 'unfinished', faults: none, missingReaders: 0, keptChannels: 0 })
+    expect(report.failure).toEqual({
+      code: 'forbidden',
+      message: expect.stringContaining('The quota is used up.'),
+      retryable: false,
+    })
+    expect(report.published).toBeGreaterThan(0)
+    // The two readers of the pattern have all of them.
+    expect(report.delivered).toBeGreaterThan(2 * report.published)
+    expect(exitCode).toBe(3)
+    expect(await hub.entries(`${report.plan.prefix}/0`)).toEqual([])
+    const { stdout } = await stormOn(proxy.url, calm, [])
+    expect(stdout).toMatch(/! Publishing failed after 0 events:\n {2}.*The quota is used up\./)
+    expect(stdout).toMatch(/\nUnfinished: publishing failed\. The readers missed nothing until then\. \(/)
+  })
+
   test('does not begin where nobody answers', async ({ expect }) => {
     const { exitCode, stderr } = await run(['storm', await nobody()])
     expect([exitCode, stderr]).toEqual([4, expect.stringContaining('No hub answers at')])
@@ -238,7 +263,7 @@ async function served(options: ServeOptions, onTestFinished: Cleanup) {
 
 async function stormOn(url: string, args: readonly string[], json: readonly string[] = ['--json']) {
   const { exitCode, stdout, stderr } = await run(['storm', url, ...small, ...args, ...json])
-  const report = (json.length > 0 ? JSON.parse(stdout) : {}) as StormReport
+  const report = (json.length > 0 ? JSON.parse(stdout) : {}) as StormReport & { readonly keptChannels: number }
   return { exitCode, stdout, stderr, report }
 }
 

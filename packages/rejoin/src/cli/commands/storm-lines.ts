@@ -71,14 +71,19 @@ function rateWords(perSecond: number): string {
 }
 
 /** Hints that a person needs before trusting the figures, each with advice. */
-function hintsOf({ plan, published, connections, faults, own, url }: StormReport, kept: number): Hint[] {
+function hintsOf(report: StormReport, kept: number): Hint[] {
+  const { plan, published, connections, faults, failure, own, url } = report
   const { closes, rejections, failures, unseenCursors } = connections
   const asked = (plan.forMs / 1000) * plan.rate
   const rejected = { ...rejections, ...closes }
   const hints: [applies: boolean, hint: Hint][] = [
-    [own.busySeconds > 0, ownLoadHint(own)],
+    [own.wasBottleneck, ownLoadHint(own)],
     [
-      published < asked * 0.95,
+      failure !== undefined,
+      [`Publishing failed after ${counted(published)} events:`, plainText(failure?.message ?? '', 300)],
+    ],
+    [
+      failure === undefined && published < asked * 0.95,
       [
         `${counted(published)} of ${counted(asked)} events were published in time.`,
         'Each batch waits for the answer to the last.',
@@ -155,12 +160,13 @@ function exampleWords({ fault, reader, selector, event, id }: Example): string {
   return `  Reader ${reader} of ${selector} ${what}${id === undefined ? '' : ` (id ${plainText(id, 60)})`}.`
 }
 
-function verdictWords({ verdict, faults, gaps, missingReaders, published, plan }: StormReport): string {
+function verdictWords({ verdict, failure, faults, gaps, missingReaders, published, plan }: StormReport): string {
   if (verdict === 'held') {
     const told = gaps.events > 0 ? ` ${counted(gaps.events)} are gone, and their readers were told.` : ''
     return `Held: nothing lost, doubled or out of order.${told}`
   }
   if (verdict === 'broken') return `Broken: ${faultWords(faults)}.`
+  if (failure && missingReaders === 0) return 'Unfinished: publishing failed. The readers missed nothing until then.'
   if (published === 0) return 'Unfinished: no event was published.'
   const rest = missingReaders < plan.readers ? ' The others missed nothing.' : ''
   return `Unfinished: ${counted(missingReaders)} of ${counted(plan.readers)} readers were not back at the end.${rest}`

@@ -42,7 +42,7 @@ export function viewLines(url: string, plan: StormPlan, progress: StormProgress,
     ['returns', `${counted(returns)}, up to date after ${timesWords(catchUpMs)}`],
     ['faults', faultWords(faults), isBroken ? 'red' : 'green'],
     ['gaps', `${counted(gaps)} announced`],
-    ['own load', `${percent(own.cpu)} of one core`, own.busySeconds > 0 ? 'yellow' : undefined],
+    ['own load', `${percent(own.cpu)} of one core`, own.wasBottleneck ? 'yellow' : undefined],
   ]
   return [
     `${styled('bold', url, colour)}  ${stageWords(plan, progress)}`,

@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { isLoopbackHost } from '../../access/loopback.ts'
 import type { StormPlan } from '../../storm/plan.ts'
 import type { StormReport } from '../../storm/report.ts'
-import { type ExitCode, exitCodes } from '../exit-code.ts'
+import { type ExitCode, exitCodeOf, exitCodes } from '../exit-code.ts'
 import { hasColour } from '../output/colour.ts'
 import { readDuration } from '../output/duration.ts'
 import { jsonLine } from '../output/json-line.ts'
@@ -77,7 +77,9 @@ async function runStormCommand(given: string, flags: StormFlags, host: ProgramHo
   const output = createOutput(host)
   const report = await storm(plan, address, interrupted, host)
   const kept = await deleteChannels(plan, address)
-  const lines = flags.json ? [jsonLine(JSON.stringify(report))] : stormLines(report, { colour: hasColour(host), kept })
+  const lines = flags.json
+    ? [jsonLine(JSON.stringify({ ...report, keptChannels: kept }))]
+    : stormLines(report, { colour: hasColour(host), kept })
   for (const line of lines) await output.line(line)
   host.exitCode = exitCodeFor(report, interrupted)
 }
@@ -100,13 +102,13 @@ async function storm(
     return await runStorm(plan, {
       url: new URL(url),
       ...(token === undefined ? {} : { token }),
-      ...{ signal, publish: publishBatch, onProgress: view.show },
+      publish: publishBatch,
+      signal,
+      onProgress: view.show,
     })
   } catch (error) {
-    if (!(error instanceof RejoinError))
-      throw (await whyUnreachable({ cause: error }, url, host)) ?? brokenOff(url, error)
-    // An error of the publisher already has its advice.
-    throw error.cause instanceof RejoinError ? error : withAdvice(error, token)
+    if (error instanceof RejoinError) throw withAdvice(error, token)
+    throw (await whyUnreachable({ cause: error }, url, host)) ?? brokenOff(url, error)
   } finally {
     view.clear()
   }
@@ -180,8 +182,9 @@ function brokenOff(url: string, cause: unknown): RejoinError {
   )
 }
 
-function exitCodeFor({ verdict }: StormReport, interrupted: AbortSignal): ExitCode {
+function exitCodeFor({ verdict, failure }: StormReport, interrupted: AbortSignal): ExitCode {
   if (verdict === 'broken') return exitCodes.failed
+  if (failure) return exitCodeOf(failure)
   if (interrupted.aborted) return exitCodes.interrupted
   return verdict === 'held' ? exitCodes.done : exitCodes.tryLater
 }

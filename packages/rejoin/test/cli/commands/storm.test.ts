@@ -20,7 +20,7 @@ const report: StormReport = {
   gaps: { frames: 0, events: 0 },
   ...{ delayMs: times, catchUpMs: times },
   connections: { cuts: 3000, returns: 2990, drops: 0, unseenCursors: 0, closes: {}, rejections: {}, failures: {} },
-  own: { seconds: 23, busySeconds: 0, busy: 0.3, cpu: 0.25, worstDelayMs: 12 },
+  own: { seconds: 23, busySeconds: 0, wasBottleneck: false, busy: 0.3, cpu: 0.25, worstDelayMs: 12 },
 }
 const progress: StormProgress = {
   ...{ stage: 'storm', stageMs: 12_345, connected: 500, published: 600, delivered: 57_000, cuts: 2000, returns: 1500 },
@@ -47,7 +47,7 @@ describe('the summary', () => {
   })
 
   test('says when the storm itself was the bottleneck, and whether other programs are in its way', () => {
-    const own = { seconds: 20, busySeconds: 7, busy: 0.96, cpu: 0.94, worstDelayMs: 310 }
+    const own = { seconds: 20, busySeconds: 7, wasBottleneck: true, busy: 0.96, cpu: 0.94, worstDelayMs: 310 }
     const lines = linesOf({ own })
     expect(lines).toContain('! The storm itself was the bottleneck in 7 of 20 s.')
     expect(lines).toContain('  Use fewer readers or events, or share them between several storms.')
@@ -92,6 +92,15 @@ describe('the summary', () => {
     expect(stormLines(report, { colour: false, kept: 4 }).join('\n')).toContain('! 4 channels could not be deleted.')
   })
 
+  test('says why publishing failed', () => {
+    const failure = { code: 'forbidden', message: 'You may not publish.\u001b[2J', retryable: false } as const
+    const lines = linesOf({ verdict: 'unfinished', failure, published: 300 })
+    expect(lines.join('\n')).toContain('! Publishing failed after 300 events:\n  You may not publish.\ufffd[2J\n')
+    expect(lines.join('\n')).not.toContain('in time')
+    expect(lines.at(-1)).toBe('Unfinished: publishing failed. The readers missed nothing until then. (23.4 s)')
+    expect(linesOf({ verdict: 'unfinished', failure, missingReaders: 2 }).at(-1)).toContain('2 of 1,000 readers')
+  })
+
   test('fits into 80 columns', () => {
     const failures = { ECONNRESET: 1000, ETIMEDOUT: 2000 }
     const connections = {
@@ -101,7 +110,7 @@ describe('the summary', () => {
       closes: { overloaded: 70 },
       failures,
     }
-    const own = { ...report.own, busySeconds: 7 }
+    const own = { ...report.own, busySeconds: 7, wasBottleneck: true }
     const faults = { ...none, lost: 58_520, cursorless: 3000 }
     expect(linesOf({ connections, own, faults, published: 12 }).filter(({ length }) => length > 80)).toEqual([])
   })

@@ -19,6 +19,15 @@ const titles = ['packages/*/test/*.ts', 'packages/*/test/*.tsx', 'test/*.ts', 't
   .flatMap(trackedFiles)
   .map((file) => ({ file, text: wordsOf(titlesOf(readText(file))) }))
 
+const docs = ['docs/*.md', 'README.md', 'PROTOCOL.md']
+  .flatMap(trackedFiles)
+  .map((file) => ({ file, text: wordsOf(readText(file)) }))
+
+/** Retired words that the docs may use, because they mean something else there. */
+const ordinaryInDocs = new Map([
+  ['place', 'plain English: the place of a fault in a file, or one thing in place of another'],
+])
+
 test('every word of the glossary has one definition', () => {
   expect(rows.length).toBeGreaterThan(15)
   const words = rows.map(({ word }) => word)
@@ -32,23 +41,26 @@ test('no word is both in use and retired', () => {
 })
 
 test.each(rows.flatMap(({ word, retired }) => retired.map((old) => ({ word, old }))))(
-  'the sources and the titles of tests say "$word", not "$old"',
+  'the sources, the titles of tests and the docs say "$word", not "$old"',
   ({ old }) => {
-    // The words of a phrase may stand on two lines of a comment.
-    const phrase = wordsOf(old).replaceAll(' ', '\\s+(?:(?:\\*|//)\\s+)?')
-    const uses = new RegExp(`(?<![\\w-])${phrase}s?(?![\\w-])`, 'gi')
-    expect(
-      [...sources, ...titles].flatMap(({ file, text }) =>
-        [...text.matchAll(uses)].map(({ index }) => at(file, text, index)),
-      ),
-    ).toEqual([])
+    expect(usesOf(old, [...sources, ...titles])).toEqual([])
+    if (!ordinaryInDocs.has(old)) expect(usesOf(old, docs)).toEqual([])
   },
 )
 
-test('the sources include the files directly in src, and the pages', () => {
+test('every word that only the docs may use is retired, and in use there', () => {
+  const retired = rows.flatMap((row) => row.retired)
+  const words = [...ordinaryInDocs.keys()]
+  expect(words.filter((word) => !retired.includes(word) || usesOf(word, docs).length === 0)).toEqual([])
+})
+
+test('the sources include the files directly in src, and the pages, and the docs include all guides', () => {
   const files = sources.map(({ file }) => file)
   expect(files).toContain('packages/hub/src/slice-queue.ts')
   expect(files).toContain('packages/rejoin/pages/dashboard/channels.tsx')
+  expect(docs.map(({ file }) => file)).toEqual(
+    expect.arrayContaining(['README.md', 'PROTOCOL.md', 'docs/README.md', 'docs/guides/client.md']),
+  )
 })
 
 test('the titles of tests are those of tests, of groups and of tables, each on its own line', () => {
@@ -69,6 +81,13 @@ function titlesOf(code: string): string {
 /** The words of a text, also those of its names: `placeKey` is "place Key". */
 function wordsOf(text: string): string {
   return text.replaceAll(/(?<=[a-z\d])(?=[A-Z])/g, ' ')
+}
+
+function usesOf(word: string, texts: readonly { file: string; text: string }[]): string[] {
+  // The words of a phrase may stand on two lines of a comment.
+  const phrase = wordsOf(word).replaceAll(' ', '\\s+(?:(?:\\*|//)\\s+)?')
+  const uses = new RegExp(`(?<![\\w-])${phrase}s?(?![\\w-])`, 'gi')
+  return texts.flatMap(({ file, text }) => [...text.matchAll(uses)].map(({ index }) => at(file, text, index)))
 }
 
 function at(file: string, text: string, index: number): string {

@@ -29,7 +29,7 @@ export interface HealthOptions {
 }
 
 /** Such a silence is no accident: responders were asked twice meanwhile. */
-export const unhealthyMs = 90_000
+const unhealthyMs = 90_000
 const probeAfterMs = 45_000
 const checkEveryMs = 5000
 

@@ -116,7 +116,5 @@ export interface TakenAddress {
   readonly dueAt: number
 }
 
-export type Hosts = ReturnType<typeof createHosts>
-
 // Nobody can use a host with more addresses.
 const maxAddresses = 32

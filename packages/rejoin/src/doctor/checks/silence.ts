@@ -38,7 +38,7 @@ export async function idleCheck(way: Way, server: Server, idleMs: number): Promi
 }
 
 /** The most that `--idle` can ask for. The hub ends every probe ten seconds later. */
-export const longestIdleMs = longestProbeMs - 10_000
+const longestIdleMs = longestProbeMs - 10_000
 
 function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`

@@ -15,7 +15,7 @@ import {
   spacedResult,
   streamCheck,
 } from './checks/stream.ts'
-import { type MeetOptions, type MetProgram, meet } from './meet.ts'
+import { type FindOptions, type FoundProgram, findServer } from './find-server.ts'
 import { examineStream } from './other-stream.ts'
 import { openProbe } from './probe-client.ts'
 import { type Check, type CheckName, checkNames, type Report } from './report.ts'
@@ -26,19 +26,19 @@ import { type Check, type CheckName, checkNames, type Report } from './report.ts
  */
 export async function examine(address: string, options: ExamineOptions = {}): Promise<Report> {
   const startedAt = performance.now()
-  const met = await meet(new URL(address), options)
-  const found = 'probe' in met ? await examineProgram(met, options) : await examineStream(met, options)
-  const checks = [met.redirect, ...found.checks].sort((one, other) => rankOf(one) - rankOf(other))
+  const found = await findServer(new URL(address), options)
+  const examined = 'probe' in found ? await examineProgram(found, options) : await examineStream(found, options)
+  const checks = [found.redirect, ...examined.checks].sort((one, other) => rankOf(one) - rankOf(other))
   return {
     url: address,
-    address: 'probe' in met ? met.way.base : met.stream.href,
-    server: found.server,
+    address: 'probe' in found ? found.way.base : found.stream.href,
+    server: examined.server,
     checks: explained(checks),
     ms: Math.round(performance.now() - startedAt),
   }
 }
 
-export interface ExamineOptions extends MeetOptions {
+export interface ExamineOptions extends FindOptions {
   /**
    * The origin whose pages are to read the stream, such as `https://app.example`.
    * @defaultValue none: CORS is not checked
@@ -53,8 +53,8 @@ export interface ExamineOptions extends MeetOptions {
   onProgress?(waiting: readonly CheckName[]): void
 }
 
-async function examineProgram(met: MetProgram, options: ExamineOptions) {
-  const { way, server, hello, sent } = met
+async function examineProgram(found: FoundProgram, options: ExamineOptions) {
+  const { way, server, hello, sent } = found
   const { origin, idleMs = 0 } = options
   const waiting = new Set<CheckName>()
 
@@ -72,9 +72,9 @@ async function examineProgram(met: MetProgram, options: ExamineOptions) {
   }
 
   const checks = await Promise.all([
-    run('stream', () => confirmedStream(met)),
-    run('ids', () => ofWholeProbe(met, 'ids', () => idsCheck(met.probe, server))),
-    run('heartbeats', () => ofWholeProbe(met, 'heartbeats', () => heartbeatCheck(met.probe, hello, server))),
+    run('stream', () => confirmedStream(found)),
+    run('ids', () => ofWholeProbe(found, 'ids', () => idsCheck(found.probe, server))),
+    run('heartbeats', () => ofWholeProbe(found, 'heartbeats', () => heartbeatCheck(found.probe, hello, server))),
     run('compression', () => compressionCheck(way, server)),
     run('caching', () => cachingCheck(way, server)),
     run('disconnect', () => disconnectCheck(way, server)),
@@ -95,7 +95,7 @@ async function examineProgram(met: MetProgram, options: ExamineOptions) {
 }
 
 /** A machine that was busy for a second looks like a proxy that holds events back. So a bad result counts after three probes. */
-async function confirmedStream({ probe, askedAt, way, server }: MetProgram): Promise<Check> {
+async function confirmedStream({ probe, askedAt, way, server }: FoundProgram): Promise<Check> {
   let best = await spacedResult(probe, askedAt)
   for (let again = 0; again < 2 && !isSteady(best); again += 1) {
     const againAt = performance.now()
@@ -105,7 +105,7 @@ async function confirmedStream({ probe, askedAt, way, server }: MetProgram): Pro
   return streamCheck(best, server)
 }
 
-async function ofWholeProbe({ probe }: MetProgram, name: CheckName, check: () => Check): Promise<Check> {
+async function ofWholeProbe({ probe }: FoundProgram, name: CheckName, check: () => Check): Promise<Check> {
   await probe.reading.ended
   return hasTicks(probe) ? check() : { name, state: 'unknown', summary: 'too little of the stream arrived' }
 }

@@ -1,7 +1,7 @@
 import { acceptsCompressed, compressionOf } from './checks/compression.ts'
 import { corsOfHub, isAllowed } from './checks/cors.ts'
 import { httpVersionCheck } from './checks/http-version.ts'
-import type { MetStream } from './meet.ts'
+import type { FoundStream } from './find-server.ts'
 import { probeId } from './probe/words.ts'
 import { newToken, streamRequest, withQuery } from './probe-client.ts'
 import { type Reading, readStream } from './reading.ts'
@@ -14,16 +14,16 @@ import { within } from './within.ts'
  * Examines a stream whose server answers no probes, from outside. A hub of Rejoin tells more than other servers: its `hello` says
  * which cursor arrived.
  */
-export async function examineStream(met: MetStream, { origin }: { readonly origin?: string }): Promise<Examined> {
+export async function examineStream(found: FoundStream, { origin }: { readonly origin?: string }): Promise<Examined> {
   const askedAt = performance.now()
-  const opened = await open(met)
+  const opened = await open(found)
   const hello = await within(helloOf(opened.reading), helloWithinMs)
   const kind = hello ? 'hub' : 'other'
-  const server: Server = { kind, ...met.server }
-  const compressed = open(met, acceptsCompressed)
-  const cors = origin === undefined ? Promise.resolve(undefined) : open(met, { origin })
-  const cursors = hello ? await cursorChecks(met, server) : unknownCursors
-  const second = hello ? await within(helloOf((await open(met)).reading), helloWithinMs) : undefined
+  const server: Server = { kind, ...found.server }
+  const compressed = open(found, acceptsCompressed)
+  const cors = origin === undefined ? Promise.resolve(undefined) : open(found, { origin })
+  const cursors = hello ? await cursorChecks(found, server) : unknownCursors
+  const second = hello ? await within(helloOf((await open(found)).reading), helloWithinMs) : undefined
   await within(opened.reading.ended, Math.max(0, askedAt + listenMs - performance.now()))
   opened.answer.close()
   const checks: Check[] = [
@@ -36,7 +36,7 @@ export async function examineStream(met: MetStream, { origin }: { readonly origi
     { name: 'disconnect', state: 'unknown', summary: 'only the server knows' },
     silenceSeen(opened, askedAt, server),
     corsSeen((await cors)?.answer, origin, server),
-    httpVersionCheck({ wire: met.way.wire, base: met.stream.href }, server),
+    httpVersionCheck({ wire: found.way.wire, base: found.stream.href }, server),
   ]
   return { server, checks }
 }
@@ -55,7 +55,7 @@ const listenMs = 6000
 const helloWithinMs = 3000
 
 async function open(
-  { way, stream }: MetStream,
+  { way, stream }: FoundStream,
   headers: Readonly<Record<string, string>> = {},
   url = stream,
 ): Promise<Opened> {
@@ -86,12 +86,12 @@ async function helloOf(reading: Reading): Promise<Greeting | undefined> {
   }
 }
 
-async function cursorChecks(met: MetStream, server: Server): Promise<Check[]> {
+async function cursorChecks(found: FoundStream, server: Server): Promise<Check[]> {
   const token = newToken()
   const sent = [probeId(token, 1), probeId(token, 2)] as const
   const [byHeader, byQuery] = await Promise.all([
-    open(met, { 'last-event-id': sent[0] }),
-    open(met, {}, withQuery(met.stream.href, { lastEventId: sent[1] })),
+    open(found, { 'last-event-id': sent[0] }),
+    open(found, {}, withQuery(found.stream.href, { lastEventId: sent[1] })),
   ])
   const [header, query] = await Promise.all(
     [byHeader, byQuery].map(({ reading }) => within(helloOf(reading), helloWithinMs)),

@@ -24,6 +24,7 @@ export interface TimedEvent extends ParsedEvent {
 export function readStream(answer: Answer): Reading {
   const events: TimedEvent[] = []
   const comments: number[] = []
+  /** Called after each piece of the body, and at its end: each resolves its promise when its event has come. */
   const waiting = new Set<() => void>()
   let firstByteAt: number | undefined
   let endedAt: number | undefined
@@ -41,14 +42,14 @@ export function readStream(answer: Answer): Reading {
         now = performance.now()
         firstByteAt ??= now
         parser.feed(decoder.decode(piece, { stream: true }))
-        for (const look of waiting) look()
+        for (const settle of waiting) settle()
       }
     } catch {
       // An event is over the limit. The checks use the events before it.
       answer.close()
     }
     endedAt = performance.now()
-    for (const look of waiting) look()
+    for (const settle of waiting) settle()
   }
 
   const ended = read()
@@ -63,14 +64,14 @@ export function readStream(answer: Answer): Reading {
     },
     until: (isIt) =>
       new Promise((resolve) => {
-        const look = () => {
+        const settle = () => {
           const found = events.find(isIt)
           if (!found && endedAt === undefined) return
-          waiting.delete(look)
+          waiting.delete(settle)
           resolve(found)
         }
-        waiting.add(look)
-        look()
+        waiting.add(settle)
+        settle()
       }),
     ended,
   }

@@ -16,11 +16,11 @@ import type { Check, Server } from './report.ts'
 import { type Answer, createWire } from './wire.ts'
 import { within } from './within.ts'
 
-/** The server that the doctor's first requests found. */
-export type Met = MetProgram | MetStream
+/** The server that the first requests of the doctor found. */
+export type FoundServer = FoundProgram | FoundStream
 
 /** `rejoin serve`, which answers probes. The first probe, which carries both cursors, is under way. */
-export interface MetProgram {
+export interface FoundProgram {
   readonly way: Way
   readonly server: Server
   readonly redirect: Check
@@ -32,22 +32,22 @@ export interface MetProgram {
 }
 
 /** A stream of another server, at the address that was given. */
-export interface MetStream {
+export interface FoundStream {
   readonly way: Way
   readonly server: Pick<Server, 'proxy' | 'proxyText'>
   readonly redirect: Check
   readonly stream: URL
 }
 
-export interface MeetOptions {
+export interface FindOptions {
   /** Sent as `Authorization: Bearer`. Probes need no token; other streams may. */
   readonly token?: string
   /** The proxy in front of the server, if it does not show itself. */
   readonly proxy?: ProxyName
 }
 
-/** Rejects with a `RejoinError` when no stream answers. */
-export async function meet(url: URL, options: MeetOptions): Promise<Met> {
+/** Asks for a probe first, and else for a stream. Rejects with a `RejoinError` when no stream answers. */
+export async function findServer(url: URL, options: FindOptions): Promise<FoundServer> {
   const headers = options.token === undefined ? {} : { authorization: `Bearer ${options.token}` }
   const token = newToken()
   const sent = { header: probeId(token, 1000), query: probeId(token, 2000) }
@@ -78,15 +78,15 @@ export async function meet(url: URL, options: MeetOptions): Promise<Met> {
   // The hub's own message, if the hub rejected the probe.
   const why = answer.status === 200 || answer.status === 404 ? undefined : await rejection(answer, url.origin)
   answer.close()
-  return meetStream(url, headers, options, why)
+  return findStream(url, headers, options, why)
 }
 
-async function meetStream(
+async function findStream(
   url: URL,
   headers: Way['headers'],
-  options: MeetOptions,
+  options: FindOptions,
   why: RejoinError | undefined,
-): Promise<MetStream> {
+): Promise<FoundStream> {
   const { answer, way, ...asked } = await follow(url, { ...streamRequest, ...headers })
   answer.close()
   if (answer.status !== 200 || !isStream(answer)) throw why ?? noStream(url, answer)
@@ -153,7 +153,7 @@ function redirectCheck(
   }
 }
 
-function serverOf({ headers }: Answer, { proxy }: MeetOptions): Pick<Server, 'proxy' | 'proxyText'> {
+function serverOf({ headers }: Answer, { proxy }: FindOptions): Pick<Server, 'proxy' | 'proxyText'> {
   if (proxy) return { proxy }
   const found = proxyOf(headers)
   return found ? { proxy: found.name, proxyText: found.text } : {}

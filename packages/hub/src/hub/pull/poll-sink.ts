@@ -43,7 +43,7 @@ export function createPollSink({ room, onGrown }: PollSinkOptions): PollSink {
       sink.rejected = true
       return
     }
-    const more = frame.data.length + frameOverhead
+    const more = Buffer.byteLength(frame.data) + frameOverhead
     frames.push(frame)
     sink.bytes += more
     onGrown(more)

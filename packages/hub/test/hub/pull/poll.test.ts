@@ -162,24 +162,29 @@ describe('an answer', () => {
     expect(answer.cursor).toBe(other.id)
   })
 
-  test('ends with the frame that fills it, and the next one goes on behind that', async () => {
-    const { hub, now } = await openPolls()
-    let { cursor } = await now(null)
-    const text = 'x'.repeat(200 * 1024)
-    for (let n = 0; n < 12; n += 1) await hub.publish('a', { text: `${n} ${text}` })
-    const got: string[] = []
-    let answers = 0
-    while (got.length < 12) {
-      const answer = await now(cursor, 0)
-      const data = answer.events.filter(({ type }) => type === 'message').map((event) => event.data)
-      expect(data.join('').length).toBeLessThan(1024 * 1024 + text.length + 10)
-      got.push(...data.map((each) => each.split(' ')[0] ?? ''))
-      cursor = answer.cursor
-      answers += 1
-    }
-    expect(got).toEqual(Array.from({ length: 12 }, (_, n) => String(n)))
-    expect(answers).toBe(2)
-  })
+  test.each([
+    ['of one byte', 'x'.repeat(200 * 1024)],
+    ['of three bytes', '雪'.repeat(68 * 1024)],
+  ])(
+    'ends with the frame that fills it, in characters %s, and the next one goes on behind that',
+    async (_name, text) => {
+      const { hub, now } = await openPolls()
+      let { cursor } = await now(null)
+      for (let n = 0; n < 12; n += 1) await hub.publish('a', { text: `${n} ${text}` })
+      const got: string[] = []
+      let answers = 0
+      while (got.length < 12) {
+        const answer = await now(cursor, 0)
+        const data = answer.events.filter(({ type }) => type === 'message').map((event) => event.data)
+        expect(Buffer.byteLength(data.join(''))).toBeLessThan(1024 * 1024 + Buffer.byteLength(text) + 10)
+        got.push(...data.map((each) => each.split(' ')[0] ?? ''))
+        cursor = answer.cursor
+        answers += 1
+      }
+      expect(got).toEqual(Array.from({ length: 12 }, (_, n) => String(n)))
+      expect(answers).toBe(2)
+    },
+  )
 
   test('brings the close of a hub that drains, and the cursor stays the reader’s own (§4.10)', async () => {
     const { hub, environment, now, poll } = await openPolls()

@@ -16,7 +16,7 @@ import {
 } from './answer.ts'
 import { answerPoll, type Poller } from './poll.ts'
 import { maxBodyBytes, publishBody } from './publish.ts'
-import { type AskedStream, type Channels, namedChannels, readSubscription, streamHeaders } from './subscribe.ts'
+import { type AskedStream, type Channels, namedSelectors, readSubscription, streamHeaders } from './subscribe.ts'
 import type { Target } from './target.ts'
 
 /** The parts of a request that routing needs. Every HTTP framework can give them. */
@@ -124,7 +124,7 @@ function tellRejection(
   request: RequestHead,
   error: unknown,
   action?: RejectedReader['action'],
-  channels = namedChannels(action ? target.rest : channelOf(hub, target), target.query),
+  channels = namedSelectors(action ? target.rest : channelOf(hub, target), target.query),
 ): void {
   hub.port.rejected({
     ip: addressIn(request),

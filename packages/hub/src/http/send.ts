@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Hub } from '../hub/hub.ts'
 import type { UnreadAnswer } from '../hub/pull/unread.ts'
@@ -77,8 +78,9 @@ const shortBytes = 4096
 const pieceBytes = 64 * 1024
 
 /** The connection that carries a response: the socket, or the HTTP/2 session that several responses share. */
-export function connectionOf(response: ServerResponse): object {
-  return http2StreamOf(response)?.session ?? response.socket ?? response
+export function connectionOf(response: ServerResponse): EventEmitter {
+  // A response that waits behind another of its connection has no socket yet.
+  return http2StreamOf(response)?.session ?? response.socket ?? response.req?.socket ?? response
 }
 
 /** Ends a response at once, and drops the bytes in wait. Over HTTP/2 only the stream ends: others share the connection. */

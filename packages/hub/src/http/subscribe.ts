@@ -39,7 +39,7 @@ export function readSubscription(
   trusted: boolean,
 ): AskedStream {
   const subscription = createSubscription(
-    namedChannels(named, query),
+    namedSelectors(named, query),
     query.getAll('type'),
     readShape(query.get('show')),
   )
@@ -65,8 +65,8 @@ function readShape(show: string | null): Shape | undefined {
   return show === 'channel' || show === 'envelope' ? show : undefined
 }
 
-/** The channels that a request asks for, as it writes them. */
-export function namedChannels(named: Channels, query: URLSearchParams): readonly string[] {
+/** The channels and patterns that a request names in its path and its query, as it writes them. */
+export function namedSelectors(named: Channels, query: URLSearchParams): readonly string[] {
   if (typeof named !== 'string') return named
   return named === '' ? query.getAll('channel') : [named, ...query.getAll('channel')]
 }

@@ -11,7 +11,7 @@ export interface LogSource {
 }
 
 /**
- * The ordered record behind a hub. Each method states a duty, and what a reader suffers when a log breaks that duty. The contract
+ * The ordered record behind a hub. Each method states a duty, and what a reader loses when a log breaks that duty. The contract
  * suite in `@rejoin/hub/testing` checks them all.
  */
 export interface Log {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { isReaderEndpoint } from '../http/endpoints.ts'
+import { asksForEvents } from '../http/endpoints.ts'
 import { rejectReader } from '../http/reject-reader.ts'
+import { namedSelectors } from '../http/subscribe.ts'
 import { targetOf } from '../http/target.ts'
 import type { Hub } from '../hub/hub.ts'
 import { clientAddress, type ProxyTrust } from './client-address.ts'
@@ -65,7 +66,7 @@ export function createMaintenance(hub: Hub, options: MaintenanceOptions = {}): M
       ip: clientAddress(request, options),
       userAgent: request.headers['user-agent'] ?? null,
       subject: null,
-      channels: [...(rest === '' ? [] : [rest]), ...query.getAll('channel')],
+      channels: namedSelectors(rest, query),
       reason: 'maintenance',
       status,
     })
@@ -94,10 +95,6 @@ export function createMaintenance(hub: Hub, options: MaintenanceOptions = {}): M
       if (!rejects(request, response)) next?.()
     },
   }
-}
-
-function asksForEvents(request: IncomingMessage): boolean {
-  return request.method === 'GET' && isReaderEndpoint(targetOf(request).endpoint)
 }
 
 /** Ends all connections, spread evenly over `withinMs`. Returns a function that stops this: connections still open stay open. */

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Grant, Hub } from '@rejoin/hub'
 import { fetchHandler } from '@rejoin/hub/fetch'
-import { type FaultyNetwork, isReaderEndpoint, type RevocableRights, targetOf } from '@rejoin/hub/internal'
+import { asksForEvents, type FaultyNetwork, type RevocableRights } from '@rejoin/hub/internal'
 import { resetRequest } from '../http/reset-request.ts'
 
 export interface FaultyStreamsOptions {
@@ -26,7 +26,7 @@ export function faultyStreams(
   })
 
   return (request, response) => {
-    if (request.method !== 'GET' || !isReaderEndpoint(targetOf(request).endpoint)) return others(request, response)
+    if (!asksForEvents(request)) return others(request, response)
     const gone = new AbortController()
     response.once('close', () => gone.abort())
     // Connections are meant to break here. 'close' follows, and ends the request.

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { addressOf, isReaderEndpoint, targetOf } from '@rejoin/hub/internal'
+import { addressOf, asksForEvents, namedSelectors, targetOf } from '@rejoin/hub/internal'
 import type { RejectedRequest } from '@rejoin/hub/operations'
 import type { Middleware } from './middleware.ts'
 
@@ -19,7 +19,7 @@ export function watchRejections({ trustProxy, tell }: RejectionsOptions): Middle
       ip: addressOf(request, trustProxy),
       userAgent,
       subject: null,
-      channels: [...(rest === '' ? [] : [rest]), ...query.getAll('channel')],
+      channels: namedSelectors(rest, query),
       reason,
       status,
       ...(action === undefined ? {} : { action }),
@@ -55,7 +55,7 @@ export function rejectionKind({ action, reason }: Pick<RejectedRequest, 'action'
 function actionOf(request: IncomingMessage): string | undefined {
   const { endpoint } = targetOf(request)
   if (request.method === 'OPTIONS') return 'preflight'
-  if (request.method === 'GET' && isReaderEndpoint(endpoint)) return undefined
+  if (asksForEvents(request)) return undefined
   return actions.has(endpoint) ? endpoint : 'other'
 }
 

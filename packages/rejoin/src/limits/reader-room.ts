@@ -1,6 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Http2ServerRequest } from 'node:http2'
-import { isReaderEndpoint, rejectReader, targetOf } from '@rejoin/hub/internal'
+import type { EventEmitter } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { asksForEvents, connectionOf, rejectReader } from '@rejoin/hub/internal'
 import type { Middleware } from '../http/middleware.ts'
 import { tellRejection } from '../http/rejection.ts'
 
@@ -9,10 +9,10 @@ import { tellRejection } from '../http/rejection.ts'
  * Connections are counted, not streams: over HTTP/2 the streams of a page share one connection.
  */
 export function keepRoom({ room, retryMs, onReject }: RoomOptions): Middleware {
-  const readers = new Map<ReaderConnection, number>()
-  const known = new WeakSet<ReaderConnection>()
+  const readers = new Map<EventEmitter, number>()
+  const known = new WeakSet<EventEmitter>()
 
-  function leave(connection: ReaderConnection): void {
+  function leave(connection: EventEmitter): void {
     const left = (readers.get(connection) ?? 0) - 1
     if (left > 0) readers.set(connection, left)
     else readers.delete(connection)
@@ -23,7 +23,7 @@ export function keepRoom({ room, retryMs, onReject }: RoomOptions): Middleware {
     leave(this.req.socket)
   }
 
-  function enter(connection: ReaderConnection, response: ServerResponse): void {
+  function enter(connection: EventEmitter, response: ServerResponse): void {
     readers.set(connection, (readers.get(connection) ?? 0) + 1)
     if (connection === response.socket) {
       response.on('close', leaveSocket)
@@ -37,8 +37,8 @@ export function keepRoom({ room, retryMs, onReject }: RoomOptions): Middleware {
   }
 
   return (request, response) => {
-    if (!isReader(request)) return false
-    const connection = connectionOf(request)
+    if (!asksForEvents(request)) return false
+    const connection = connectionOf(response)
     if (readers.has(connection) || readers.size < room) {
       enter(connection, response)
       return false
@@ -62,19 +62,4 @@ export interface RoomOptions {
   /** The base retry time, without load. */
   retryMs(): number
   onReject(kind: 'connections'): void
-}
-
-/** The connection of a request: a socket, or over HTTP/2 its session. */
-interface ReaderConnection {
-  once(event: 'close', listener: () => void): unknown
-}
-
-function connectionOf(request: IncomingMessage): ReaderConnection {
-  if (request.httpVersionMajor === 1) return request.socket
-  const { stream } = request as unknown as Http2ServerRequest
-  return stream.session ?? stream
-}
-
-function isReader(request: IncomingMessage): boolean {
-  return request.method === 'GET' && isReaderEndpoint(targetOf(request).endpoint)
 }

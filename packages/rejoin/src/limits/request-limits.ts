@@ -1,12 +1,19 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { isPublisherEndpoint, isReaderEndpoint, targetOf } from '@rejoin/hub/internal'
+import {
+  isPublisherEndpoint,
+  isReaderEndpoint,
+  maxSelectors,
+  maxBodyBytes as mostBodyBytes,
+  namedSelectors,
+  targetOf,
+} from '@rejoin/hub/internal'
 import type { ErrorCode } from '@rejoin/protocol'
 import { reject } from '../http/rejection.ts'
 import type { Rejection, RequestLimits } from './options.ts'
 
 /** Stands right before the hub, and rejects a request with too many channels or too large a body. */
 export function limitRequests(limits: RequestLimits, context: LimitContext, hub: RequestListener): RequestListener {
-  const { maxChannels = mostChannels, maxBodyBytes = mostBodyBytes } = limits
+  const { maxChannels = maxSelectors, maxBodyBytes = mostBodyBytes } = limits
 
   function rejectAs(response: ServerResponse, kind: keyof typeof codes, message: string): void {
     context.onReject(kind)
@@ -33,7 +40,7 @@ export function limitRequests(limits: RequestLimits, context: LimitContext, hub:
   return (request, response) => {
     if (request.method === 'POST' && isPublisherEndpoint(targetOf(request).endpoint)) {
       limitPublish(request, response)
-    } else if (maxChannels < mostChannels && channelsAsked(request) > maxChannels) {
+    } else if (maxChannels < maxSelectors && channelsAsked(request) > maxChannels) {
       rejectAs(response, 'channels', `A stream has at most ${maxChannels} channels here. Open another one.`)
     } else {
       hub(request, response)
@@ -45,14 +52,9 @@ export interface LimitContext {
   onReject(kind: Rejection): void
 }
 
-// The largest body that a hub takes (§5.1), and the most channels of one subscription.
-const mostBodyBytes = 262_144
-const mostChannels = 100
-
 const codes = { body: 'too-large', channels: 'invalid-channel' } satisfies Partial<Record<Rejection, ErrorCode>>
 
 function channelsAsked(request: IncomingMessage): number {
   const { endpoint, rest, query } = targetOf(request)
-  if (!isReaderEndpoint(endpoint)) return 0
-  return (rest === '' ? 0 : 1) + query.getAll('channel').length
+  return isReaderEndpoint(endpoint) ? namedSelectors(rest, query).length : 0
 }

@@ -15,7 +15,7 @@ export interface Subscription {
 }
 
 // Every read and every join walks through all selectors of a subscription.
-const maxChannels = 100
+export const maxSelectors = 100
 
 export function createSubscription(
   selectors: readonly string[],
@@ -37,9 +37,9 @@ const ofOneChannel = new Generations<Subscription>()
 const maxKnown = 1000
 
 function create(selectors: readonly string[], types: readonly string[], shape: Shape | undefined): Subscription {
-  if (selectors.length === 0 || selectors.length > maxChannels) {
+  if (selectors.length === 0 || selectors.length > maxSelectors) {
     throw new RejoinError(
-      `A subscription has 1 to ${maxChannels} channels, not ${selectors.length}. Name them as /events/<channel> or ?channel=.`,
+      `A subscription has 1 to ${maxSelectors} channels, not ${selectors.length}. Name them as /events/<channel> or ?channel=.`,
       { code: 'invalid-channel' },
     )
   }

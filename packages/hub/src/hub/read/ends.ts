@@ -36,7 +36,7 @@ export function createEnds(log: Pick<Log, 'windows'>): Ends {
   /** Ends that the tail brought while the log was asked. The answer of the log may be older. */
   const brought = new Map<string, End>()
   /** Channels that were invalidated while the log was asked, with the number of the change. The answer may be older. */
-  const doubted = new Map<string, number>()
+  const invalidatedMeanwhile = new Map<string, number>()
   let asking = 0
   let clears = 0
   let changes = 0
@@ -59,7 +59,7 @@ export function createEnds(log: Pick<Log, 'windows'>): Ends {
     changes += 1
     known.delete(channel)
     if (asking === 0) return
-    doubted.set(channel, changes)
+    invalidatedMeanwhile.set(channel, changes)
     brought.delete(channel)
   }
 
@@ -77,15 +77,16 @@ export function createEnds(log: Pick<Log, 'windows'>): Ends {
         if (asOf !== clears) continue
         for (const window of windows) {
           const { channel } = window
-          // Only questions from before the invalidation are doubted. Otherwise, while others keep asking, no answer would count.
-          if ((doubted.get(channel) ?? 0) > began) continue
+          // Ignores only answers to questions from before the invalidation. Otherwise, while others keep asking, no answer
+          // would count.
+          if ((invalidatedMeanwhile.get(channel) ?? 0) > began) continue
           known.set(channel, known.get(channel) ?? brought.get(channel) ?? endOf(window))
         }
       }
       asking -= 1
       if (asking === 0) {
         brought.clear()
-        doubted.clear()
+        invalidatedMeanwhile.clear()
       }
       const end = of(selectors)
       for (const channel of known.keys()) {
@@ -115,7 +116,7 @@ export function createEnds(log: Pick<Log, 'windows'>): Ends {
       clears += 1
       known.clear()
       brought.clear()
-      doubted.clear()
+      invalidatedMeanwhile.clear()
     },
   }
 }

@@ -28,8 +28,7 @@ export {
   type SyncRequired,
 } from './control.ts'
 export { type CursorVerdict, type IdContext, judgeCursor, renderId } from './cursor.ts'
-export { normaliseData } from './data.ts'
-export { encodeComment, encodeEvent, encodeRetry, type OutgoingEvent } from './encode.ts'
+export { encodeComment, encodeEvent, encodeRetry, normaliseData, type OutgoingEvent } from './encode.ts'
 export { createEpoch, type Epoch, isEpoch } from './epoch.ts'
 export { type ErrorCode, errorCodes, RejoinError } from './errors.ts'
 export { type GapReason, gapReasons } from './gap-reason.ts'

@@ -28,7 +28,10 @@ export function Chart({ title, times, series, show }: ChartProps) {
     const axis: UPlot.Axis = { stroke: ink, grid, ticks: { show: false }, font: '11px system-ui' }
     const made = new UPlot(
       {
-        ...{ width: element.clientWidth, height, legend: { show: false }, cursor: { show: false } },
+        width: element.clientWidth,
+        height,
+        legend: { show: false },
+        cursor: { show: false },
         scales: { y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] } },
         axes: [
           { ...axis, size: 28, space: 70, values: (_plot, values) => values.map((value) => time(1000 * value)) },

@@ -214,7 +214,12 @@ export function startSession(tab: string): Session {
   }
 
   return {
-    ...{ channel, plain, rejoin, wire, subscribe: store.subscribe, getSnapshot: store.getSnapshot },
+    channel,
+    plain,
+    rejoin,
+    wire,
+    subscribe: store.subscribe,
+    getSnapshot: store.getSnapshot,
     cut(ms) {
       const trouble: Trouble = { name: 'cut', ms, until: Date.now() + ms }
       if (!store.getSnapshot().trouble)

@@ -69,7 +69,9 @@ export function createWire(): Wire {
   }
 
   return {
-    ...{ fetch: send, subscribe: store.subscribe, getSnapshot: store.getSnapshot },
+    fetch: send,
+    subscribe: store.subscribe,
+    getSnapshot: store.getSnapshot,
     get cursor() {
       return cursor
     },

@@ -6,7 +6,9 @@ import type { Call, Result, Route } from '../http/routes.ts'
 export function chaosRoutes(orders: Orders): Route[] {
   const answer = (status = 200): Result => ({ status, body: { starts: orders.starts() } })
   const post = (verb: string, order: (query: URLSearchParams) => Result | Promise<Result>): Route => ({
-    ...{ method: 'POST', path: `/chaos/${verb}`, open: 'to-all' },
+    method: 'POST',
+    path: `/chaos/${verb}`,
+    open: 'to-all',
     handle: ({ query }: Call) => order(query),
   })
 

@@ -7,10 +7,10 @@ import { jsonLine } from '../output/json-line.ts'
 import { createOutput } from '../output/output.ts'
 import { createProgress } from '../output/progress.ts'
 import type { ProgramHost } from '../program-host.ts'
+import { parseDataArgument } from './data-argument.ts'
 import { type AddressFlags, addAddressFlags, hubAddress } from './hub-address.ts'
 import { type HubPublisher, openPublisher } from './hub-publisher.ts'
 import { type InputLine, inputLines, wholeInput } from './input-lines.ts'
-import { saidBy } from './said.ts'
 
 export function addPublish(program: Command, host: ProgramHost): void {
   const command = program
@@ -59,7 +59,10 @@ async function runPublish(
     )
   }
   const name = channel as string
-  const { id } = await publisher.publish({ channel: name, ...optionsOf(flags), ...saidBy(text) }, flags.idempotencyKey)
+  const { id } = await publisher.publish(
+    { channel: name, ...optionsOf(flags), ...parseDataArgument(text) },
+    flags.idempotencyKey,
+  )
   await createOutput(host).line(flags.json ? jsonLine(JSON.stringify({ id, channel: name })) : plainLines(id))
 }
 
@@ -126,11 +129,11 @@ function eventsOf(lines: readonly InputLine[], channel: string | undefined, flag
   return lines
     .filter(({ text }) => flags.lines || text.trim() !== '')
     .map(({ number, text }) => {
-      const said = flags.ndjson ? readEvent(text, number) : saidBy(text)
+      const given = flags.ndjson ? readEvent(text, number) : parseDataArgument(text)
       const event = {
         ...(channel === undefined ? {} : { channel }),
         ...optionsOf(flags),
-        ...said,
+        ...given,
       } as LineEvent['event']
       if (event.channel === undefined) {
         throw wrong(`Line ${number} names no channel. Give it one, or say: rejoin publish <channel> --ndjson`)

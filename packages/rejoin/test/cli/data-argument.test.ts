@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { saidBy } from '../../src/cli/commands/said.ts'
+import { parseDataArgument } from '../../src/cli/commands/data-argument.ts'
 
 test.each([
   ['one', { text: 'one' }],
@@ -10,6 +10,6 @@ test.each([
   ['null', { data: null }],
   ['9007199254740993', { text: '9007199254740993' }],
   ['{"sum":1e400}', { text: '{"sum":1e400}' }],
-])('%s on a command line is JSON where it is JSON, and no number becomes another', (words, said) => {
-  expect(saidBy(words)).toEqual(said)
+])('%s on a command line is JSON where it is JSON, and no number becomes another', (argument, data) => {
+  expect(parseDataArgument(argument)).toEqual(data)
 })

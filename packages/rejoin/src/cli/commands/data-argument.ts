@@ -2,7 +2,7 @@
  * The data that a text on the command line stands for: its JSON value, as in the body of a publish (§5.1), else the text itself.
  * JSON with a number that JavaScript cannot hold stays a text, because the number would change.
  */
-export function saidBy(text: string): { readonly data: unknown } | { readonly text: string } {
+export function parseDataArgument(text: string): { readonly data: unknown } | { readonly text: string } {
   try {
     const data: unknown = JSON.parse(text)
     return keepsNumbers(text) ? { data } : { text }

@@ -3,7 +3,7 @@ import { type Close, comparePositions, type SyncRequired } from '@rejoin/protoco
 import type { WireFrame } from './frames.ts'
 import { nameOf } from './judge.ts'
 import type { Stage } from './simulate.ts'
-import { type Breakable, createLine, type Line } from './simulated-line.ts'
+import { type Breakable, type Connection, createConnection } from './simulated-connection.ts'
 import type { NodeView, SimulatedLog } from './simulated-log.ts'
 import { createMachine, type Machine } from './simulated-machine.ts'
 import type { SimulatedReader } from './simulated-reader.ts'
@@ -27,15 +27,15 @@ export interface SimulatedNode {
 /** A reader that was let in. */
 export interface Visit {
   /** Opens a stream. */
-  stream(): Line
+  stream(): Connection
   /** Waits for an answer. What is given breaks with this node. */
-  poll(line: Breakable, waitMs: number, signal: AbortSignal): Promise<PollAnswer | ReaderRejection>
+  poll(connection: Breakable, waitMs: number, signal: AbortSignal): Promise<PollAnswer | ReaderRejection>
 }
 
 export function createNode(name: string, stage: Stage): SimulatedNode {
   const { world, scenario, judge, truth } = stage
   const { chance } = world
-  const lines = new Set<Breakable>()
+  const connections = new Set<Breakable>()
   const revoked = new Set<string>()
   let machine: Machine
   let view: ReturnType<SimulatedLog['sourceFor']>
@@ -96,12 +96,12 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
     machine.kill()
     accepts = false
     hub = undefined
-    for (const line of lines) {
+    for (const connection of connections) {
       // A process that dies closes its connections; a computer that dies does not.
-      if (chance.happens(0.8)) line.cut()
-      else line.freeze()
+      if (chance.happens(0.8)) connection.cut()
+      else connection.freeze()
     }
-    lines.clear()
+    connections.clear()
     stage.note('down', name)
   }
 
@@ -172,10 +172,10 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
 
       return {
         stream() {
-          const line: Line = createLine({
+          const connection: Connection = createConnection({
             world,
             budgetBytes: scenario.budgetBytes,
-            latencyMs: scenario.lineLatencyMs,
+            latencyMs: scenario.connectionLatencyMs,
             onWrite(bytes) {
               stage.noteBytes(bytes)
               watch.bytes(bytes)
@@ -187,20 +187,20 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
               }),
             onGone: () =>
               here.run(() => {
-                lines.delete(line)
+                connections.delete(connection)
                 session.disconnected()
               }),
             onTorn: () => stage.count('cut mid-frame'),
           })
-          lines.add(line)
-          const session = serving.port.subscribe(request, line.sink)
-          return line
+          connections.add(connection)
+          const session = serving.port.subscribe(request, connection.sink)
+          return connection
         },
-        async poll(line, waitMs, signal) {
-          lines.add(line)
+        async poll(connection, waitMs, signal) {
+          connections.add(connection)
           const head = truth.newestOn(view.line)
-          const answer = await serving.poll(request, { waitMs, signal })
-          lines.delete(line)
+          const answer = await serving.port.poll(request, { waitMs, signal })
+          connections.delete(connection)
           if (!('events' in answer) || signal.aborted) return answer
           wasCutShort = answer.events.at(-1)?.type === 'close'
           stage.noteBytes(Buffer.from(JSON.stringify(answer)))

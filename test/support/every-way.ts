@@ -8,7 +8,7 @@ import { expect, onTestFinished } from 'vitest'
 /** What a reader that comes back is told first, over each way there is. */
 export async function comesBack(hub: Hub, channel: string, cursor: string): Promise<EveryWay> {
   const request = { subscription: createSubscription([channel]), start: { from: 'cursor' as const, cursor } }
-  const polled = await hub.poll(request, { waitMs: 0 })
+  const polled = await hub.port.poll(request, { waitMs: 0 })
   if (!('events' in polled)) throw new Error(polled.reason)
   const reader = readerOf(hub, channel, cursor)
   const last = polled.events.flatMap(toldBy).at(-1)

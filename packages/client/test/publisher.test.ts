@@ -51,7 +51,7 @@ function answer(response: ServerResponse, status: number, headers: Record<string
 }
 
 async function eventsOf(hub: Hub, channel: string): Promise<string[]> {
-  const polled = await hub.poll({ subscription: createSubscription([channel]), start: { from: 'earliest' } })
+  const polled = await hub.port.poll({ subscription: createSubscription([channel]), start: { from: 'earliest' } })
   if ('reason' in polled) throw new Error(polled.reason)
   return polled.events.filter(({ type }) => type !== 'hello' && type !== 'checkpoint').map(({ data }) => data)
 }

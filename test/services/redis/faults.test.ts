@@ -115,7 +115,7 @@ test('after FLUSHALL, a reader that asks for the last events gets those that the
   await hub.publish('a', { text: 'new 2' })
   const last = async (channel: string, events: number) => {
     const request = { subscription: createSubscription([channel]), start: { from: 'last' as const, events } }
-    const answer = await hub.poll(request, { waitMs: 0 })
+    const answer = await hub.port.poll(request, { waitMs: 0 })
     if (!('events' in answer)) throw new Error(answer.reason)
     const { replay } = JSON.parse(answer.events[0]?.data ?? '{}') as { replay?: number }
     return [replay, ...answer.events.slice(1).map(({ type, data }) => (type === 'message' ? data : type))]

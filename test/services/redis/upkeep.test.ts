@@ -117,7 +117,7 @@ test.each([
     await hub.publish('a', { text: 'four' })
     await reader.hears('four')
     const fromTheStart = { subscription: createSubscription(['a']), start: { from: 'earliest' as const } }
-    const polled = await hub.poll(fromTheStart, { waitMs: 0 })
+    const polled = await hub.port.poll(fromTheStart, { waitMs: 0 })
     const events = 'events' in polled ? polled.events : []
     expect(events.filter(({ type }) => type === 'message').map(({ data }) => data)).toEqual([
       ...['one', 'two', 'three', 'four'],

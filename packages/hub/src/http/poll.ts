@@ -10,7 +10,7 @@ export async function answerPoll(
   { query }: Target,
   poller: Poller,
 ): Promise<Answer> {
-  const answer = await hub.poll(request, { ...readWait(query.get('waitMs')), ...poller })
+  const answer = await hub.port.poll(request, { ...readWait(query.get('waitMs')), ...poller })
   if ('reason' in answer) return readerRejection(answer)
   return jsonAnswer(200, answer, { Vary: 'Last-Event-ID, Authorization, Cookie, Origin' })
 }

@@ -234,6 +234,11 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     admit: subscribing.admit,
     subscribe: subscribing.subscribe,
     stream: (request, pulling) => createStream(subscribing.subscribe, request, pulling),
+    async poll(request, polling) {
+      // Without the log, each answer would be `sync-required`, and the reader would poll again at once.
+      if (!publishing.isLocal) return polls.poll(request, polling)
+      return { reason: 'log-unavailable', retryMs: retry.forClose(request.subscription.selectors) }
+    },
     get revocations() {
       return presence.revocations
     },
@@ -293,11 +298,6 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       return retry.baseMs
     },
     stream: (selectors, streaming) => port.stream(streamRequest(selectors, streaming), streaming),
-    async poll(request, polling) {
-      // Without the log, each answer would be `sync-required`, and the reader would poll again at once.
-      if (!publishing.isLocal) return polls.poll(request, polling)
-      return { reason: 'log-unavailable', retryMs: retry.forClose(request.subscription.selectors) }
-    },
     entries: (selector, { limit = 100 } = {}) =>
       newestEntries({ ...opening, idOf }, selector, Math.min(limit, maxListed)),
     async invalidate(channel) {

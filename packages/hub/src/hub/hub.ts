@@ -5,7 +5,6 @@ import type { Observers, ReaderFacts } from './observation.ts'
 import type { HubPort } from './port.ts'
 import type { Message, MessageOptions } from './publish/message.ts'
 import type { ChannelMessage, PublishedEvent, PublishOptions } from './publish/publishing.ts'
-import type { PollAnswer, PollOptions } from './pull/poll.ts'
 import type { StreamOptions } from './pull/stream.ts'
 import type { ChannelListOptions, ChannelWindow } from './read/channel-window.ts'
 import type { ChannelEntry } from './read/entries.ts'
@@ -31,11 +30,6 @@ export interface Hub {
    * @param selectors - channels or patterns
    */
   stream(selectors: string | readonly string[], options?: StreamOptions): AsyncIterable<StreamFrame>
-  /**
-   * Serves a reader that cannot hold a stream open. The answer has the events that the reader missed. When there are none, it
-   * waits for the next event, and is empty after `waitMs`. A reader that always polls with its last cursor misses nothing.
-   */
-  poll(request: SubscribeRequest, options?: PollOptions): Promise<PollAnswer | ReaderRejection>
   /**
    * Ends a channel: nothing can be published to it any more. All readers, also late ones, get everything up to the end and then
    * `close`, `finished`. To end a channel again changes nothing.

@@ -2,6 +2,7 @@ import type { ReaderRejection, SubscribeRequest } from './hub.ts'
 import type { Sink } from './live/sink.ts'
 import type { RejectedReader } from './observation.ts'
 import type { Incoming } from './publish/incoming.ts'
+import type { PollAnswer, PollOptions } from './pull/poll.ts'
 import type { PullOptions } from './pull/stream.ts'
 import type { Unread } from './pull/unread.ts'
 import type { StreamFrame } from './read/frame-reader.ts'
@@ -25,6 +26,11 @@ export interface HubPort {
   subscribe(request: SubscribeRequest, sink: Sink): ConnectedReader
   /** Like `subscribe`, for a reader that pulls its frames, like the readers of `hub.stream`. */
   stream(request: SubscribeRequest, options?: PullOptions): AsyncIterable<StreamFrame>
+  /**
+   * Serves a reader that cannot hold a stream open. The answer has the events that the reader missed. When there are none, it
+   * waits for the next event, and is empty after `waitMs`. A reader that always polls with its last cursor misses nothing.
+   */
+  poll(request: SubscribeRequest, options?: PollOptions): Promise<PollAnswer | ReaderRejection>
   /** Counts revocations and renewals of rights. An adapter notes it before it asks for rights. */
   readonly revocations: number
   /** A reader was rejected before it came to the hub. Tells the observers of `reject`. */

@@ -18,7 +18,7 @@ async function openPolls(options: Partial<HubOptions> = {}) {
   hub.on('reject', ({ reason }) => told.push(`reject ${reason}`))
   hub.on('close', ({ reason, durationMs }) => told.push(`close ${reason} after ${durationMs}`))
   const poll = (cursor: string | null, waitMs = 25_000, signal?: AbortSignal) =>
-    hub.poll({ subscription, start: from(cursor), reader }, { waitMs, ...(signal ? { signal } : {}) })
+    hub.port.poll({ subscription, start: from(cursor), reader }, { waitMs, ...(signal ? { signal } : {}) })
   return {
     hub,
     environment,

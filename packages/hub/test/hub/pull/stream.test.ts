@@ -46,7 +46,7 @@ describe('a stream inside the program', () => {
     const abort = new AbortController()
     const streams = Array.from({ length: 50 }, () => read(hub, undefined, { signal: abort.signal }))
     const polls = Array.from({ length: 50 }, () =>
-      hub.poll(
+      hub.port.poll(
         { subscription: createSubscription(['a']), start: { from: 'cursor', cursor: 'x' } },
         { signal: abort.signal },
       ),

@@ -180,7 +180,7 @@ async function readAll(hub: Hub, name: string) {
   const subscription = createSubscription([name])
   const frames: PollAnswer['events'][number][] = []
   for (let start: Start = { from: 'earliest' }; ; ) {
-    const answer = await hub.poll({ subscription, start }, { waitMs: 0 })
+    const answer = await hub.port.poll({ subscription, start }, { waitMs: 0 })
     if (!('events' in answer)) throw new Error('The poll was rejected.')
     frames.push(...answer.events)
     if (eventsIn(answer.events).length === 0) return frames
@@ -189,7 +189,7 @@ async function readAll(hub: Hub, name: string) {
 }
 
 async function readFirst(hub: Hub, cursor: string) {
-  const answer = await hub.poll(
+  const answer = await hub.port.poll(
     { subscription: createSubscription(['orders']), start: { from: 'cursor', cursor } },
     { waitMs: 0 },
   )

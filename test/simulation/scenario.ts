@@ -22,7 +22,7 @@ export function drawScenario(chance: Chance, seed: number) {
     feedEvents: chance.pick([5, 1000, 1000]),
     pageEvents: chance.pick([3, 10, 1000]),
     logLatencyMs: chance.pick([1, 10, 60]),
-    lineLatencyMs: chance.pick([1, 20, 80]),
+    connectionLatencyMs: chance.pick([1, 20, 80]),
     budgetBytes: chance.pick([300, 2_000, 65_536]),
     hotBytes: chance.pick([1, 3_000, 1_000_000]),
     heartbeatMs: 5_000,

@@ -72,10 +72,10 @@ export function createFaults(stage: Stage): Faults {
       hub.invalidate(chance.pick(stage.channels)).catch((error: Error) => stage.note('rejected', error.message))
     },
     stall() {
-      const line = pickLine()
-      if (!line) return
+      const connection = pickConnection()
+      if (!connection) return
       count('slow sink')
-      line.stall(chance.between(200, 9_000))
+      connection.stall(chance.between(200, 9_000))
     },
     'step clock'() {
       const ms = chance.pick([-3_600_000, -60_000, -50, 50, 60_000, 3_600_000])
@@ -105,16 +105,16 @@ export function createFaults(stage: Stage): Faults {
       void node.drain().then(() => comeBack(node, chance.between(50, 2_000)))
     },
     cut() {
-      const line = pickLine()
-      if (!line) return
+      const connection = pickConnection()
+      if (!connection) return
       count('cut')
-      line.cut()
+      connection.cut()
     },
     freeze() {
-      const line = pickLine()
-      if (!line) return
-      count('half-open line')
-      line.freeze()
+      const connection = pickConnection()
+      if (!connection) return
+      count('half-open connection')
+      connection.freeze()
     },
   }
 
@@ -134,9 +134,9 @@ export function createFaults(stage: Stage): Faults {
     return readers.length > 0 ? chance.pick(readers) : undefined
   }
 
-  function pickLine() {
-    const line = pickReader()?.line
-    return line?.open ? line : undefined
+  function pickConnection() {
+    const connection = pickReader()?.connection
+    return connection?.open ? connection : undefined
   }
 
   function next(): void {

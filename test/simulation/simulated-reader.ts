@@ -3,17 +3,17 @@ import type { Start } from '@rejoin/hub'
 import { readFrames } from './frames.ts'
 import type { Receipts, Wanted } from './judge.ts'
 import type { Stage } from './simulate.ts'
-import type { Breakable, Line } from './simulated-line.ts'
+import type { Breakable, Connection } from './simulated-connection.ts'
 import { beginning } from './simulated-machine.ts'
 import type { SimulatedNode, Visit } from './simulated-node.ts'
-import { createPollLine } from './simulated-poll-line.ts'
+import { createPollConnection } from './simulated-poll-connection.ts'
 import { type Entry, isAmong } from './truth.ts'
 
-/** A person with a page open: the whole client, on virtual time and virtual lines. */
+/** A person with a page open: the whole client, on virtual time and virtual connections. */
 export interface SimulatedReader {
   readonly name: string
   readonly wanted: Wanted
-  readonly line: Breakable | undefined
+  readonly connection: Breakable | undefined
   /** Whether there is nothing that it is owed. */
   readonly caughtUp: boolean
   /** Once all faults are over: accuses whoever owes it something, or gave it what is not so. */
@@ -47,7 +47,7 @@ export function createReader(
   const fresh = from === 'now' || from === 'earliest' || from === 'last' ? from : undefined
   let cursor = fresh === undefined ? from : null
   let stream: EventStream | undefined
-  let line: Breakable | undefined
+  let connection: Breakable | undefined
   let lastNode: SimulatedNode | undefined
   /** Where the last fresh stream said that it starts. It counts once the client has acted on it. */
   let greeting: Entry | undefined
@@ -149,15 +149,17 @@ export function createReader(
     }
     if (polls) return poll(visit, Number(url.searchParams.get('waitMs')), signal)
     const opened = visit.stream()
-    line = opened
+    connection = opened
     signal.addEventListener('abort', () => opened.leave())
     await travel()
     return answer(200, opened)
   }
 
   async function poll(visit: Visit, waitMs: number, signal: AbortSignal): Promise<unknown> {
-    const exchange = createPollLine(world, stage.scenario.lineLatencyMs, signal, () => stage.count('poll cut'))
-    line = exchange
+    const exchange = createPollConnection(world, stage.scenario.connectionLatencyMs, signal, () =>
+      stage.count('poll cut'),
+    )
+    connection = exchange
     const given = await exchange.carry(visit.poll(exchange, waitMs, exchange.gone))
     if (!('events' in given)) return answer(503)
     const hello = given.events.find(({ type }) => type === 'hello')
@@ -180,10 +182,10 @@ export function createReader(
   }
 
   function travel(): Promise<void> {
-    return new Promise((resolve) => void world.after(chance.between(0, stage.scenario.lineLatencyMs), resolve))
+    return new Promise((resolve) => void world.after(chance.between(0, stage.scenario.connectionLatencyMs), resolve))
   }
 
-  function answer(status: number, opened?: Line) {
+  function answer(status: number, opened?: Connection) {
     tapped = ''
     const reader = opened && {
       async read() {
@@ -216,8 +218,8 @@ export function createReader(
   return {
     name,
     wanted,
-    get line() {
-      return line
+    get connection() {
+      return connection
     },
     get caughtUp() {
       return isFinished() || (hasAll() && !receipts.hasEnds)

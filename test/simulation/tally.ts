@@ -21,7 +21,7 @@ export const faultKinds = [
   'drain',
   'cut',
   'cut mid-frame',
-  'half-open line',
+  'half-open connection',
   'reconnect to another node',
   'stripped header',
   'publish sent twice',

@@ -1,16 +1,21 @@
 import type { PollAnswer, ReaderRejection } from '@rejoin/hub'
-import type { Breakable } from './simulated-line.ts'
+import type { Breakable } from './simulated-connection.ts'
 import type { World } from './virtual-world.ts'
 
 /** One request and its answer, which arrives in one piece, late, or not at all. */
-export interface PollLine extends Breakable {
+export interface PollConnection extends Breakable {
   /** Aborted, on the side of the hub, when the reader has gone. */
   readonly gone: AbortSignal
-  /** Brings an answer to the reader; rejects when the line was cut. */
+  /** Brings an answer to the reader; rejects when the connection was cut. */
   carry(answer: Promise<PollAnswer | ReaderRejection>): Promise<PollAnswer | ReaderRejection>
 }
 
-export function createPollLine(world: World, latencyMs: number, left: AbortSignal, onCut: () => void): PollLine {
+export function createPollConnection(
+  world: World,
+  latencyMs: number,
+  left: AbortSignal,
+  onCut: () => void,
+): PollConnection {
   const { chance } = world
   const gone = new AbortController()
   let isOpen = true
@@ -49,7 +54,7 @@ export function createPollLine(world: World, latencyMs: number, left: AbortSigna
       if (!isOpen) return
       onCut()
       close()
-      fail(new Error('the line was cut'))
+      fail(new Error('the connection was cut'))
     },
     freeze() {
       isFrozen = true

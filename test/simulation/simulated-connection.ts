@@ -5,9 +5,9 @@ import type { World } from './virtual-world.ts'
  * One connection between a hub and a reader, byte by byte: what a hub has written waits, travels and arrives in pieces of
  * any size. It may stand still, be cut at any byte, or fall silent without anybody being told.
  */
-export interface Line extends Breakable {
+export interface Connection extends Breakable {
   readonly sink: Sink
-  /** What the reader's side reads: the next piece, null at the end; rejects when the line was cut. */
+  /** What the reader's side reads: the next piece, null at the end; rejects when the connection was cut. */
   read(): Promise<Uint8Array | null>
   /** The reader has gone. */
   leave(): void
@@ -18,13 +18,13 @@ export interface Breakable {
   readonly open: boolean
   /** Nothing is taken from the hub for a while: the reader is slow. */
   stall(ms: number): void
-  /** Cuts the line at a byte of chance. What was on its way up to there arrives. */
+  /** Cuts the connection at a byte of chance. What was on its way up to there arrives. */
   cut(): void
   /** Nothing arrives any more, in either direction, and nobody is told. */
   freeze(): void
 }
 
-export interface LineOptions {
+export interface ConnectionOptions {
   readonly world: World
   /** Bytes that may wait in the hub before the sink counts as full. */
   readonly budgetBytes: number
@@ -41,7 +41,7 @@ export interface LineOptions {
 // More than this is not taken from the hub as long as the reader does not read, as a kernel's buffer would not.
 const unreadPieces = 4
 
-export function createLine(options: LineOptions): Line {
+export function createConnection(options: ConnectionOptions): Connection {
   const { world } = options
   const { chance } = world
   const unsent: Uint8Array[] = []
@@ -52,7 +52,7 @@ export function createLine(options: LineOptions): Line {
   let sending = false
   let stalledUntil = 0
   let lastArrival = 0
-  /** How the line ends for the reader once it has read what arrived. */
+  /** How the connection ends for the reader once it has read what arrived. */
   let ending: 'in order' | 'cut' | undefined
   let finished = false
   let frozen = false
@@ -125,7 +125,7 @@ export function createLine(options: LineOptions): Line {
     const { resolve, reject } = reading
     reading = undefined
     if (piece !== undefined) resolve(piece)
-    else if (ending === 'cut') reject(new Error('the line was cut'))
+    else if (ending === 'cut') reject(new Error('the connection was cut'))
     else resolve(null)
     send()
   }

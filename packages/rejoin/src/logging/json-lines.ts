@@ -51,7 +51,11 @@ export function jsonLines(output: JsonOutput, level: LogLevel = 'info'): Logging
       lines.flush()
       logger.info({ event: 'server_stopping', signal })
     },
-    failed: (cause) => logger.fatal({ event: 'server_failed', cause: causeText(cause), ...stackField(cause) }),
+    failed(cause) {
+      lines.flush()
+      logger.fatal({ event: 'server_failed', cause: causeText(cause), ...stackField(cause) })
+    },
+    ended: lines.flush,
   }
 }
 

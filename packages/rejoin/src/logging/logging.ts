@@ -21,6 +21,8 @@ export interface Logging {
   stopping(signal: string): void
   /** Called when the program is about to end because of an unexpected error. */
   failed(cause: unknown): void
+  /** Called when the program ends, right before. Writes what was counted instead of being written line by line. */
+  ended(): void
 }
 
 export interface Readiness {

@@ -100,10 +100,13 @@ export function terminal({ write, colour, now }: Terminal): Logging {
     },
 
     failed(cause) {
+      rejections.flush()
       say(
         `${style('red', 'failed')} and ends: ${cause instanceof Error && cause.stack ? cause.stack : causeText(cause)}`,
       )
     },
+
+    ended: rejections.flush,
   }
 
   function openTo(loopbackOnly: boolean, access: boolean): string {

@@ -261,6 +261,23 @@ describe('an unforeseen failure', () => {
     },
   )
 
+  test('the log has every reader that came and left until then, as a line or in a count', async () => {
+    const { url, stdout, emit } = await started(['serve', '--port', '0', '--log', 'memory'])
+    const streams = await Promise.all(Array.from({ length: 130 }, () => open(url, '/events/demo')))
+    for (const stream of streams) stream.resume().on('error', () => undefined)
+    emit('uncaughtException', new Error('nobody thought of it'))
+    const total = (event: string) =>
+      stdout
+        .map((line) => JSON.parse(line))
+        .reduce(
+          (sum, line) => sum + (line.event === event ? 1 : 0) + (line.event === 'sse_more' ? (line[event] ?? 0) : 0),
+          0,
+        )
+    // Sooner than the ten seconds after which a count is told anyway: by then the process has ended.
+    const told = () => [total('sse_connect'), total('sse_disconnect')]
+    await expect.poll(told, { timeout: 5000 }).toEqual([130, 130])
+  })
+
   test('a second one ends it at once', async () => {
     const { exits, emit } = await started(['serve', '--port', '0', '--log', 'memory'])
     emit('uncaughtException', new Error('first'))

@@ -15,13 +15,18 @@ const ready: Readiness = {
   access: false,
 }
 const reader = {
-  ...{ ip: '127.0.0.1', userAgent: 'curl/8', subject: null },
-  ...{ connection: 'c_8f2a', channels: ['demo'] },
+  ip: '127.0.0.1',
+  userAgent: 'curl/8',
+  subject: null,
+  connection: 'c_8f2a',
+  channels: ['demo'],
 }
 const replay = { ...reader, requested: 'X', replayed: 11, elapsedMs: 2.8, absenceMs: 5000 }
 const gap = { ...reader, reason: 'expired', requested: 'X', absenceMs: null, resuming: true } as const
 const small = {
-  ...{ channel: 'demo', absenceMs: 60_000, eventsPerSecond: 5 },
+  channel: 'demo',
+  absenceMs: 60_000,
+  eventsPerSecond: 5,
   has: { maxEvents: 500, maxAgeMs: 300_000 },
   needs: { maxEvents: 600, maxAgeMs: 120_000 },
 }
@@ -94,6 +99,18 @@ describe('at a terminal', () => {
     expect(onTerminal((logging) => observe(logging, 'close', { ...end, cause: new Error('disk full') }))).toBe(
       '12:04:31 failed demo c_8f2a, log-unavailable: Error: disk full\n',
     )
+  })
+
+  test('the rejected requests that were only counted are told when the program fails, and when it ends', () => {
+    const rejected = { ...reader, reason: 'per-ip', status: 503 } as const
+    const end = (logging: Logging, act: () => void) => {
+      for (let n = 0; n < 150; n += 1) logging.rejected(rejected)
+      act()
+    }
+    expect(onTerminal((logging) => end(logging, () => logging.failed('impossible')))).toMatch(
+      /rejected 50 more requests\n12:04:31 failed and ends: impossible\n$/,
+    )
+    expect(onTerminal((logging) => end(logging, () => logging.ended()))).toMatch(/rejected 50 more requests\n$/)
   })
 
   test.each([
@@ -220,6 +237,19 @@ describe('in a pipe', () => {
     expect(lines).toHaveLength(102)
     expect(lines.at(-2)).toMatchObject({ level: 'info', event: 'sse_more', sse_connect: 50, sse_disconnect: 30 })
     expect(await inPipe(crowd, 'debug')).toHaveLength(181)
+  })
+
+  test('the readers that were only counted are told when the program fails, and when it ends', async () => {
+    const connect = { ...reader, requested: null, resuming: false }
+    const close = { ...reader, reason: 'drain', durationMs: 5, cause: undefined }
+    const lines = await inPipe((logging) => {
+      for (let n = 0; n < 150; n += 1) observe(logging, 'connect', connect)
+      logging.failed(new Error('impossible'))
+      for (let n = 0; n < 130; n += 1) observe(logging, 'close', close)
+      logging.ended()
+    })
+    expect(lines.slice(100, 102)).toMatchObject([{ event: 'sse_more', sse_connect: 50 }, { event: 'server_failed' }])
+    expect(lines.slice(202)).toMatchObject([{ event: 'sse_more', sse_disconnect: 30 }])
   })
 
   test('publishes are lines only for those who ask for them', async () => {

@@ -9,18 +9,26 @@ import { fail, type ProgramHost } from '../program-host.ts'
 export function endInOrder(
   serving: Serving,
   host: ProgramHost,
-  logging: Pick<Logging, 'stopping' | 'failed' | 'warned'>,
+  logging: Pick<Logging, 'stopping' | 'failed' | 'ended' | 'warned'>,
 ): void {
   let ending = false
 
   function end(options?: Parameters<Serving['close']>[0]): void {
     ending = true
-    serving.close(options).catch((error) => fail(host, String(error)))
+    serving
+      .close(options)
+      .catch((error) => fail(host, String(error)))
+      .finally(() => logging.ended())
+  }
+
+  function exit(): void {
+    logging.ended()
+    host.exit(1)
   }
 
   function stop(signal: string): void {
     if (ending) {
-      host.exit(1)
+      exit()
       return
     }
     logging.stopping(signal)
@@ -42,8 +50,8 @@ export function endInOrder(
       logging.failed(cause)
       host.exitCode = 1
       // After an error the program may be unable to end in order.
-      if (ending) return host.exit(1)
-      setTimeout(() => host.exit(1), failedTimeoutMs).unref()
+      if (ending) return exit()
+      setTimeout(exit, failedTimeoutMs).unref()
       end({ withinMs: failedDrainMs })
     })
   }

@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { answerCalls } from '../processes/commands.ts'
 import { stampedEvent } from '../traffic/event.ts'
 import { keepPace, type Pace } from '../traffic/pace.ts'
+import { profileHeap } from './heap-profile.ts'
 
 export interface Served {
   /** What answers requests. Left out for a server that listens by itself. */
@@ -83,6 +84,7 @@ function serverCommands({ handler, publish, listen }: Served) {
       return most
     },
     collectGarbage,
+    profileHeap,
   }
 }
 

@@ -8,21 +8,21 @@ import { type Crowd, nameOf, openCrowd, type Patience } from './crowd.ts'
 /** A crowd of which every reader is behind a proxy of its own. */
 export async function openField(options: FieldOptions): Promise<Field> {
   const { port, onLink, toxics = {}, channels = fieldChannels } = options
-  const places: Place[] = []
+  const proxiedReaders: ProxiedReader[] = []
   for (let index = 0; index < options.readers; index += 1) {
     const proxy = await openFaultProxy({ target: { port }, random: createRandom(options.seed + index), toxics })
-    const place = { who: nameOf(index), proxy }
-    proxy.onLink((link) => onLink?.(link, { who: place.who, index }))
-    places.push(place)
+    const reader = { who: nameOf(index), proxy }
+    proxy.onLink((link) => onLink?.(link, { who: reader.who, index }))
+    proxiedReaders.push(reader)
   }
-  const originOf = (index: number) => `http://127.0.0.1:${(places[index] as Place).proxy.port}`
+  const originOf = (index: number) => `http://127.0.0.1:${(proxiedReaders[index] as ProxiedReader).proxy.port}`
   const crowd = openCrowd({ ...options, channels, originOf, resends: 5 })
   return {
     ...crowd,
-    places,
+    proxiedReaders,
     async finish() {
       await crowd.finish()
-      await Promise.all(places.map(({ proxy }) => proxy.close()))
+      await Promise.all(proxiedReaders.map(({ proxy }) => proxy.close()))
     },
   }
 }
@@ -51,7 +51,7 @@ export interface FieldOptions {
   readonly window: WindowOptions
   readonly patience: Patience
   /**
-   * What all lines suffer.
+   * What the proxies do to all connections.
    * @defaultValue none
    */
   readonly toxics?: Toxics
@@ -61,10 +61,10 @@ export interface FieldOptions {
 
 export interface Field extends Crowd {
   /** In the order of the readers. */
-  readonly places: readonly Place[]
+  readonly proxiedReaders: readonly ProxiedReader[]
 }
 
-export interface Place {
+export interface ProxiedReader {
   readonly who: string
   readonly proxy: FaultProxy
 }

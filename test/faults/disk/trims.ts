@@ -1,5 +1,5 @@
 import { createRandom } from '@rejoin/hub/testing'
-import { type FieldOptions, openField, type Place } from '../crowds/field.ts'
+import { type FieldOptions, openField, type ProxiedReader } from '../crowds/field.ts'
 
 /**
  * Readers that go away and come back about when the window has let go of what they need, again and again, each at its own
@@ -14,9 +14,9 @@ export async function runTrims(options: TrimsOptions): Promise<void> {
   const limit = performance.now() + maxMs
   await field.renewed()
   await Promise.all(
-    field.places.map((place, index) => {
-      const times = place.who.startsWith('client') ? Math.min(returns, clientReloads) : returns
-      return comeAndGo(place, channelOf(index), times, createRandom(seed * 1000 + index))
+    field.proxiedReaders.map((reader, index) => {
+      const times = reader.who.startsWith('client') ? Math.min(returns, clientReloads) : returns
+      return comeAndGo(reader, channelOf(index), times, createRandom(seed * 1000 + index))
     }),
   )
   await field.finish()
@@ -28,7 +28,12 @@ export async function runTrims(options: TrimsOptions): Promise<void> {
     while (newest() < from + events && performance.now() < limit) await new Promise((resolve) => setTimeout(resolve, 1))
   }
 
-  async function comeAndGo({ who, proxy }: Place, channel: string, times: number, random: () => number): Promise<void> {
+  async function comeAndGo(
+    { who, proxy }: ProxiedReader,
+    channel: string,
+    times: number,
+    random: () => number,
+  ): Promise<void> {
     for (let count = 0; count < times; count += 1) {
       await passed(random() * maxEvents, channel)
       history.write({ kind: 'fault', what: 'gone', readers: [who] })

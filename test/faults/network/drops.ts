@@ -11,13 +11,13 @@ export async function runDrops(options: DropsOptions): Promise<void> {
   await field.renewed()
   for (const seconds of drops) {
     history.write({ kind: 'fault', what: `no network for ${seconds} s` })
-    field.places.forEach(({ proxy }, index) => {
+    field.proxiedReaders.forEach(({ proxy }, index) => {
       const silent = index % 4 >= 2
       proxy.reject(silent ? 'silence' : 'reset')
       proxy.cutAll(silent ? 'half-open' : 'reset')
     })
     await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
-    for (const { proxy } of field.places) proxy.accept()
+    for (const { proxy } of field.proxiedReaders) proxy.accept()
     history.write({ kind: 'heal' })
     await field.caughtUp(field.newest())
     onProgress?.(seconds)

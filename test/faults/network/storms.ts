@@ -9,7 +9,7 @@ export async function runStorms(options: StormsOptions): Promise<void> {
   history.write({ kind: 'run', name: 'storms', seed, inputs: { readers, stay, storms } })
   const field = await openField(options)
   await field.renewed()
-  const cut = field.places.slice(stay)
+  const cut = field.proxiedReaders.slice(stay)
   for (let storm = 1; storm <= storms; storm += 1) {
     history.write({ kind: 'fault', what: 'all are cut at once', readers: cut.map(({ who }) => who) })
     for (const { proxy } of cut) {

@@ -1,13 +1,12 @@
 import type { LogLevel } from '@rejoin/hub/operations'
 import type { Logging } from './logging.ts'
+import { hasColour } from './style.ts'
 import { terminal } from './terminal.ts'
 
 /** Lines for a person when the output is a terminal; JSON lines for a program otherwise. */
 export async function createLogging({ stdout, env }: LoggingHost, level?: LogLevel): Promise<Logging> {
   if (stdout.isTTY) {
-    // An empty NO_COLOR counts as unset (no-color.org).
-    const colour = !env.NO_COLOR && env.TERM !== 'dumb'
-    return terminal({ write: (text) => stdout.write(text), colour, now: Date.now })
+    return terminal({ write: (text) => stdout.write(text), colour: hasColour(stdout, env), now: Date.now })
   }
   // Loaded on demand: a person at a terminal waits 20 ms less for the first line.
   const { jsonLines } = await import('./json-lines.ts')

@@ -4,6 +4,7 @@ import type { GapReason } from '@rejoin/protocol'
 import { durationWords } from './duration.ts'
 import { insecureWarning, type Logging } from './logging.ts'
 import { type Style, styled } from './style.ts'
+import { table } from './table.ts'
 import { windowWords } from './window-words.ts'
 
 /** Lines for a person: first how to begin, then a line for every reader that returned or was rejected. */
@@ -21,20 +22,21 @@ export function terminal({ write, colour, now }: Terminal): Logging {
 
   return {
     ready({ version, url, adminUrl, log, folder, address, loopbackOnly, access }) {
+      const rows = [
+        ['log', [`${log.name}${whereWords(folder, address)}`, windowWords(log.window)].join(', ')],
+        ['open to', openTo(loopbackOnly, access)],
+        ...adminRows(adminUrl),
+        [],
+        ['look', `${url}/`],
+        ['watch', `curl -N ${url}/events/demo`],
+        ['publish', `curl -d hello ${url}/publish/demo`],
+        ['return', `curl -N -H 'Last-Event-ID: <id you saw>' ${url}/events/demo`],
+      ]
       const lines = [
         '',
         `  ${style('bold', `Rejoin ${version}`)}  ${style('cyan', url)}`,
         '',
-        row('log', [`${log.name}${whereWords(folder, address)}`, windowWords(log.window)].join(', ')),
-        row('open to', openTo(loopbackOnly, access)),
-        ...(adminUrl === undefined
-          ? []
-          : [row('admin', `${adminUrl}/openapi.json`), row('dashboard', `${adminUrl}/dashboard`)]),
-        '',
-        row('look', `${url}/`),
-        row('watch', `curl -N ${url}/events/demo`),
-        row('publish', `curl -d hello ${url}/publish/demo`),
-        row('return', `curl -N -H 'Last-Event-ID: <id you saw>' ${url}/events/demo`),
+        ...table(rows.map(([name = '', text = '']) => [style('dim', name), text])).map((line) => `  ${line}`.trimEnd()),
         '',
       ]
       if (!loopbackOnly && !access) lines.push(style('red', `  ${insecureWarning}`), '')
@@ -118,10 +120,6 @@ export function terminal({ write, colour, now }: Terminal): Logging {
     write(`${style('dim', new Date(now()).toTimeString().slice(0, 8))} ${text}\n`)
   }
 
-  function row(name: string, text: string): string {
-    return `  ${style('dim', name.padEnd(9))} ${text}`
-  }
-
   function style(format: Style, text: string): string {
     return styled(format, text, colour)
   }
@@ -143,6 +141,14 @@ const gapWords: Record<GapReason, string> = {
   'replay-limit': 'it missed more than is replayed',
   forced: 'the events of the channel were invalidated',
   added: 'the channel is new to its subscription',
+}
+
+function adminRows(adminUrl: string | undefined): string[][] {
+  if (adminUrl === undefined) return []
+  return [
+    ['admin', `${adminUrl}/openapi.json`],
+    ['dashboard', `${adminUrl}/dashboard`],
+  ]
 }
 
 function whereWords(folder: string | undefined, address: string | undefined): string {

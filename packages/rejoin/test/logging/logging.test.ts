@@ -37,13 +37,13 @@ describe('at a terminal', () => {
       "
         Rejoin 1.2.3  http://127.0.0.1:4747
 
-        log       memory, the last 1,000 events or 5 minutes of each channel
-        open to   this machine only
+        log      memory, the last 1,000 events or 5 minutes of each channel
+        open to  this machine only
 
-        look      http://127.0.0.1:4747/
-        watch     curl -N http://127.0.0.1:4747/events/demo
-        publish   curl -d hello http://127.0.0.1:4747/publish/demo
-        return    curl -N -H 'Last-Event-ID: <id you saw>' http://127.0.0.1:4747/events/demo
+        look     http://127.0.0.1:4747/
+        watch    curl -N http://127.0.0.1:4747/events/demo
+        publish  curl -d hello http://127.0.0.1:4747/publish/demo
+        return   curl -N -H 'Last-Event-ID: <id you saw>' http://127.0.0.1:4747/events/demo
 
       "
     `)
@@ -57,15 +57,15 @@ describe('at a terminal', () => {
 
   test('it does not warn when there are rules for those who come', () => {
     const text = onTerminal((logging) => logging.ready({ ...ready, loopbackOnly: false, access: true }))
-    expect(text).toContain('open to   those whom the access rules let in')
+    expect(text).toContain('open to  those whom the access rules let in')
     expect(text).not.toContain('WARNING')
   })
 
   test('it says where its admin port is', () => {
     const adminUrl = 'http://127.0.0.1:4748'
     const text = onTerminal((logging) => logging.ready({ ...ready, adminUrl }))
-    expect(text).toContain('admin     http://127.0.0.1:4748/openapi.json\n')
-    expect(text).toContain('dashboard http://127.0.0.1:4748/dashboard\n')
+    expect(text).toContain('admin      http://127.0.0.1:4748/openapi.json\n')
+    expect(text).toContain('dashboard  http://127.0.0.1:4748/dashboard\n')
   })
 
   test('each reader that comes back is a line', () => {

@@ -1,7 +1,7 @@
 import { checkSettings } from '../../config/checks.ts'
 import type { LoadedConfig, SettingValue } from '../../config/load.ts'
+import { table } from '../../logging/table.ts'
 import { createOutput } from '../output/output.ts'
-import { table } from '../output/table.ts'
 import type { ProgramHost } from '../program-host.ts'
 
 /**

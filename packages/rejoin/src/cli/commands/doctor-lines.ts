@@ -1,24 +1,25 @@
-import { inspect } from 'node:util'
 import { plainText } from '@rejoin/hub/internal'
 import { proxyTitles } from '../../doctor/proxy-name.ts'
 import type { Check, CheckName, Report, Server } from '../../doctor/report.ts'
+import { type Style, styled } from '../../logging/style.ts'
+import { table } from '../../logging/table.ts'
 
 /** A report for a person: the server, a line for each check, then each fault and hint with what to change. */
-export function reportLines({ address, server, checks, ms }: Report, style: Style): string[] {
+export function reportLines({ address, server, checks, ms }: Report, { colour }: ReportStyle): string[] {
   const faults = checks.filter(({ state }) => state === 'fault')
   const hints = checks.filter(({ state }) => state === 'hint')
   return [
     '',
-    `${painted('bold', plainText(address), style)}  ${painted('dim', whoAnswers(server), style)}`,
+    `${styled('bold', plainText(address), colour)}  ${styled('dim', whoAnswers(server), colour)}`,
     '',
-    ...checks.map((check) => checkLine(check, style)),
-    ...[...faults, ...hints].flatMap((check) => ['', ...remedyLines(check, style)]),
+    ...table(checks.map((check) => checkRow(check, colour))).map((line) => `  ${line}`),
+    ...[...faults, ...hints].flatMap((check) => ['', ...remedyLines(check, colour)]),
     '',
-    verdict({ faults: faults.length, hints: hints.length, server, ms }, style),
+    verdict({ faults: faults.length, hints: hints.length, server, ms }, colour),
   ]
 }
 
-export interface Style {
+export interface ReportStyle {
   readonly colour: boolean
 }
 
@@ -43,9 +44,7 @@ const titles: Readonly<Record<CheckName, string>> = {
   'http-version': 'HTTP version',
 }
 
-const width = Math.max(...Object.values(titles).map(({ length }) => length))
-
-const marks: Readonly<Record<Check['state'], [mark: string, colour: Colour]>> = {
+const marks: Readonly<Record<Check['state'], [mark: string, style: Style]>> = {
   good: ['✓', 'green'],
   fault: ['✗', 'red'],
   hint: ['!', 'yellow'],
@@ -58,16 +57,15 @@ function whoAnswers({ kind, version, proxy, proxyText }: Server): string {
   return plainText(front ? `${who}, behind ${front}` : who)
 }
 
-function checkLine({ name, state, summary }: Check, style: Style): string {
-  const [mark, colour] = marks[state]
+function checkRow({ name, state, summary }: Check, colour: boolean): string[] {
+  const [mark, style] = marks[state]
   const text = plainText(summary)
-  const said = state === 'unknown' ? painted('dim', text, style) : text
-  return `  ${painted(colour, mark, style)} ${titles[name].padEnd(width)}  ${said}`
+  return [`${styled(style, mark, colour)} ${titles[name]}`, state === 'unknown' ? styled('dim', text, colour) : text]
 }
 
-function remedyLines({ name, state, summary, remedy }: Check, style: Style): string[] {
-  const [mark, colour] = marks[state]
-  const heading = painted(colour, `${mark} ${titles[name]}: ${plainText(summary)}`, style)
+function remedyLines({ name, state, summary, remedy }: Check, colour: boolean): string[] {
+  const [mark, style] = marks[state]
+  const heading = styled(style, `${mark} ${titles[name]}: ${plainText(summary)}`, colour)
   if (!remedy) return [heading]
   return [
     heading,
@@ -75,35 +73,28 @@ function remedyLines({ name, state, summary, remedy }: Check, style: Style): str
     `  Likely cause: ${plainText(remedy.culprit)}.`,
     ...remedy.changes.flatMap(({ where, lines }) => [
       `  In ${plainText(where)}:`,
-      ...lines.map((line) => `      ${changeLine(line, style)}`),
+      ...lines.map((line) => `      ${changeLine(line, colour)}`),
     ]),
   ]
 }
 
-function changeLine(line: string, style: Style): string {
+function changeLine(line: string, colour: boolean): string {
   const isRemoval = line.startsWith(removal)
   const text = plainText(isRemoval ? line.slice(removal.length) : line)
-  return isRemoval ? painted('red', `- ${text}`, style) : painted('green', `+ ${text}`, style)
+  return isRemoval ? styled('red', `- ${text}`, colour) : styled('green', `+ ${text}`, colour)
 }
 
 const removal = 'remove: '
 
-function verdict(found: { faults: number; hints: number; server: Server; ms: number }, style: Style): string {
+function verdict(found: { faults: number; hints: number; server: Server; ms: number }, colour: boolean): string {
   const { faults, hints, server, ms } = found
-  const took = painted('dim', ` (${(ms / 1000).toFixed(1)} s)`, style)
-  if (faults > 0) return painted('red', `${counted(faults, 'fault')} found.`, style) + took
+  const took = styled('dim', ` (${(ms / 1000).toFixed(1)} s)`, colour)
+  if (faults > 0) return styled('red', `${counted(faults, 'fault')} found.`, colour) + took
   const also = hints > 0 ? ` ${counted(hints, 'hint')} above.` : ''
   const good = server.kind === 'program' ? 'Streams pass unharmed.' : 'No fault can be seen from outside.'
-  return painted('green', good, style) + also + took
+  return styled('green', good, colour) + also + took
 }
 
 function counted(number: number, word: string): string {
   return `${number} ${word}${number === 1 ? '' : 's'}`
-}
-
-type Colour = 'bold' | 'dim' | 'green' | 'red' | 'yellow'
-
-function painted(colour: Colour, text: string, style: Style): string {
-  const [on, off] = inspect.colors[colour] ?? []
-  return style.colour ? `\u001b[${on}m${text}\u001b[${off}m` : text
 }

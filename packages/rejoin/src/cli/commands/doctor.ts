@@ -3,8 +3,8 @@ import { type Command, Option } from 'commander'
 import { isLoopbackHost } from '../../access/loopback.ts'
 import { type ProxyName, proxyNames } from '../../doctor/proxy-name.ts'
 import type { CheckName, Report } from '../../doctor/report.ts'
+import { hasColour } from '../../logging/style.ts'
 import { exitCodes } from '../exit-code.ts'
-import { hasColour } from '../output/colour.ts'
 import { readDuration } from '../output/duration.ts'
 import { jsonLine } from '../output/json-line.ts'
 import { createOutput } from '../output/output.ts'
@@ -46,7 +46,9 @@ async function runDoctor(address: string, flags: DoctorFlags, host: ProgramHost)
     ...(origin === undefined ? {} : { origin }),
     ...(flags.proxy === undefined ? {} : { proxy: flags.proxy }),
   })
-  const lines = flags.json ? [jsonLine(JSON.stringify(report))] : reportLines(report, { colour: hasColour(host) })
+  const lines = flags.json
+    ? [jsonLine(JSON.stringify(report))]
+    : reportLines(report, { colour: hasColour(host.stdout, host.env) })
   for (const line of lines) await output.line(line)
   host.exitCode = report.checks.some(({ state }) => state === 'fault') ? exitCodes.failed : exitCodes.done
 }

@@ -1,5 +1,6 @@
 import { durationWords } from '../../logging/duration.ts'
-import { type Style, styled } from '../../logging/style.ts'
+import { hasColour, styled } from '../../logging/style.ts'
+import { table } from '../../logging/table.ts'
 import type { StormPlan } from '../../storm/plan.ts'
 import type { StormProgress } from '../../storm/storm.ts'
 import { createLiveView } from '../output/live-view.ts'
@@ -15,7 +16,7 @@ export interface StormView {
 export function watchStorm(url: string, plan: StormPlan, host: ProgramHost): StormView {
   const { stderr, env } = host
   const view = createLiveView(host)
-  const colour = view.isShown && !env.NO_COLOR
+  const colour = hasColour(stderr, env)
   let saidAt = performance.now()
   return {
     show(progress) {
@@ -34,22 +35,20 @@ const lineEveryMs = 5000
 export function viewLines(url: string, plan: StormPlan, progress: StormProgress, colour: boolean): string[] {
   const { connected, published, delivered, cuts, returns, gaps, faults, delayMs, catchUpMs, own } = progress
   const isBroken = Object.values(faults).some((count) => count > 0)
-  const rows: [name: string, text: string, style?: Style | undefined][] = [
+  const load = `${percent(own.cpu)} of one core`
+  const rows = [
     ['readers', `${bar(connected / plan.readers)} ${counted(connected)} of ${counted(plan.readers)} connected`],
     ['events', `${counted(published)} published, ${counted(delivered)} delivered`],
     ['delay', timesWords(delayMs)],
     ['cuts', counted(cuts)],
     ['returns', `${counted(returns)}, up to date after ${timesWords(catchUpMs)}`],
-    ['faults', faultWords(faults), isBroken ? 'red' : 'green'],
+    ['faults', styled(isBroken ? 'red' : 'green', faultWords(faults), colour)],
     ['gaps', `${counted(gaps)} announced`],
-    ['own load', `${percent(own.cpu)} of one core`, own.wasBottleneck ? 'yellow' : undefined],
+    ['own load', own.wasBottleneck ? styled('yellow', load, colour) : load],
   ]
   return [
     `${styled('bold', url, colour)}  ${stageWords(plan, progress)}`,
-    ...rows.map(([name, text, style]) => {
-      const shown = style === undefined ? text : styled(style, text, colour)
-      return `  ${styled('dim', name.padEnd(nameWidth), colour)}  ${shown}`
-    }),
+    ...table(rows.map(([name = '', text = '']) => [styled('dim', name, colour), text])).map((line) => `  ${line}`),
   ]
 }
 
@@ -65,8 +64,6 @@ function stageWords({ forMs }: StormPlan, { stage, stageMs }: StormProgress): st
   if (stage === 'settling') return 'waiting for the last events'
   return `${Math.floor(stageMs / 1000)} s of ${durationWords(forMs)}`
 }
-
-const nameWidth = 'own load'.length
 
 function bar(part: number): string {
   const full = Math.round(part * barWidth)

@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { checkChannel, RejoinError } from '@rejoin/protocol'
 import type { Command } from 'commander'
 import { isLoopbackHost } from '../../access/loopback.ts'
+import { hasColour } from '../../logging/style.ts'
 import type { StormPlan } from '../../storm/plan.ts'
 import type { StormReport } from '../../storm/report.ts'
 import { type ExitCode, exitCodeOf, exitCodes } from '../exit-code.ts'
-import { hasColour } from '../output/colour.ts'
 import { readDuration } from '../output/duration.ts'
 import { jsonLine } from '../output/json-line.ts'
 import { createOutput } from '../output/output.ts'
@@ -79,7 +79,7 @@ async function runStormCommand(given: string, flags: StormFlags, host: ProgramHo
   const kept = await deleteChannels(plan, address)
   const lines = flags.json
     ? [jsonLine(JSON.stringify({ ...report, keptChannels: kept }))]
-    : stormLines(report, { colour: hasColour(host), kept })
+    : stormLines(report, { colour: hasColour(host.stdout, host.env), kept })
   for (const line of lines) await output.line(line)
   host.exitCode = exitCodeFor(report, interrupted)
 }

@@ -1,8 +1,8 @@
 import type { EventStream, RetryWait } from '@rejoin/client'
 import { checkSelector, isIdText, isPattern, RejoinError } from '@rejoin/protocol'
 import type { Command } from 'commander'
+import { hasColour } from '../../logging/style.ts'
 import { exitCodes } from '../exit-code.ts'
-import { hasColour } from '../output/colour.ts'
 import { createOutput } from '../output/output.ts'
 import { fail, type ProgramHost } from '../program-host.ts'
 import { collect } from './collect.ts'
@@ -41,7 +41,11 @@ async function runTail(channels: readonly string[], flags: TailFlags, host: Prog
   const url = streamUrl(address, channels, flags)
   const { connect } = await import('@rejoin/client')
   const output = createOutput(host)
-  const style = { json: flags.json === true, showChannel: showsChannel(channels), colour: hasColour(host) }
+  const style = {
+    json: flags.json === true,
+    showChannel: showsChannel(channels),
+    colour: hasColour(host.stdout, host.env),
+  }
 
   const rejections = createRejections(address.url)
   const stream = connect(url, {

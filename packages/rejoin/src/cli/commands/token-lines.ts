@@ -1,6 +1,6 @@
 import { plainText } from '@rejoin/hub/internal'
 import { durationWords } from '../../logging/duration.ts'
-import { table } from '../output/table.ts'
+import { table } from '../../logging/table.ts'
 import type { TokenExplanation } from './token-explain.ts'
 
 /** The explanation of a token for a person. */

@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { stormLines } from '../../../src/cli/commands/storm-lines.ts'
 import { progressLine, viewLines, watchStorm } from '../../../src/cli/commands/storm-view.ts'
@@ -131,6 +132,19 @@ describe('the view', () => {
     ])
     const full = viewLines('http://127.0.0.1:4747', plan, { ...progress, catchUpMs: times, returns: 123_456 }, false)
     expect(full.filter(({ length }) => length > 79)).toEqual([])
+  })
+
+  test('has the same columns with colours, and has colours unless the user asked for none', () => {
+    const url = 'http://127.0.0.1:4747'
+    const coloured = viewLines(url, plan, progress, true)
+    expect(coloured.map(stripVTControlCharacters)).toEqual(viewLines(url, plan, progress, false))
+    const shown = (env: Record<string, string>) => {
+      const { host, stderr } = fakeProcess({ isTTY: true, env })
+      watchStorm(url, plan, host).show(progress)
+      return stderr.join('')
+    }
+    expect(shown({})).toContain('\u001b[1m')
+    expect(shown({ NO_COLOR: '1' })).not.toContain('\u001b[1m')
   })
 
   test('is a line now and then in a pipe', () => {

@@ -3,16 +3,18 @@
  *
  * Method: a hub in this process, readers without sockets, events of 200 bytes. Each cost is taken at several sizes, each size on a
  * hub of its own: processor time of the process (`cpuUsage`), or what the heap has grown by after a forced collection. The exponent is
- * the slope of the cost of *one* over the size, both on scales of powers: 0 is a cost that does not depend on the size, 1 a cost that
- * grows with it, so that the whole grows with its square.
+ * the slope of the cost of *one* over the size, both on logarithmic axes: 0 is a cost that does not depend on the size, 1 a cost that
+ * grows with it, so the total grows quadratically.
  *
  * - Delivery: one event to all readers of a channel, 200 times.
  * - Return: all readers return at once, each 50 events behind; in as many rounds as make 10,000 returns.
- * - Reader, channel, from 1,000: a reader that waits; a channel with one event, one reader for all of them.
+ * - Reader, channel: a reader that waits; a channel with one event, one reader for all of them. A hundred of either take less than
+ *   the heap of the process wavers by, so each size is measured on as many hubs at once as make 10,000: 100 hubs of 100, 10 of 1,000.
  * - Window: 100 readers return, 50 events behind, to a channel that keeps so many events, all of them there.
  *
  * How it could mislead: without sockets the hub's own part shows, which is the smaller one. Small sizes take little time, and what a
- * process does besides weighs more in them: an exponent below 0 is that. The log is in memory.
+ * process does besides weighs more in them: an exponent below 0 is that. What a hub sets up with its first reader or channel counts
+ * as theirs, and weighs more in a hub of 100. The log is in memory.
  */
 
 import { setFlagsFromString } from 'node:v8'
@@ -26,8 +28,8 @@ import { report } from './report.ts'
 
 const { runs } = numbersFrom({ runs: 3 })
 const sizes = [100, 1000, 10_000]
-// A hundred of either take less than the heap of the process wavers by.
-const heapSizes = [1000, 10_000]
+// As many at every size: a few take less time than the clock of the processor can tell, and less heap than the process wavers by.
+const total = 10_000
 const windows = [100, 1000, 10_000, 100_000]
 const behind = 50
 const deliveries = 200
@@ -45,13 +47,13 @@ interface Curve {
 
 // Once for nothing, to compile the code.
 for (const warmUp of [costOfDeliveries, heapOfReaders, heapOfChannels]) await warmUp(1000)
-await costOfReturns(10_000, 1000)
+await costOfReturns(total, 1000)
 
 const curves: Curve[] = [
   await curve('processor time per delivery', 'µs', sizes, costOfDeliveries),
   await curve('processor time per return', 'µs', sizes, (readers) => costOfReturns(readers, 1000)),
-  await curve('heap per reader', 'bytes', heapSizes, heapOfReaders),
-  await curve('heap per channel', 'bytes', heapSizes, heapOfChannels),
+  await curve('heap per reader', 'bytes', sizes, heapOfReaders),
+  await curve('heap per channel', 'bytes', sizes, heapOfChannels),
   await curve('processor time per return, by the window', 'µs', windows, (events) => costOfReturns(100, events)),
 ]
 
@@ -100,8 +102,7 @@ async function costOfReturns(readers: number, maxEvents: number): Promise<number
   const ids: string[] = []
   for (let event = 0; event < maxEvents; event += 1) ids.push((await hub.publish('a', { text })).id)
   const cursor = ids.at(-1 - behind) as string
-  // As many returns at every size: few alone take less time than the clock of the processor can tell.
-  const rounds = Math.ceil(10_000 / readers)
+  const rounds = Math.ceil(total / readers)
   const micros = await cpuOf(async () => {
     for (let round = 0; round < rounds; round += 1)
       await Promise.all(Array.from({ length: readers }, () => readAt(hub, 'a', { from: 'cursor', cursor }).live))
@@ -111,23 +112,28 @@ async function costOfReturns(readers: number, maxEvents: number): Promise<number
 }
 
 async function heapOfReaders(readers: number): Promise<number> {
-  const hub = await createHub({ log: memoryLog() })
-  const held: unknown[] = []
+  const hubs = await openHubs(total / readers)
   const bytes = await heapOf(async () => {
-    for (let reader = 0; reader < readers; reader += 1) held.push(await readAt(hub, 'a', { from: 'now' }).live)
+    for (const hub of hubs)
+      for (let reader = 0; reader < readers; reader += 1) await readAt(hub, 'a', { from: 'now' }).live
   })
-  await hub.close()
-  return bytes / readers
+  for (const hub of hubs) await hub.close()
+  return bytes / total
 }
 
 async function heapOfChannels(channels: number): Promise<number> {
-  const hub = await createHub({ log: memoryLog() })
-  await readAt(hub, 'of/*', { from: 'now' }).live
+  const hubs = await openHubs(total / channels)
+  for (const hub of hubs) await readAt(hub, 'of/*', { from: 'now' }).live
   const bytes = await heapOf(async () => {
-    for (let channel = 0; channel < channels; channel += 1) await hub.publish(`of/${channel}`, { text })
+    for (const hub of hubs)
+      for (let channel = 0; channel < channels; channel += 1) await hub.publish(`of/${channel}`, { text })
   })
-  await hub.close()
-  return bytes / channels
+  for (const hub of hubs) await hub.close()
+  return bytes / total
+}
+
+function openHubs(count: number): Promise<Hub[]> {
+  return Promise.all(Array.from({ length: count }, () => createHub({ log: memoryLog() })))
 }
 
 function readAt(hub: Hub, channel: string, start: Parameters<typeof readWithoutSocket>[2]) {
@@ -156,7 +162,7 @@ async function heapInUse(): Promise<number> {
   return process.memoryUsage().heapUsed
 }
 
-/** The slope of a line through the points, least squares, on scales of powers. */
+/** The slope of a line through the points, least squares, on logarithmic axes. */
 function exponentOf(points: Curve['points']): number {
   const logs = points.map(({ size, cost }) => [Math.log(size), Math.log(Math.max(cost, 1e-3))] as const)
   const mean = (index: 0 | 1) => logs.reduce((sum, point) => sum + point[index], 0) / logs.length

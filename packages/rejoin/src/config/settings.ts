@@ -200,7 +200,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'retryMs',
       kind: numberOr('adaptive', 500, 60_000),
       default: 2000,
-      help: 'how long readers wait before they return',
+      help: 'how long readers wait before they return, or adaptive',
     },
     {
       key: 'retries',
@@ -435,7 +435,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       key: 'metrics',
       kind: yesOrNo,
       default: true,
-      help: 'serve metrics at /metrics, if an admin token or port is set',
+      help: 'serve metrics at /metrics to admins',
     },
   ],
   Sources: [

@@ -8,7 +8,7 @@ import type { HubAddress } from './hub-address.ts'
 export async function deleteChannels(plan: StormPlan, { url, token }: HubAddress): Promise<number> {
   const headers: Record<string, string> = token === undefined ? {} : { Authorization: `Bearer ${token}` }
   let next = 0
-  let kept = 0
+  let deleted = 0
 
   async function work(): Promise<void> {
     while (next < plan.channels) {
@@ -19,14 +19,14 @@ export async function deleteChannels(plan: StormPlan, { url, token }: HubAddress
         () => undefined,
       )
       await answer?.arrayBuffer().catch(() => undefined)
+      if (answer?.ok) deleted += 1
       // A hub that does not answer once will not answer the rest.
-      if (!answer?.ok) kept += 1
       if (!answer) next = plan.channels
     }
   }
 
   await Promise.all(Array.from({ length: atOnce }, work))
-  return kept
+  return plan.channels - deleted
 }
 
 const atOnce = 8

@@ -1,11 +1,13 @@
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
+import { deleteChannels } from '../../../src/cli/commands/storm-channels.ts'
 import { stormLines } from '../../../src/cli/commands/storm-lines.ts'
 import { progressLine, viewLines, watchStorm } from '../../../src/cli/commands/storm-view.ts'
 import { createLiveView } from '../../../src/cli/output/live-view.ts'
 import type { StormReport } from '../../../src/storm/report.ts'
 import type { StormProgress } from '../../../src/storm/storm.ts'
 import { fakeProcess } from '../../support/fake-process.ts'
+import { nobody } from '../../support/http.ts'
 
 const times = { count: 9, p50: 1.23, p99: 12.3, max: 2345 }
 const none = { lost: 0, doubled: 0, disordered: 0, foreign: 0, cursorless: 0 }
@@ -100,6 +102,10 @@ describe('the summary', () => {
     expect(lines.join('\n')).not.toContain('in time')
     expect(lines.at(-1)).toBe('Unfinished: publishing failed. The readers missed nothing until then. (23.4 s)')
     expect(linesOf({ verdict: 'unfinished', failure, missingReaders: 2 }).at(-1)).toContain('2 of 1,000 readers')
+  })
+
+  test('counts every channel that a hub which is gone has kept', async () => {
+    expect(await deleteChannels({ ...plan, channels: 20 }, { url: await nobody() })).toBe(20)
   })
 
   test('fits into 80 columns', () => {

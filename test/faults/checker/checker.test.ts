@@ -1055,6 +1055,42 @@ describe('memory', () => {
   })
 })
 
+describe('growth', () => {
+  const calm = { of: 'hub', heapBytes: 20e6, descriptors: 430, timers: 400 }
+  const growth = { heapBytes: 3e6, descriptors: 10, timers: 10 }
+
+  function rested(rests: number, measured: (rest: number) => Partial<typeof calm>) {
+    const tell = story()
+    tell.write({ kind: 'budget', growth })
+    for (let rest = 1; rest <= rests; rest += 1) tell.write({ kind: 'rest', ...calm, ...measured(rest) })
+    return tell
+  }
+
+  test('a kilobyte left behind by each of 380 readers in each of twenty storms is seen', () => {
+    expect(rested(20, (rest) => ({ heapBytes: 20e6 + rest * 380 * 1000 })).broken()).toEqual({ memory: 1 })
+  })
+
+  test('a connection or a timer left behind by each storm is seen', () => {
+    expect(rested(20, (rest) => ({ descriptors: 430 + rest })).broken()).toEqual({ memory: 1 })
+    expect(rested(20, (rest) => ({ timers: 400 + rest })).broken()).toEqual({ memory: 1 })
+  })
+
+  test('a hub that fills its memory in its first storms, or wavers, has left nothing behind', () => {
+    expect(rested(20, (rest) => ({ heapBytes: rest < 3 ? 10e6 * rest : 20e6 })).broken()).toEqual({})
+    const wavering = (rest: number) => ({ heapBytes: rest % 7 === 6 ? 30e6 : 20e6, descriptors: 430 + (rest % 5) })
+    expect(rested(20, wavering).broken()).toEqual({})
+  })
+
+  test('the figures are told, and so is that there are too few to judge', () => {
+    const figures = rested(20, (rest) => ({ heapBytes: 20e6 + rest * 1e5 })).check()
+    expect(formatReport(figures)).toContain(
+      'rest         heap 20.4 to 21.9 MB (at most 3.0 more), descriptors 430 to 430 (at most 10 more), timers 400 to 400 (at most 10 more)\n',
+    )
+    expect(formatReport(rested(5, () => ({})).check())).toContain('rest         not judged: 5 rests, 10 are needed\n')
+    expect(formatReport(story().check())).not.toContain('rest  ')
+  })
+})
+
 describe('liveness', () => {
   function healed(catchUpMs: number) {
     const tell = story()

@@ -4,6 +4,7 @@ import type { Line } from '../history/history.ts'
 import { findMemoryOverruns, measureCatchUp } from './budgets.ts'
 import { findMissing } from './delivery.ts'
 import { findTornFrames } from './frames.ts'
+import { type Growth, growthText, measureGrowth } from './growth.ts'
 import { findIdFaults } from './ids.ts'
 import { type Finding, type Invariant, invariants, type LineNumber } from './invariants.ts'
 import { createLedger } from './ledger.ts'
@@ -24,6 +25,7 @@ export function checkHistory(sources: readonly Source[]): Report {
   const precedence = createPrecedence(ledger, losses)
   const gaps = judgeGaps(ledger, precedence)
   const catchUp = measureCatchUp(ledger)
+  const { findings: grown, growth } = measureGrowth(ledger)
   const findings = [
     ...findMissing(ledger, precedence, losses),
     ...losses.findUntold(),
@@ -33,6 +35,7 @@ export function checkHistory(sources: readonly Source[]): Report {
     ...findLeaks(ledger),
     ...findTornFrames(ledger),
     ...findMemoryOverruns(ledger),
+    ...grown,
     ...catchUp.findings,
   ]
   const counts = Object.fromEntries(Object.keys(invariants).map((name) => [name, 0])) as Record<Invariant, number>
@@ -41,7 +44,7 @@ export function checkHistory(sources: readonly Source[]): Report {
     passed: findings.length === 0,
     counts,
     violations: withEvidence(findings, sources),
-    tally: { ...tallyOf(ledger), unjudgedGaps: gaps.unjudged, catchUpMs: spreadOf(catchUp.times) },
+    tally: { ...tallyOf(ledger), unjudgedGaps: gaps.unjudged, catchUpMs: spreadOf(catchUp.times), growth },
   }
 }
 
@@ -60,6 +63,8 @@ export interface Report {
     /** Announced gaps that no `window` line allows to judge. */
     readonly unjudgedGaps: number
     readonly catchUpMs: Spread | undefined
+    /** Undefined in a history whose budget does not ask for it. */
+    readonly growth: Growth | undefined
   }
 }
 
@@ -104,6 +109,7 @@ export function formatReport(report: Report, { maxViolations = 10 } = {}): strin
     `resume       ${spread(tally.resumeMs)}`,
     `over retry   ${spread(tally.overRetryMs)}, after streams of 5 s and more`,
     `catch-up     ${spread(tally.catchUpMs)}`,
+    ...(tally.growth ? [`rest         ${growthText(tally.growth)}`] : []),
     ...(tally.judgedToTheEnd
       ? []
       : ['The history has no quiet end, so that nobody can be said to miss the last events.']),
@@ -153,7 +159,7 @@ const everyKind: Record<Line['kind'], true> = {
   ...{ reader: true, connect: true, open: true, recv: true, mark: true, gap: true },
   ...{ malformed: true, close: true, allow: true, end: true },
   ...{ run: true, window: true, trim: true, branch: true, branched: true, invalidate: true, ids: true },
-  ...{ fault: true, heal: true, quiet: true, budget: true, memory: true },
+  ...{ fault: true, heal: true, quiet: true, budget: true, memory: true, rest: true },
 }
 const kinds = new Set(Object.keys(everyKind))
 

@@ -11,7 +11,8 @@ export const invariants = {
   phantom: 'nobody gets an event that was not published, or whose publish was rejected',
   'private-leak': 'no reader gets an event of a channel that it did not ask for or may not read',
   'torn-frame': 'streams hold whole frames only, and a frame that was cut off counts for nothing',
-  memory: 'hubs and their queues stay within their budget',
+  memory:
+    'hubs and their queues stay within their budget, and hubs hold no more after the last fault than after the first',
   liveness: 'every reader has caught up within the budget of time once the faults are over',
 } as const
 

@@ -218,6 +218,8 @@ export type FactLine =
       readonly rssBytes?: number
       /** Bytes that wait in a hub for one reader. */
       readonly queueBytes?: number
+      /** By how much the last `rest` lines of a hub may exceed its early ones. */
+      readonly growth?: Partial<Rest>
     })
   | (Timed & {
       readonly kind: 'memory'
@@ -226,6 +228,18 @@ export type FactLine =
       readonly rssBytes?: number
       readonly queueBytes?: number
     })
+  /** What this hub holds while nothing is broken and no reader is behind. */
+  | (Timed & Rest & { readonly kind: 'rest'; readonly of: string })
+
+/** What a process holds on to after a forced collection. */
+export interface Rest {
+  /** The JavaScript heap, and the buffers outside it that it holds. */
+  readonly heapBytes: number
+  /** Open files and sockets. */
+  readonly descriptors: number
+  /** Timers that keep the process alive. */
+  readonly timers: number
+}
 
 function textOf(line: UntimedLine): string {
   return `${JSON.stringify({ t: now(), ...line })}\n`

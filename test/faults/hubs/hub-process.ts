@@ -1,9 +1,12 @@
 import { spawn } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { systemEnvironment } from '@rejoin/hub'
 import { builtModule } from '../../support/paths.ts'
 import { ServerDidNotStart, type ServerProcess, serverProcess } from '../../support/server-process.ts'
 import { tellParent } from '../../support/tell-parent.ts'
-import type { History } from '../history/history.ts'
+import type { History, Rest } from '../history/history.ts'
 import { type ServedHubOptions, serveHub } from './served-hub.ts'
 
 /**
@@ -17,11 +20,30 @@ export async function startHub(history: History, { under = [], ...options }: Hub
   const port = await new Promise<number>((resolve, reject) => {
     child.on('message', (message: ChildMessage) => {
       if (message.kind === 'listening') resolve(message.port)
-      else history.write({ kind: 'memory', of: 'hub', rssBytes: message.rssBytes })
+      else if (message.kind === 'memory') history.write({ kind: 'memory', of: 'hub', rssBytes: message.rssBytes })
     })
     void server.ended.then((end) => reject(new ServerDidNotStart(end)))
   })
-  return { ...server, port, setClock: (aheadMs) => void child.send({ aheadMs } satisfies ParentMessage) }
+  const send = (message: ParentMessage) => void child.send(message)
+  return {
+    ...server,
+    port,
+    setClock: (aheadMs) => send({ kind: 'clock', aheadMs }),
+    measureAtRest() {
+      const measured = new Promise<void>((resolve, reject) => {
+        const onMessage = (message: ChildMessage) => {
+          if (message.kind !== 'rest') return
+          child.off('message', onMessage)
+          history.write({ ...message, of: 'hub' })
+          resolve()
+        }
+        child.on('message', onMessage)
+        void server.ended.then(() => reject(new Error('The hub ended before it was measured.')))
+      })
+      send({ kind: 'measure' })
+      return measured
+    },
+  }
 }
 
 export interface HubProcessOptions extends Omit<ServedHubOptions, 'tamper' | 'environment'> {
@@ -41,24 +63,30 @@ export interface StartedHub extends ServerProcess {
   readonly port: number
   /** Steps its clock to so many ms ahead of ours. */
   setClock(aheadMs: number): void
+  /** Makes it collect its garbage, and writes what it still holds into the history. */
+  measureAtRest(): Promise<void>
 }
 
-type ChildMessage = { kind: 'listening'; port: number } | { kind: 'memory'; rssBytes: number }
-type ParentMessage = { aheadMs: number }
+type ChildMessage =
+  | { kind: 'listening'; port: number }
+  | { kind: 'memory'; rssBytes: number }
+  | ({ kind: 'rest' } & Rest)
+type ParentMessage = { kind: 'clock'; aheadMs: number } | { kind: 'measure' }
 
 // Node does not read TypeScript in all versions that we test on, so tests start what the build has made of it.
 const program = builtModule('faults/hubs/hub-process.ts')
 
 async function serveParent({ aheadMs = 0, ...options }: HubProcessOptions): Promise<void> {
   let ahead = aheadMs
+  const tell = (message: ChildMessage) => tellParent(message)
   process.on('message', (message: ParentMessage) => {
-    ahead = message.aheadMs
+    if (message.kind === 'clock') ahead = message.aheadMs
+    else void restOf().then((rest) => tell({ kind: 'rest', ...rest }))
   })
   const { port, close } = await serveHub({
     ...options,
     environment: { ...systemEnvironment, now: () => Date.now() + ahead },
   })
-  const tell = (message: ChildMessage) => tellParent(message)
   tell({ kind: 'listening', port })
   const timer = setInterval(() => tell({ kind: 'memory', rssBytes: process.memoryUsage.rss() }), 1000)
   // Also when the parent has died: nobody is left whom this could serve.
@@ -66,6 +94,23 @@ async function serveParent({ aheadMs = 0, ...options }: HubProcessOptions): Prom
     clearInterval(timer)
     void close().finally(() => process.exit())
   })
+}
+
+/** What this process holds on to after a collection. */
+async function restOf(): Promise<Rest> {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  // Several times, because what one collection finalises only the next one frees.
+  for (let times = 0; times < 4; times += 1) {
+    collect()
+    await new Promise(setImmediate)
+  }
+  const { heapUsed, external } = process.memoryUsage()
+  return {
+    heapBytes: heapUsed + external,
+    descriptors: readdirSync('/proc/self/fd').length,
+    timers: process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length,
+  }
 }
 
 // This file is both ends: started as a program, it is the hub.

@@ -5,7 +5,7 @@ import { type FieldOptions, openField } from '../crowds/field.ts'
  * again and again. The others stay and read on.
  */
 export async function runStorms(options: StormsOptions): Promise<void> {
-  const { history, seed, storms, readers, stay, awayMs, onProgress } = options
+  const { history, seed, storms, readers, stay, awayMs, afterStorm } = options
   history.write({ kind: 'run', name: 'storms', seed, inputs: { readers, stay, storms } })
   const field = await openField(options)
   await field.renewed()
@@ -20,7 +20,7 @@ export async function runStorms(options: StormsOptions): Promise<void> {
     for (const { proxy } of cut) proxy.accept()
     history.write({ kind: 'heal', readers: cut.map(({ who }) => who) })
     await field.caughtUp(field.newest())
-    onProgress?.(storm)
+    await afterStorm?.(storm)
   }
   await field.finish()
 }
@@ -30,5 +30,6 @@ export interface StormsOptions extends Omit<FieldOptions, 'onLink'> {
   /** How many of the readers are never cut. */
   readonly stay: number
   readonly awayMs: number
-  onProgress?(storm: number): void
+  /** Called when all readers have caught up. The next storm waits until the promise resolves. */
+  afterStorm?(storm: number): Promise<void>
 }

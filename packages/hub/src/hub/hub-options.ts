@@ -108,7 +108,7 @@ export function checkedOptions(options: HubOptions) {
     maxStreamBytes: limits?.maxStreamBytes ?? 32 * 1024 * 1024,
     maxAnswerBytes: limits?.maxAnswerBytes ?? 32 * 1024 * 1024,
     maxIncomingBytes: limits?.maxIncomingBytes ?? 32 * 1024 * 1024,
-    hotBytes: positive('hotBytes', options.hotBytes ?? 16 * 1024 * 1024),
+    hotBytes: positiveLimit('hotBytes', options.hotBytes ?? 16 * 1024 * 1024),
     retain: selectors('retain', options.retain),
     fromStart: selectors('fromStart', options.fromStart),
     defaultChannel: options.defaultChannel === undefined ? undefined : checkChannel(options.defaultChannel),
@@ -180,8 +180,8 @@ function selectors(name: string, given: readonly string[] = []): string[] {
   return given.map(checkSelector)
 }
 
-function positiveLimit(name: string, value: number): void {
-  if (value > 0) return
+function positiveLimit(name: string, value: number): number {
+  if (value > 0) return value
   throw invalidOption(`${name} is ${value}. Give a number above 0, or leave it out.`)
 }
 

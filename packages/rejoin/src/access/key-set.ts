@@ -119,7 +119,7 @@ function checkAddress(source: string): void {
   }
   if (url?.protocol === 'https:' || (url && isLoopbackHost(url.host))) return
   throw badRule(
-    `The key set ${JSON.stringify(source)} cannot be trusted over http: whoever is in between could put in a key. Use https.`,
+    `The key set ${JSON.stringify(source)} cannot be trusted over http: somebody in between could replace a key. Use https.`,
   )
 }
 

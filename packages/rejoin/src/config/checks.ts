@@ -119,7 +119,7 @@ async function chaos({ config }: LoadedConfig): Promise<void> {
   if (!config.chaos) return
   if (!isLoopbackAddress(await resolveHost(config.host))) {
     throw wrong(
-      `Rejoin does not listen on ${config.host} with --chaos: whoever reaches it could cut the streams of others and lose ` +
+      `Rejoin does not listen on ${config.host} with --chaos: everyone who reaches it could cut the streams of others and lose ` +
         'their events. Listen on 127.0.0.1, or leave out --chaos.',
     )
   }

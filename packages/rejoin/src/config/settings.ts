@@ -1,9 +1,9 @@
 import { longestTimerMs } from '@rejoin/protocol'
+import * as v from 'valibot'
 import { idFormatNames } from '../id-formats.ts'
 import { apiKeys, jwtRules } from './access-schema.ts'
 import { choice, json, type Kind, listOf, numberOr, wholeNumber, words, yesOrNo } from './kind.ts'
 import { type logKindOf, logLocation, shownLocation } from './log-location.ts'
-import { channelRetries } from './retry-schema.ts'
 import { snapshotRules } from './snapshot-schema.ts'
 import { channelWindows } from './window-schema.ts'
 
@@ -35,8 +35,11 @@ export interface GroupedSetting extends Setting {
 const positive = wholeNumber(1)
 const patterns = 'channels, such as news, orders/* or *'
 const durationMs = wholeNumber(1, longestTimerMs)
-// `createHub` takes no more.
-const maxHotBytes = 2 ** 31 - 1
+/** Retry times by channel or pattern. The hub checks the names. */
+const channelRetries = v.record(
+  v.string(),
+  v.union([v.literal('adaptive'), v.pipe(v.number(), v.integer(), v.minValue(500), v.maxValue(60_000))]),
+)
 const ipv4 = /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!$)|$)){4}$/
 
 const groups: Readonly<Record<string, readonly Setting[]>> = {
@@ -227,7 +230,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
     },
     {
       key: 'hotBytes',
-      kind: wholeNumber(1, maxHotBytes),
+      kind: positive,
       default: 16_777_216,
       help: 'bytes of memory for the newest events of all channels',
     },

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { maxBodyBytes, maxSelectors } from '@rejoin/hub/internal'
 import { describe, expect, test } from 'vitest'
 import { flagOf, hasFlag, type Setting, settings } from '../../src/config/settings.ts'
 
@@ -14,6 +15,14 @@ describe('docs/reference/config.md has a line for every setting, with its flag a
     const keys = [...page.matchAll(/^\| `([\w.]+)` \|/gm)].map(([, key]) => key)
     expect(keys).toEqual(settings.map(({ key }) => key))
   })
+})
+
+test.each([
+  ['limits.maxChannels', maxSelectors],
+  ['limits.maxBodyBytes', maxBodyBytes],
+])('%s can be as large as a hub takes it, and not larger', (key, most) => {
+  const setting = settings.find((each) => each.key === key)
+  expect(setting).toMatchObject({ default: most, kind: { allowed: `a whole number from 1 to ${most}` } })
 })
 
 function flagShown(setting: Setting): string {

@@ -126,7 +126,7 @@ test('the guide for pages without a bundler says what they load, within 5 %', ()
   const file = readFileSync(fileOf('./standalone'))
   isClose(fileKb, file.length)
   isClose(fileWireKb, gzipSync(file, { level: 9 }).length)
-  const [count = 0, modulesKb, modulesWireKb] = figures(/(\d+) small files at first, (\d+) KB, (\d+) KB on the wire/)
+  const [count = 0, modulesKb, modulesWireKb] = figures(/(\d+) small files of (\d+) KB, which are (\d+) KB on the wire/)
   const modules = [...modulesFrom(fileOf('.'))].map((path) => readFileSync(path))
   expect(Math.abs(count - modules.length) / modules.length, `${modules.length} files`).toBeLessThan(0.05)
   isClose(

@@ -34,7 +34,7 @@ export function addStorm(program: Command, host: ProgramHost): void {
     .option('--away <time>', 'how long a cut reader stays away (default: as the hub tells it, by retry)')
     .option('--patience <time>', 'how long a reader may wait for its next event at the end', '10s')
     .option('--prefix <name>', 'how the names of the channels begin; the storm needs the right to <name>/*', 'storm')
-    .option('--token <token>', 'token or key to show; REJOIN_TOKEN instead is not seen by others on this machine')
+    .option('--token <token>', 'token or API key; other users of this machine can see flags, so REJOIN_TOKEN is safer')
     .option('--i-own-this-server', 'allow a storm on another machine than this one')
     .option('--json', 'print a JSON object')
     .addHelpText(

@@ -178,7 +178,7 @@ describe('a publisher', () => {
   })
 
   test('passes on what a newer hub says, and takes no other service for a hub', async () => {
-    const codes = ['not-known-here', 'NOT_FOUND', 404]
+    const codes = ['not-known-here', 'NOT_FOUND', 404, undefined]
     const { publisher } = await serve((_request, response, attempt) => {
       response.writeHead(404, { 'content-type': 'application/json' })
       response.end(JSON.stringify({ error: { code: codes[attempt - 1], message: 'its words' } }))
@@ -186,8 +186,7 @@ describe('a publisher', () => {
     })
     const publish = () => publisher.publish('a', { data: 1 })
     await expect(publish()).rejects.toMatchObject({ code: 'not-known-here', message: 'its words' })
-    await expect(publish()).rejects.toMatchObject({ code: 'unreachable' })
-    await expect(publish()).rejects.toMatchObject({ code: 'unreachable' })
+    for (const _other of codes.slice(1)) await expect(publish()).rejects.toMatchObject({ code: 'unreachable' })
   })
 
   test('rejects data that JSON does not have, and sends nothing', async () => {

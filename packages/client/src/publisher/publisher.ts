@@ -251,7 +251,8 @@ async function readError(response: Response): Promise<RejoinError> {
   const { error }: { error?: { code: ErrorCode; message: string } } = Object(await response.json().catch(() => null))
   const retryable = status >= 500 || [408, 425, 429].includes(status)
   // Any code of this form: a newer hub may have codes that this client does not know.
-  if (error && /^[a-z-]+$/.test(error.code)) return new RejoinError(error.message, { code: error.code, retryable })
+  if (error?.code && /^[a-z-]+$/.test(error.code))
+    return new RejoinError(error.message, { code: error.code, retryable })
   // A browser shows a redirect as status 0.
   const advice = status < 400 ? 'Give the address it redirects to.' : 'Is it a hub’s /publish?'
   return new RejoinError(`${response.url} answers with status ${status}. ${advice}`, { code: 'unreachable', retryable })

@@ -1,4 +1,5 @@
-import { checkSelector, RejoinError } from '@rejoin/protocol'
+import { checkSelector } from '@rejoin/protocol'
+import { invalidOption } from '../errors.ts'
 
 /**
  * Returns the patterns if each is a channel, a prefix such as `orders/*`, or `*`. Throws on anything else: a misspelt right
@@ -7,5 +8,5 @@ import { checkSelector, RejoinError } from '@rejoin/protocol'
 export function checkPatterns(patterns: unknown): readonly string[] {
   if (patterns === undefined) return []
   if (Array.isArray(patterns)) return patterns.map(checkSelector)
-  throw new RejoinError('Rights are a list of channels, such as ["orders/*", "news"].', { code: 'invalid-option' })
+  throw invalidOption('Rights are a list of channels, such as ["orders/*", "news"].')
 }

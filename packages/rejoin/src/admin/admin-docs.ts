@@ -1,4 +1,11 @@
-import { json, type OperationDoc, type ParameterDoc, rejectionDoc, type Schema } from '../http/openapi.ts'
+import {
+  json,
+  type OperationDoc,
+  type ParameterDoc,
+  queryParameter,
+  rejectionDoc,
+  type Schema,
+} from '../http/openapi.ts'
 
 /** The text of `openapi.json` for the routes in admin-routes.ts. */
 
@@ -23,17 +30,13 @@ const windowFields = {
   },
 }
 
-function query(name: string, description: string, schema: Schema = text): ParameterDoc {
-  return { name, in: 'query', description, schema }
-}
-
-const limit = query('limit', 'The most items in the answer. Default: 100.', {
+const limit = queryParameter('limit', 'The most items in the answer. Default: 100.', {
   type: 'integer',
   minimum: 1,
   maximum: 1000,
 })
 const theChannel: ParameterDoc = {
-  ...query('channel', 'The name of the channel.'),
+  ...queryParameter('channel', 'The name of the channel.'),
   required: true,
 }
 
@@ -44,8 +47,8 @@ function answers(description: string, properties: Schema, status = 200): Operati
 export const channels: OperationDoc = {
   summary: 'List the channels of the log, by name',
   parameters: [
-    query('prefix', 'Lists only channels whose names begin with this.'),
-    query('after', 'The `next` of the page before.'),
+    queryParameter('prefix', 'Lists only channels whose names begin with this.'),
+    queryParameter('after', 'The `next` of the page before.'),
     limit,
   ],
   answers: answers('A page of channels, with the window of each.', {
@@ -82,9 +85,9 @@ export const window: OperationDoc = {
 export const connections: OperationDoc = {
   summary: 'List the connections of this hub, streams and polls, oldest first',
   parameters: [
-    query('subject', 'Lists only connections of this subject.'),
-    query('channel', 'Lists only connections that asked for exactly this channel or pattern.'),
-    query('after', 'The `next` of the page before.'),
+    queryParameter('subject', 'Lists only connections of this subject.'),
+    queryParameter('channel', 'Lists only connections that asked for exactly this channel or pattern.'),
+    queryParameter('after', 'The `next` of the page before.'),
     limit,
   ],
   answers: answers('A page of connections.', {

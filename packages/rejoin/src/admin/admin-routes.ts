@@ -1,8 +1,8 @@
 import type { Hub } from '@rejoin/hub'
 import { limitOf, selectorOf, windowState } from '@rejoin/hub/internal'
 import { type Maintenance, sseState } from '@rejoin/hub/operations'
-import { RejoinError } from '@rejoin/protocol'
 import type * as v from 'valibot'
+import { invalidData } from '../errors.ts'
 import type { Readiness } from '../health/readiness.ts'
 import { checkedBody } from '../http/json-body.ts'
 import { jsonSchemaOf } from '../http/json-schema.ts'
@@ -141,9 +141,5 @@ function ok(body: unknown): Result {
 function objectOf(value: unknown): object {
   if (value === null) return {}
   if (typeof value === 'object' && !Array.isArray(value)) return value
-  throw invalid('The body has to be a JSON object. GET /openapi.json says what belongs there.')
-}
-
-function invalid(message: string): RejoinError {
-  return new RejoinError(message, { code: 'invalid-data' })
+  throw invalidData('The body has to be a JSON object. GET /openapi.json says what belongs there.')
 }

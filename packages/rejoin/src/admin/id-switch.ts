@@ -1,5 +1,6 @@
 import type { Hub, IdFormat } from '@rejoin/hub'
-import { type Position, RejoinError } from '@rejoin/protocol'
+import type { Position } from '@rejoin/protocol'
+import { invalidData } from '../errors.ts'
 import { type IdFormatName, idCodecOf } from '../id-formats.ts'
 
 /** A format of ids, as the admin API shows it. */
@@ -29,9 +30,9 @@ export function idFormatsOf({ log }: Hub): ToldFormat[] {
 export async function switchIds({ log }: Hub, { format, version, dryRun }: AskedSwitch): Promise<ToldSwitch> {
   const newest = log.formats.list.at(-1) as IdFormat
   if (format === undefined && version === undefined) {
-    throw invalid('Say what ids are to look like: a "format", a "version", or both.')
+    throw invalidData('Say what ids are to look like: a "format", a "version", or both.')
   }
-  if (!log.switchIds) throw invalid(`The log ${log.name} keeps the ids that it has.`)
+  if (!log.switchIds) throw invalidData(`The log ${log.name} keeps the ids that it has.`)
   // The present codec may have settings of its own, which its name does not tell.
   const isSame = format === undefined || format === newest.codec.name
   const codec = isSame ? newest.codec : idCodecOf(format)
@@ -41,8 +42,4 @@ export async function switchIds({ log }: Hub, { format, version, dryRun }: Asked
 
 function told({ codec, version, since }: IdFormat): ToldFormat {
   return { format: codec.name, version: version ?? null, since: since ?? null }
-}
-
-function invalid(message: string): RejoinError {
-  return new RejoinError(message, { code: 'invalid-data' })
 }

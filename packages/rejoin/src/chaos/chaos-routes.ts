@@ -1,5 +1,5 @@
 import type { FaultyNetwork } from '@rejoin/hub/internal'
-import { RejoinError } from '@rejoin/protocol'
+import { invalidData } from '../errors.ts'
 import type { Call, Result, Route } from '../http/routes.ts'
 
 /** The routes by which a test orders troubles. Each answers once its trouble has begun; only `restart` answers before. */
@@ -59,7 +59,7 @@ function numberIn(query: URLSearchParams, name: string): number {
   const text = query.get(name) ?? ''
   const number = Number(text)
   if (/^\d+$/.test(text) && number <= most) return number
-  throw invalid(`Say ?${name}= with a whole number from 0 to ${most}.`)
+  throw invalidData(`Say ?${name}= with a whole number from 0 to ${most}.`)
 }
 
 /** The choice in the query; the first choice when the query has none. */
@@ -67,9 +67,5 @@ function choiceIn<Choice extends string>(query: URLSearchParams, name: string, c
   const text = query.get(name) ?? choices[0]
   const choice = choices.find((each) => each === text)
   if (choice) return choice
-  throw invalid(`Say ?${name}=${choices[0]} or ?${name}=${choices[1]}.`)
-}
-
-function invalid(message: string): RejoinError {
-  return new RejoinError(message, { code: 'invalid-data' })
+  throw invalidData(`Say ?${name}=${choices[0]} or ?${name}=${choices[1]}.`)
 }

@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises'
 import { RejoinError } from '@rejoin/protocol'
 import { isLoopbackAddress } from '../access/loopback.ts'
 import { rulesOf } from '../access/needed-rules.ts'
+import { invalidOption } from '../errors.ts'
 import { resolveHost } from '../http/listen.ts'
 import { readCertificate } from '../http/tls/certificate.ts'
 import { durabilityOf } from './durability.ts'
@@ -35,7 +36,7 @@ export async function checkSettings(loaded: LoadedConfig): Promise<void> {
       problems.push(error.message)
     }
   }
-  if (problems.length > 0) throw wrong(inOneText(problems))
+  if (problems.length > 0) throw invalidOption(inOneText(problems))
 }
 
 /** Rejects a flag without effect: the operator gave it on purpose. */
@@ -43,7 +44,9 @@ function uselessFolder({ config, values }: LoadedConfig): void {
   const kind = logKindOf(config.log)
   const isFlag = values.some(({ setting, origin }) => setting.key === 'data' && origin.startsWith('--'))
   if (kind === 'lmdb' || !isFlag) return
-  throw wrong(`The ${kind} log keeps nothing on this disk, so it has no use for ${config.data}. Leave out --data.`)
+  throw invalidOption(
+    `The ${kind} log keeps nothing on this disk, so it has no use for ${config.data}. Leave out --data.`,
+  )
 }
 
 function uselessLogFlag({ config, values }: LoadedConfig): void {
@@ -51,7 +54,7 @@ function uselessLogFlag({ config, values }: LoadedConfig): void {
   const flag = values.find(
     ({ setting: { key }, origin }) => origin.startsWith('--') && logsWith[key]?.includes(kind) === false,
   )
-  if (flag) throw wrong(`The ${kind} log has no use for ${flag.origin}. Leave it out, or choose another --log.`)
+  if (flag) throw invalidOption(`The ${kind} log has no use for ${flag.origin}. Leave it out, or choose another --log.`)
 }
 
 /** The logs that use a setting. */
@@ -64,19 +67,19 @@ const logsWith: Readonly<Record<string, readonly string[]>> = {
 function uselessMdns({ config, values }: LoadedConfig): void {
   const flag = values.find(({ setting, origin }) => setting.key.startsWith('mdns.') && origin.startsWith('--mdns-'))
   if (!flag || config.mdns.enabled) return
-  throw wrong(`No services are looked for, so ${flag.origin} has no effect. Add --mdns, or leave it out.`)
+  throw invalidOption(`No services are looked for, so ${flag.origin} has no effect. Add --mdns, or leave it out.`)
 }
 
 async function dataFolder({ config }: LoadedConfig): Promise<void> {
   if (config.log !== 'lmdb') return
   const entry = await stat(config.data).catch(({ code }: NodeJS.ErrnoException) => code)
   if (entry === 'ENOTDIR') {
-    throw wrong(
+    throw invalidOption(
       `data is ${config.data}, which would be inside a file. Name a folder, or a path where there is nothing yet.`,
     )
   }
   if (typeof entry !== 'object' || entry.isDirectory()) return
-  throw wrong(`data is ${config.data}, which is a file. Name a folder, or a path where there is nothing yet.`)
+  throw invalidOption(`data is ${config.data}, which is a file. Name a folder, or a path where there is nothing yet.`)
 }
 
 function durability({ config }: LoadedConfig): void {
@@ -99,12 +102,12 @@ function tls({ config }: LoadedConfig): void {
   if (cert !== undefined && key !== undefined) readCertificate({ cert, key })
   if ((cert === undefined) === (key === undefined)) return
   const [given, missing] = cert === undefined ? ['key', 'cert'] : ['cert', 'key']
-  throw wrong(`tls.${given} is set and tls.${missing} is not. Give both, or none for no TLS.`)
+  throw invalidOption(`tls.${given} is set and tls.${missing} is not. Give both, or none for no TLS.`)
 }
 
 function ports({ config: { port, admin } }: LoadedConfig): void {
   if (port === 0 || admin?.port !== port) return
-  throw wrong(`port and admin.port are both ${port}. Give the admin API a port of its own.`)
+  throw invalidOption(`port and admin.port are both ${port}. Give the admin API a port of its own.`)
 }
 
 async function access({ config }: LoadedConfig): Promise<void> {
@@ -118,15 +121,13 @@ async function access({ config }: LoadedConfig): Promise<void> {
 async function chaos({ config }: LoadedConfig): Promise<void> {
   if (!config.chaos) return
   if (!isLoopbackAddress(await resolveHost(config.host))) {
-    throw wrong(
+    throw invalidOption(
       `Rejoin does not listen on ${config.host} with --chaos: everyone who reaches it could cut the streams of others and lose ` +
         'their events. Listen on 127.0.0.1, or leave out --chaos.',
     )
   }
   if (config.log === 'memory') return
-  throw wrong('--chaos loses events on purpose, so it keeps them in memory. Leave out --log, or leave out --chaos.')
-}
-
-function wrong(message: string): RejoinError {
-  return new RejoinError(message, { code: 'invalid-option' })
+  throw invalidOption(
+    '--chaos loses events on purpose, so it keeps them in memory. Leave out --log, or leave out --chaos.',
+  )
 }

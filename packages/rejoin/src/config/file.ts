@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { RejoinError } from '@rejoin/protocol'
 import type { ParseError } from 'jsonc-parser'
+import { invalidOption } from '../errors.ts'
 
 export const defaultConfigFile = 'rejoin.config.json'
 
@@ -19,7 +20,7 @@ export async function readConfigFile(named: string | undefined): Promise<ConfigF
   }
   const content = await parseSettings(name, text)
   if (typeof content !== 'object' || content === null || Array.isArray(content)) {
-    throw new RejoinError(`${name} holds no object. Write settings as {"port": 4747}.`, { code: 'invalid-option' })
+    throw invalidOption(`${name} holds no object. Write settings as {"port": 4747}.`)
   }
   return { name, content }
 }
@@ -34,7 +35,7 @@ async function parseSettings(name: string, text: string): Promise<unknown> {
     return JSON.parse(text)
   } catch {
     // The error of `JSON.parse` quotes the file, which may hold secrets. So the error is neither shown nor passed on.
-    throw new RejoinError(`${name} is not JSON: see ${await pointOfMistake(text)}.`, { code: 'invalid-option' })
+    throw invalidOption(`${name} is not JSON: see ${await pointOfMistake(text)}.`)
   }
 }
 

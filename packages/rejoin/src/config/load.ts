@@ -1,5 +1,5 @@
-import { RejoinError } from '@rejoin/protocol'
 import * as v from 'valibot'
+import { invalidOption } from '../errors.ts'
 import type { Config } from './config.ts'
 import { readConfigFile } from './file.ts'
 import { describeIssue, inOneText } from './issue.ts'
@@ -24,7 +24,7 @@ export async function loadConfig(given: Given): Promise<LoadedConfig> {
     const { issues = [] } = v.safeParse(fileSchema, file.content)
     for (const issue of issues) problems.push(describeIssue(issue, file.name))
   }
-  if (problems.length > 0) throw new RejoinError(inOneText(problems), { code: 'invalid-option' })
+  if (problems.length > 0) throw invalidOption(inOneText(problems))
 
   const said = values.map((each) => {
     const inFile = each.origin === 'default' ? valueAt(file?.content, each.setting.key) : undefined

@@ -1,3 +1,4 @@
+import { counted } from '../counted.ts'
 import { acceptsCompressed, compressionOf } from './checks/compression.ts'
 import { corsOfHub, isAllowed } from './checks/cors.ts'
 import { httpVersionCheck } from './checks/http-version.ts'
@@ -196,10 +197,6 @@ const endedAdvice = ': a comment every 15 to 30 s, instead of the end of the ans
 /** For how long the doctor listened. */
 function listened(endedAt: number | undefined, askedAt: number): string {
   return endedAt === undefined ? `in ${listenMs / 1000} s` : `within ${((endedAt - askedAt) / 1000).toFixed(1)} s`
-}
-
-function counted(number: number, word: string): string {
-  return `${number} ${word}${number === 1 ? '' : 's'}`
 }
 
 function corsSeen(answer: Answer | undefined, origin: string | undefined, server: Server): Check {

@@ -1,4 +1,12 @@
-import { type AnswerDoc, json, type OperationDoc, type ParameterDoc, type PathDocs, rejectionDoc } from './openapi.ts'
+import {
+  type AnswerDoc,
+  json,
+  type OperationDoc,
+  type ParameterDoc,
+  type PathDocs,
+  queryParameter,
+  rejectionDoc,
+} from './openapi.ts'
 
 /** The paths of the hub itself, for `openapi.json`. PROTOCOL.md is the binding text. */
 export function hubPaths(): PathDocs {
@@ -19,10 +27,6 @@ export function hubPaths(): PathDocs {
 
 const text = { type: 'string' }
 
-function query(name: string, description: string, schema: ParameterDoc['schema'] = text): ParameterDoc {
-  return { name, in: 'query', description, schema }
-}
-
 const channelInPath: ParameterDoc = {
   name: 'channel',
   in: 'path',
@@ -32,10 +36,10 @@ const channelInPath: ParameterDoc = {
 }
 const flag = { type: 'string', description: 'Present means yes, unless the value is `false`.' }
 const eventFields = [
-  query('type', 'The type of the event. Default: `message`.'),
-  query('key', 'The key under which the channel retains this event as the newest value.'),
-  query('forget', 'Publishes the event, and from then on the channel retains nothing under its key.', flag),
-  query('live', 'Sends the event to connected readers only. The log does not keep it.', flag),
+  queryParameter('type', 'The type of the event. Default: `message`.'),
+  queryParameter('key', 'The key under which the channel retains this event as the newest value.'),
+  queryParameter('forget', 'Publishes the event, and from then on the channel retains nothing under its key.', flag),
+  queryParameter('live', 'Sends the event to connected readers only. The log does not keep it.', flag),
 ]
 const idempotencyKey: ParameterDoc = {
   name: 'Idempotency-Key',
@@ -43,21 +47,29 @@ const idempotencyKey: ParameterDoc = {
   schema: { type: 'string', maxLength: 255 },
   description: 'A request that is repeated with the same key publishes its events only once.',
 }
-const waitMs = query(
+const waitMs = queryParameter(
   'waitMs',
   'How long the hub waits for an event before it answers, in milliseconds. Default: 25000.',
   { type: 'integer', maximum: 60_000 },
 )
 const manyTexts = { type: 'array', items: text }
 const reading: ParameterDoc[] = [
-  query('channel', 'A channel, or a pattern such as `orders/*`. Repeat it for several, at most 100.', manyTexts),
-  query('type', 'Sends only events of this type. Repeat it for several.', manyTexts),
-  query('lastEventId', 'The cursor, or `earliest`. For clients that cannot send `Last-Event-ID`.'),
-  query('added', 'A channel that was added after the cursor was given. Repeat it for several.', manyTexts),
-  query('show', 'Adds the name of the channel to every event: as a field, or in an envelope around the data.', {
-    enum: ['channel', 'envelope'],
-  }),
-  query('replay', 'How many of the newest events come first. Only for a request without a cursor.', {
+  queryParameter(
+    'channel',
+    'A channel, or a pattern such as `orders/*`. Repeat it for several, at most 100.',
+    manyTexts,
+  ),
+  queryParameter('type', 'Sends only events of this type. Repeat it for several.', manyTexts),
+  queryParameter('lastEventId', 'The cursor, or `earliest`. For clients that cannot send `Last-Event-ID`.'),
+  queryParameter('added', 'A channel that was added after the cursor was given. Repeat it for several.', manyTexts),
+  queryParameter(
+    'show',
+    'Adds the name of the channel to every event: as a field, or in an envelope around the data.',
+    {
+      enum: ['channel', 'envelope'],
+    },
+  ),
+  queryParameter('replay', 'How many of the newest events come first. Only for a request without a cursor.', {
     type: 'integer',
   }),
   {
@@ -68,14 +80,16 @@ const reading: ParameterDoc[] = [
   },
 ]
 const streaming: ParameterDoc[] = [
-  query(
+  queryParameter(
     'reject',
     'With `status`, a reader that the hub has no room for gets 503, and not a stream that ends at once.',
     {
       const: 'status',
     },
   ),
-  query('heartbeat', 'With `event`, heartbeats are events that a page can see, and not comments.', { const: 'event' }),
+  queryParameter('heartbeat', 'With `event`, heartbeats are events that a page can see, and not comments.', {
+    const: 'event',
+  }),
 ]
 
 const nothingMore = { description: 'All channels have ended, and the reader has all their events.' }

@@ -22,6 +22,11 @@ export type AnswerDoc = Readonly<Record<string, unknown>>
 export type Schema = Readonly<Record<string, unknown>>
 export type PathDocs = Readonly<Record<string, Readonly<Record<string, OperationDoc>>>>
 
+/** Describes a parameter of the query; without a schema, a text. */
+export function queryParameter(name: string, description: string, schema: Schema = { type: 'string' }): ParameterDoc {
+  return { name, in: 'query', description, schema }
+}
+
 /** Describes an answer in JSON. */
 export function json(description: string, schema: Schema): AnswerDoc {
   return { description, content: { 'application/json': { schema } } }

@@ -1,6 +1,7 @@
 import type { Hub } from '@rejoin/hub'
 import { isReaderEndpoint, targetOf } from '@rejoin/hub/internal'
 import { RejoinError } from '@rejoin/protocol'
+import { invalidData } from '../errors.ts'
 import type { Middleware } from '../http/middleware.ts'
 import type { Call, HandOver, Result, Route } from '../http/routes.ts'
 import { createCut } from './cut.ts'
@@ -37,7 +38,8 @@ export function createPlayground(hub: PlaygroundHub, latest: LatestNumbers): Pla
 
   function sendPlain({ tab, query }: Visit): Result {
     const number = query.get('n')
-    if (!number || !/^\d{1,9}$/.test(number)) throw invalid('Say which number to send: ?n=1, of at most nine digits.')
+    if (!number || !/^\d{1,9}$/.test(number))
+      throw invalidData('Say which number to send: ?n=1, of at most nine digits.')
     latest.set(tab, Number(number))
     plain.broadcast(tab, number)
     return done
@@ -46,7 +48,7 @@ export function createPlayground(hub: PlaygroundHub, latest: LatestNumbers): Pla
   function beginCut({ tab, query }: Visit): Result {
     const ms = Number(query.get('ms'))
     if (!Number.isInteger(ms) || ms < 1 || ms > maxCutMs) {
-      throw invalid(`Say for how long to cut: ?ms=5000, at most ${maxCutMs}.`)
+      throw invalidData(`Say for how long to cut: ?ms=5000, at most ${maxCutMs}.`)
     }
     cut.begin(tab, ms)
     return done
@@ -91,7 +93,7 @@ interface Visit extends Call {
 function withTab(handle: (visit: Visit) => Result | Promise<Result> | HandOver): Route['handle'] {
   return (call) => {
     const tab = tabOf(call.query)
-    if (tab === undefined) throw invalid('Say which tab this is: ?tab= with 8 to 32 lower-case letters and digits.')
+    if (tab === undefined) throw invalidData('Say which tab this is: ?tab= with 8 to 32 lower-case letters and digits.')
     return handle({ ...call, tab })
   }
 }
@@ -107,8 +109,4 @@ const restartRetryMs = 1000
 function tabOf(query: URLSearchParams): string | undefined {
   const tab = query.get('tab')
   return tab && /^[a-z0-9]{8,32}$/.test(tab) ? tab : undefined
-}
-
-function invalid(message: string): RejoinError {
-  return new RejoinError(message, { code: 'invalid-data' })
 }

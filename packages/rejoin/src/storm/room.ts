@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { RejoinError } from '@rejoin/protocol'
+import type { RejoinError } from '@rejoin/protocol'
+import { invalidOption } from '../errors.ts'
 import { connectionRoom } from '../limits/descriptors.ts'
 
 /** Rejects a storm that is too large for this machine: its failed connections would look like faults of the hub. */
@@ -35,7 +36,7 @@ export function roomHere(portsFile = '/proc/sys/net/ipv4/ip_local_port_range'): 
 const filesBeside = 128
 
 function tooMany(why: string, advice: string): RejoinError {
-  return new RejoinError(`${why} ${advice} Or give fewer --readers.`, { code: 'invalid-option' })
+  return invalidOption(`${why} ${advice} Or give fewer --readers.`)
 }
 
 function read(file: string): string {

@@ -1,4 +1,5 @@
 import { plainText } from '@rejoin/hub/internal'
+import { counted } from '../../counted.ts'
 import { proxyTitles } from '../../doctor/proxy-name.ts'
 import type { Check, CheckName, Report, Server } from '../../doctor/report.ts'
 import { type Style, styled } from '../../logging/style.ts'
@@ -93,8 +94,4 @@ function verdict(found: { faults: number; hints: number; server: Server; ms: num
   const also = hints > 0 ? ` ${counted(hints, 'hint')} above.` : ''
   const good = server.kind === 'program' ? 'Streams pass unharmed.' : 'No fault can be seen from outside.'
   return styled('green', good, colour) + also + took
-}
-
-function counted(number: number, word: string): string {
-  return `${number} ${word}${number === 1 ? '' : 's'}`
 }

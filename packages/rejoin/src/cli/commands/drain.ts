@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Command } from 'commander'
+import { counted } from '../../counted.ts'
 import { durationWords } from '../../logging/duration.ts'
 import { readDuration } from '../output/duration.ts'
 import { createOutput } from '../output/output.ts'
@@ -36,12 +37,9 @@ async function runDrain(flags: DrainFlags, host: ProgramHost): Promise<void> {
   const left = flags.wait ? await waitForReaders(address, host, announceMs + withinMs) : undefined
   if (flags.json)
     return output.line(JSON.stringify({ draining: true, withinMs, readers, ...(left === undefined ? {} : { left }) }))
-  if (left === undefined) return output.line(`Letting ${counted(readers)} go within ${durationWords(withinMs)}.`)
-  return output.line(left === 0 ? goneWords(readers) : `${left} of ${counted(readers)} still there.`)
-}
-
-function counted(readers: number): string {
-  return readers === 1 ? '1 reader' : `${readers} readers`
+  if (left === undefined)
+    return output.line(`Letting ${counted(readers, 'reader')} go within ${durationWords(withinMs)}.`)
+  return output.line(left === 0 ? goneWords(readers) : `${left} of ${counted(readers, 'reader')} still there.`)
 }
 
 function goneWords(readers: number): string {
@@ -55,7 +53,7 @@ async function waitForReaders(address: HubAddress, host: ProgramHost, withinMs: 
   const until = Date.now() + withinMs + graceMs
   let left = await countReaders(address, host)
   while (left > 0 && Date.now() < until) {
-    progress.show(() => `${counted(left)} left`)
+    progress.show(() => `${counted(left, 'reader')} left`)
     await setTimeout(everyMs)
     left = await countReaders(address, host)
   }

@@ -2,6 +2,7 @@ import type { PublishMessage } from '@rejoin/client/publisher'
 import { plainLines } from '@rejoin/hub/internal'
 import { RejoinError } from '@rejoin/protocol'
 import type { Command } from 'commander'
+import { invalidOption } from '../../errors.ts'
 import { durationWords } from '../../logging/duration.ts'
 import { jsonLine } from '../output/json-line.ts'
 import { createOutput } from '../output/output.ts'
@@ -54,7 +55,7 @@ async function runPublish(
   if (flags.lines || flags.ndjson) return publishLines(publisher, channel, flags, host)
   const text = data === undefined || data === '-' ? await wholeInput(host.stdin) : data
   if (text === '' && data === undefined) {
-    throw wrong(
+    throw invalidOption(
       'The input is empty, so there is nothing to publish. For an event without data, say: publish <channel> ""',
     )
   }
@@ -72,13 +73,17 @@ function rejectContradictions(
   { lines, ndjson }: PublishFlags,
   { stdin }: ProgramHost,
 ): void {
-  if (lines && ndjson) throw wrong('--lines takes each line as it is, --ndjson as a JSON object. Choose one.')
+  if (lines && ndjson) throw invalidOption('--lines takes each line as it is, --ndjson as a JSON object. Choose one.')
   if ((lines || ndjson) && data !== undefined && data !== '-') {
-    throw wrong('The data is on the command line, and --lines and --ndjson read it from the input. Leave one out.')
+    throw invalidOption(
+      'The data is on the command line, and --lines and --ndjson read it from the input. Leave one out.',
+    )
   }
-  if (channel === undefined && !ndjson) throw wrong('Say where to publish: rejoin publish <channel> <data>')
+  if (channel === undefined && !ndjson) throw invalidOption('Say where to publish: rejoin publish <channel> <data>')
   if (data === undefined && stdin.isTTY) {
-    throw wrong('There is nothing to publish. Say it: rejoin publish <channel> <data>, or send it through a pipe.')
+    throw invalidOption(
+      'There is nothing to publish. Say it: rejoin publish <channel> <data>, or send it through a pipe.',
+    )
   }
 }
 
@@ -136,7 +141,7 @@ function eventsOf(lines: readonly InputLine[], channel: string | undefined, flag
         ...given,
       } as LineEvent['event']
       if (event.channel === undefined) {
-        throw wrong(`Line ${number} names no channel. Give it one, or say: rejoin publish <channel> --ndjson`)
+        throw invalidOption(`Line ${number} names no channel. Give it one, or say: rejoin publish <channel> --ndjson`)
       }
       return { line: number, bytes: text.length, event }
     })
@@ -147,10 +152,10 @@ function readEvent(text: string, number: number): object {
   try {
     value = JSON.parse(text)
   } catch {
-    throw wrong(`Line ${number} is not JSON. ${linesAdvice}`)
+    throw invalidOption(`Line ${number} is not JSON. ${linesAdvice}`)
   }
   if (typeof value === 'object' && value !== null && ('data' in value || 'text' in value)) return value
-  throw wrong(`Line ${number} is no event such as {"channel": "orders/42", "data": 1}. ${linesAdvice}`)
+  throw invalidOption(`Line ${number} is no event such as {"channel": "orders/42", "data": 1}. ${linesAdvice}`)
 }
 
 const linesAdvice = 'To publish lines as they are, say --lines.'
@@ -224,8 +229,4 @@ async function publishLine(
     const { code, retryable } = error
     throw new RejoinError(`Line ${line}: ${error.message}`, { code, retryable, cause: error })
   }
-}
-
-function wrong(message: string): RejoinError {
-  return new RejoinError(message, { code: 'invalid-option' })
 }

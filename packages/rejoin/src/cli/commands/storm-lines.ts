@@ -5,7 +5,7 @@ import { table } from '../../logging/table.ts'
 import type { OwnLoad } from '../../storm/own-load.ts'
 import type { StormReport } from '../../storm/report.ts'
 import type { Example } from '../../storm/tally.ts'
-import { counted, faultWords, percent, timesWords } from './storm-words.ts'
+import { faultWords, grouped, percent, timesWords } from './storm-words.ts'
 
 /** The summary of a storm for a person: figures, hints about them, and the verdict. */
 export function stormLines(report: StormReport, { colour, kept }: StormLinesOptions): string[] {
@@ -44,30 +44,30 @@ function rowsOf({
 }: StormReport): string[][] {
   const { patternReaders, slowReaders, prefix } = plan
   const kinds = [
-    ...(patternReaders > 0 ? [`${counted(patternReaders)} of them ${prefix}/*`] : []),
-    ...(slowReaders > 0 ? [`${counted(slowReaders)} slow`] : []),
+    ...(patternReaders > 0 ? [`${grouped(patternReaders)} of them ${prefix}/*`] : []),
+    ...(slowReaders > 0 ? [`${grouped(slowReaders)} slow`] : []),
   ]
   const { cuts, returns, drops } = connections
   const seconds = plan.forMs / 1000
   return [
-    ['readers', `${counted(plan.readers)}${kinds.length > 0 ? `, ${kinds.join(', ')}` : ''}`],
-    ['channels', `${counted(plan.channels)}, ${prefix}/0 and on`],
+    ['readers', `${grouped(plan.readers)}${kinds.length > 0 ? `, ${kinds.join(', ')}` : ''}`],
+    ['channels', `${grouped(plan.channels)}, ${prefix}/0 and on`],
     [
       'published',
-      `${counted(published)} events of ${counted(plan.size)} characters, ${rateWords(published / seconds)}`,
+      `${grouped(published)} events of ${grouped(plan.size)} characters, ${rateWords(published / seconds)}`,
     ],
-    ['delivered', `${counted(delivered)} events, ${rateWords(delivered / seconds)}`],
+    ['delivered', `${grouped(delivered)} events, ${rateWords(delivered / seconds)}`],
     ['delay', timesWords(delayMs)],
-    ['cuts', `${counted(cuts)}${drops > 0 ? `, and ${counted(drops)} streams that ended by themselves` : ''}`],
-    ['returns', catchUpMs ? `${counted(returns)}, up to date after ${timesWords(catchUpMs)}` : counted(returns)],
+    ['cuts', `${grouped(cuts)}${drops > 0 ? `, and ${grouped(drops)} streams that ended by themselves` : ''}`],
+    ['returns', catchUpMs ? `${grouped(returns)}, up to date after ${timesWords(catchUpMs)}` : grouped(returns)],
     ['faults', faultWords(faults)],
-    ['gaps', gaps.frames === 0 ? 'none' : `${counted(gaps.frames)} announced, with ${counted(gaps.events)} events`],
+    ['gaps', gaps.frames === 0 ? 'none' : `${grouped(gaps.frames)} announced, with ${grouped(gaps.events)} events`],
     ['own load', `${percent(own.cpu)} of one core, at worst ${durationWords(Math.round(own.worstDelayMs))} late`],
   ]
 }
 
 function rateWords(perSecond: number): string {
-  return `${counted(Math.round(perSecond))}/s`
+  return `${grouped(Math.round(perSecond))}/s`
 }
 
 /** Hints that a person needs before trusting the figures, each with advice. */
@@ -80,19 +80,19 @@ function hintsOf(report: StormReport, kept: number): Hint[] {
     [own.wasBottleneck, ownLoadHint(own)],
     [
       failure !== undefined,
-      [`Publishing failed after ${counted(published)} events:`, plainText(failure?.message ?? '', 300)],
+      [`Publishing failed after ${grouped(published)} events:`, plainText(failure?.message ?? '', 300)],
     ],
     [
       failure === undefined && published < asked * 0.95,
       [
-        `${counted(published)} of ${counted(asked)} events were published in time.`,
+        `${grouped(published)} of ${grouped(asked)} events were published in time.`,
         'Each batch waits for the answer to the last.',
       ],
     ],
     [
       unseenCursors > 0,
       [
-        `The hub did not see the cursor of ${counted(unseenCursors)} returns.`,
+        `The hub did not see the cursor of ${grouped(unseenCursors)} returns.`,
         'Something on the way strips Last-Event-ID. Find it with:',
         `rejoin doctor ${url}`,
       ],
@@ -100,7 +100,7 @@ function hintsOf(report: StormReport, kept: number): Hint[] {
     [
       faults.cursorless > 0,
       [
-        `Readers returned ${counted(faults.cursorless)} times without a cursor, because no event had an id.`,
+        `Readers returned ${grouped(faults.cursorless)} times without a cursor, because no event had an id.`,
         'Something on the way strips id:. Find it with:',
         `rejoin doctor ${url}`,
       ],
@@ -114,7 +114,7 @@ function hintsOf(report: StormReport, kept: number): Hint[] {
       ],
     ],
     [Object.keys(failures).length > 0, [`Connections failed: ${listed(failures)}.`, failureAdvice(failures)]],
-    [kept > 0, [`${counted(kept)} channels could not be deleted.`, 'They stay until their windows let go of them.']],
+    [kept > 0, [`${grouped(kept)} channels could not be deleted.`, 'They stay until their windows let go of them.']],
   ]
   return hints.filter(([applies]) => applies).map(([, hint]) => hint)
 }
@@ -136,7 +136,7 @@ function ownLoadHint({ seconds, busySeconds, busy, cpu, worstDelayMs }: OwnLoad)
 
 function listed(counts: Readonly<Record<string, number>>): string {
   return Object.entries(counts)
-    .map(([what, count]) => `${plainText(what, 40)} (${counted(count)})`)
+    .map(([what, count]) => `${plainText(what, 40)} (${grouped(count)})`)
     .join(', ')
 }
 
@@ -149,7 +149,7 @@ function failureAdvice(failures: Readonly<Record<string, number>>): string {
 }
 
 function exampleWords({ fault, reader, selector, event, id }: Example): string {
-  const which = event === undefined ? 'an event' : `event ${counted(event)}`
+  const which = event === undefined ? 'an event' : `event ${grouped(event)}`
   const what = {
     lost: `never got ${which}`,
     doubled: `got ${which} again`,
@@ -162,12 +162,12 @@ function exampleWords({ fault, reader, selector, event, id }: Example): string {
 
 function verdictWords({ verdict, failure, faults, gaps, missingReaders, published, plan }: StormReport): string {
   if (verdict === 'held') {
-    const told = gaps.events > 0 ? ` ${counted(gaps.events)} are gone, and their readers were told.` : ''
+    const told = gaps.events > 0 ? ` ${grouped(gaps.events)} are gone, and their readers were told.` : ''
     return `Held: nothing lost, doubled or out of order.${told}`
   }
   if (verdict === 'broken') return `Broken: ${faultWords(faults)}.`
   if (failure && missingReaders === 0) return 'Unfinished: publishing failed. The readers missed nothing until then.'
   if (published === 0) return 'Unfinished: no event was published.'
   const rest = missingReaders < plan.readers ? ' The others missed nothing.' : ''
-  return `Unfinished: ${counted(missingReaders)} of ${counted(plan.readers)} readers were not back at the end.${rest}`
+  return `Unfinished: ${grouped(missingReaders)} of ${grouped(plan.readers)} readers were not back at the end.${rest}`
 }

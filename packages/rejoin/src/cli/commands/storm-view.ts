@@ -5,7 +5,7 @@ import type { StormPlan } from '../../storm/plan.ts'
 import type { StormProgress } from '../../storm/storm.ts'
 import { createLiveView } from '../output/live-view.ts'
 import type { ProgramHost } from '../program-host.ts'
-import { counted, faultWords, percent, timesWords } from './storm-words.ts'
+import { faultWords, grouped, percent, timesWords } from './storm-words.ts'
 
 /** Shows the progress of a storm: a view that is rewritten on a terminal; in a pipe, a line every five seconds. */
 export interface StormView {
@@ -37,13 +37,13 @@ export function viewLines(url: string, plan: StormPlan, progress: StormProgress,
   const isBroken = Object.values(faults).some((count) => count > 0)
   const load = `${percent(own.cpu)} of one core`
   const rows = [
-    ['readers', `${bar(connected / plan.readers)} ${counted(connected)} of ${counted(plan.readers)} connected`],
-    ['events', `${counted(published)} published, ${counted(delivered)} delivered`],
+    ['readers', `${bar(connected / plan.readers)} ${grouped(connected)} of ${grouped(plan.readers)} connected`],
+    ['events', `${grouped(published)} published, ${grouped(delivered)} delivered`],
     ['delay', timesWords(delayMs)],
-    ['cuts', counted(cuts)],
-    ['returns', `${counted(returns)}, up to date after ${timesWords(catchUpMs)}`],
+    ['cuts', grouped(cuts)],
+    ['returns', `${grouped(returns)}, up to date after ${timesWords(catchUpMs)}`],
     ['faults', styled(isBroken ? 'red' : 'green', faultWords(faults), colour)],
-    ['gaps', `${counted(gaps)} announced`],
+    ['gaps', `${grouped(gaps)} announced`],
     ['own load', own.wasBottleneck ? styled('yellow', load, colour) : load],
   ]
   return [
@@ -54,8 +54,8 @@ export function viewLines(url: string, plan: StormPlan, progress: StormProgress,
 
 export function progressLine(plan: StormPlan, progress: StormProgress): string {
   const { connected, published, delivered, faults } = progress
-  const readers = `${counted(connected)} of ${counted(plan.readers)} readers connected`
-  const events = `${counted(published)} events published, ${counted(delivered)} delivered`
+  const readers = `${grouped(connected)} of ${grouped(plan.readers)} readers connected`
+  const events = `${grouped(published)} events published, ${grouped(delivered)} delivered`
   return `${stageWords(plan, progress)}: ${readers}, ${events}; ${faultWords(faults)}`
 }
 

@@ -3,8 +3,8 @@ import type { Faults, TimesSummary } from '../../storm/tally.ts'
 
 /** The words that the view of a storm and its summary share. */
 export function faultWords({ lost, doubled, disordered, foreign, cursorless }: Faults): string {
-  const arrivals = `${counted(lost)} lost, ${counted(doubled)} doubled, ${counted(disordered)} out of order`
-  return `${arrivals}, ${counted(foreign)} foreign, ${counted(cursorless)} cursorless`
+  const arrivals = `${grouped(lost)} lost, ${grouped(doubled)} doubled, ${grouped(disordered)} out of order`
+  return `${arrivals}, ${grouped(foreign)} foreign, ${grouped(cursorless)} cursorless`
 }
 
 export function timesWords(times: TimesSummary | undefined): string {
@@ -12,7 +12,7 @@ export function timesWords(times: TimesSummary | undefined): string {
   return `${msWords(times.p50)} (p50), ${msWords(times.p99)} (p99), ${msWords(times.max)} (max)`
 }
 
-export function counted(number: number): string {
+export function grouped(number: number): string {
   return number.toLocaleString('en')
 }
 

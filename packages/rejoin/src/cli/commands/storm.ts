@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { checkChannel, RejoinError } from '@rejoin/protocol'
 import type { Command } from 'commander'
 import { isLoopbackHost } from '../../access/loopback.ts'
+import { invalidOption } from '../../errors.ts'
 import { hasColour } from '../../logging/style.ts'
 import type { StormPlan } from '../../storm/plan.ts'
 import type { StormReport } from '../../storm/report.ts'
@@ -136,27 +137,23 @@ function planOf(flags: StormFlags): StormPlan {
 function numberIn(text: string, option: string, least: number, most: number): number {
   const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
   if (number >= least && number <= most) return number
-  throw wrong(`${option} is ${JSON.stringify(text)}. Give a whole number from ${least} to ${most}.`)
+  throw invalidOption(`${option} is ${JSON.stringify(text)}. Give a whole number from ${least} to ${most}.`)
 }
 
 function timeUpTo(text: string, option: string, mostMs: number): number {
   const ms = readDuration(text, option)
   if (ms <= mostMs) return ms
-  throw wrong(`${option} is ${text}. Give at most ${mostMs / 60_000}m.`)
+  throw invalidOption(`${option} is ${text}. Give at most ${mostMs / 60_000}m.`)
 }
 
 /** Rejects a storm on another machine without consent: on a stranger's server, or by a typing error, it would be an attack. */
 function rejectStrangers(url: string, { readers, rate }: StormPlan, { iOwnThisServer }: StormFlags): void {
   const { host } = new URL(url)
   if (isLoopbackHost(host) || iOwnThisServer) return
-  throw wrong(
+  throw invalidOption(
     `${host} is not this machine. The storm would open ${readers} connections there and publish ${rate} events a second. ` +
       'If the server is yours to load, say so: --i-own-this-server',
   )
-}
-
-function wrong(message: string): RejoinError {
-  return new RejoinError(message, { code: 'invalid-option' })
 }
 
 /** The first Ctrl-C ends the storm with a summary, the second ends the program at once. */

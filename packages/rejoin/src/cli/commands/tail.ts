@@ -1,6 +1,7 @@
 import type { EventStream, RetryWait } from '@rejoin/client'
 import { checkSelector, isIdText, isPattern, RejoinError } from '@rejoin/protocol'
 import type { Command } from 'commander'
+import { invalidOption } from '../../errors.ts'
 import { hasColour } from '../../logging/style.ts'
 import { exitCodes } from '../exit-code.ts'
 import { createOutput } from '../output/output.ts'
@@ -82,7 +83,7 @@ function soon({ baseMs, failures }: RetryWait): number {
 
 function streamUrl({ url }: HubAddress, channels: readonly string[], { type = [], last, since }: TailFlags): URL {
   if (last !== undefined && since !== undefined) {
-    throw new RejoinError('--since and --last both say where to begin. Leave one out.', { code: 'invalid-option' })
+    throw invalidOption('--since and --last both say where to begin. Leave one out.')
   }
   if (since !== undefined && !isIdText(since)) {
     throw new RejoinError(`--since is ${JSON.stringify(since)}. Give the id of an event, or earliest.`, {

@@ -2,6 +2,7 @@ import { RejoinError } from '@rejoin/protocol'
 import { createJwtCheck } from '../../access/jwt.ts'
 import { readJwtKey } from '../../access/jwt-key.ts'
 import type { JwtRule } from '../../access/rules.ts'
+import { invalidOption } from '../../errors.ts'
 
 export interface MintOptions {
   readonly subject: string
@@ -68,7 +69,7 @@ function ruleFor(rules: readonly JwtRule[], { subscribe, publish }: MintOptions)
   const message = missing
     ? `No secret in access.jwt gives the right to ${missing}. Add a rule with a secret that does, or add the right to its "gives".`
     : `No secret in access.jwt gives both. Make a token for each: ${needed.join(', ')}.`
-  throw new RejoinError(message, { code: 'invalid-option' })
+  throw invalidOption(message)
 }
 
 function isIn(list: readonly string[], word: string): boolean {

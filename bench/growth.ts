@@ -8,8 +8,8 @@
  *
  * - Delivery: one event to all readers of a channel, 200 times.
  * - Return: all readers return at once, each 50 events behind; in as many rounds as make 10,000 returns.
- * - Reader, channel: a reader that waits; a channel with one event, one reader for all of them. A hundred of either take less than
- *   the heap of the process wavers by, so each size is measured on as many hubs at once as make 10,000: 100 hubs of 100, 10 of 1,000.
+ * - Reader, channel: a reader that waits; a channel with one event, one reader for all of them. A hundred of either take less heap
+ *   than the process's own heap varies by, so each size is measured on as many hubs at once as make 10,000: 100 hubs of 100, 10 of 1,000.
  * - Window: 100 readers return, 50 events behind, to a channel that keeps so many events, all of them there.
  *
  * How it could mislead: without sockets the hub's own part shows, which is the smaller one. Small sizes take little time, and what a
@@ -29,7 +29,7 @@ import { report } from './report.ts'
 
 const { runs } = numbersFrom({ runs: 3 })
 const sizes = [100, 1000, 10_000]
-// As many at every size: a few take less time than the clock of the processor can tell, and less heap than the process wavers by.
+// As many at every size: a few take less time than the clock of the processor can tell, and less heap than the process's own heap varies by.
 const total = 10_000
 const windows = [100, 1000, 10_000, 100_000]
 const behind = 50

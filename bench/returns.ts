@@ -5,7 +5,7 @@
  * returns after the `retry:` that it was told last, as a native `EventSource` does; `@rejoin/client` adds up to 200 ms. `before`
  * draws from what hubs told until now: 2 s and up to a fifth more. `--svg <file>` writes both curves as a picture.
  *
- * How it could mislead: browsers add some jitter of their own, and a connection that is rejected is tried again later. Both
+ * How it could mislead: browsers add some jitter of their own, and a connection that fails is tried again later. Both
  * spread returns further than is shown.
  */
 import { writeFileSync } from 'node:fs'

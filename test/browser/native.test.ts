@@ -142,7 +142,7 @@ describe.concurrent('the browser’s EventSource ends for good on', () => {
 })
 
 // So a hub that is not there yet, or a name that is not known yet, needs no care here; other engines give up on a name.
-test.concurrent('a port that rejects and a name that is not known are tried again', async (context) => {
+test.concurrent('a port where nobody listens and a name that is not known are tried again', async (context) => {
   const { page } = await openScripted(context, [stays])
   await page.evaluate(() => {
     listen('http://127.0.0.1:1/scripted')

@@ -34,7 +34,7 @@ const forbidden = [
   {
     from: 'packages/client/src/testing/attach-to.ts',
     imports: '@rejoin/hub/testing',
-    advice: 'or take it as an option',
+    advice: 'Take the hub as an argument',
   },
   { from: 'packages/client/src/bindings/status.ts', imports: 'react', advice: 'what all frameworks share' },
   { from: 'packages/client/src/bindings/status.ts', imports: '../vue/composables.ts', advice: 'what all frameworks' },
@@ -123,7 +123,7 @@ const forbidden = [
   { from: 'packages/rejoin/src/config/load.ts', imports: '../logging/logging.ts', advice: 'before anything runs' },
 
   { from: 'packages/rejoin/src/cli/main.ts', imports: '../metrics/metrics.ts', advice: 'starts a hub by serve.ts' },
-  { from: 'packages/rejoin/src/cli/main.ts', imports: '@rejoin/hub/src/hub/hub.ts', advice: 'starts a hub' },
+  { from: 'packages/rejoin/src/cli/main.ts', imports: '@rejoin/hub/src/hub/hub.ts', advice: 'by its name' },
   { from: 'packages/rejoin/src/serve.ts', imports: '../../hub/src/hub/hub.ts', advice: 'by its name' },
   { from: 'packages/rejoin/src/serve.ts', imports: '@rejoin/hub/src/hub/hub.ts', advice: 'by its name' },
   {

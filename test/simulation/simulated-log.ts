@@ -327,7 +327,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     return appended
   }
 
-  function rejectToOpen(): void {
+  function rejectOpening(): void {
     if (world.now >= rejectedUntil) return
     options.onRejection()
     throw new RejoinError('The log is damaged. Restore it.', { code: 'log-unavailable' })
@@ -849,7 +849,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
         tailStandsUntil = world.now + ms
       },
       async open() {
-        await ask(rejectToOpen)
+        await ask(rejectOpening)
         const log: Log = {
           name: 'simulated',
           durability: 'replicated',

@@ -29,7 +29,7 @@ async function liveThrough(where: string, seed: number): Promise<void> {
   hub.calm()
   const page = where === 'a worker' ? undefined : openPage()
   const transports: TransportName[] = where === 'a page that polls' ? ['long-poll'] : ['fetch', 'long-poll']
-  let network: 'up' | 'silent' | 'rejected' | 'login' = 'up'
+  let network: 'up' | 'silent' | 'unreachable' | 'login' = 'up'
   let beatAt = 0
   let isAsleep = false
   const got: unknown[] = []
@@ -66,7 +66,7 @@ async function liveThrough(where: string, seed: number): Promise<void> {
   }
 
   async function lift(): Promise<void> {
-    lose('rejected')
+    lose('unreachable')
     await pass(1000 + random() * 60_000)
   }
 
@@ -106,7 +106,7 @@ async function liveThrough(where: string, seed: number): Promise<void> {
 
   async function hidden(): Promise<void> {
     page?.show('hidden')
-    lose(pick(random, ['silent', 'rejected']))
+    lose(pick(random, ['silent', 'unreachable']))
     await pass(random() * 600_000)
     network = 'up'
     await pass(random() * 60_000)
@@ -116,7 +116,7 @@ async function liveThrough(where: string, seed: number): Promise<void> {
   function lose(how: typeof network): void {
     network = how
     losses++
-    if (how === 'rejected') hub.cut('reset')
+    if (how === 'unreachable') hub.cut('reset')
     else hub.hang()
   }
 
@@ -143,7 +143,7 @@ async function liveThrough(where: string, seed: number): Promise<void> {
 
   async function request(input: URL, init: { headers: Headers; signal: AbortSignal }): Promise<Response> {
     tally.requests++
-    if (network === 'rejected') throw new TypeError('fetch failed')
+    if (network === 'unreachable') throw new TypeError('fetch failed')
     if (network === 'login') return new Response('<h1>Wi-Fi</h1>', { headers: { 'Content-Type': 'text/html' } })
     const { signal } = init
     const before = losses

@@ -7,8 +7,8 @@ import type { Ledger } from './ledger.ts'
  * everything. The first two rests are passed over, in which a hub compiles its code and fills what it keeps.
  */
 export function measureGrowth(ledger: Ledger): { findings: Finding[]; growth: Growth | undefined } {
-  const budget: { growth?: Partial<Rest> } = Object.assign({}, ...ledger.facts('budget'))
-  if (!budget.growth) return { findings: [], growth: undefined }
+  const { growth: most }: { growth?: Rest } = Object.assign({}, ...ledger.facts('budget'))
+  if (!most) return { findings: [], growth: undefined }
   const rests = ledger.facts('rest')
   if (rests.length < fewestRests) return { findings: [], growth: { rests: rests.length, measures: [] } }
   const first = rests.slice(passedOver, passedOver + compared)
@@ -18,7 +18,7 @@ export function measureGrowth(ledger: Ledger): { findings: Finding[]; growth: Gr
     what,
     early: medianOf(first.map((rest) => rest[what])),
     late: medianOf(last.map((rest) => rest[what])),
-    most: budget.growth?.[what] ?? Number.POSITIVE_INFINITY,
+    most: most[what],
   }))
   const findings = measures
     .filter(({ early, late, most }) => late - early > most)

@@ -12,7 +12,7 @@ export const invariants = {
   'private-leak': 'no reader gets an event of a channel that it did not ask for or may not read',
   'torn-frame': 'streams hold whole frames only, and a frame that was cut off counts for nothing',
   memory:
-    'hubs and their queues stay within their budget, and hubs hold no more after the last fault than after the first',
+    'hubs and their queues stay within their budget, and hubs hold hardly more after the last fault than after the first few',
   liveness: 'every reader has caught up within the budget of time once the faults are over',
 } as const
 

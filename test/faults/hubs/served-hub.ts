@@ -9,7 +9,7 @@ import { Redis } from 'ioredis'
 
 /** A hub behind a real server: on the memory log, on the one that lasts when it is given a folder, or on Redis. */
 export async function serveHub(options: ServedHubOptions = {}): Promise<ServedHub> {
-  const { window, tamper, directory, redis, port = 0, silentMs = 60_000, ...rest } = options
+  const { window, tamper, directory, redis, port = 0, silentMs, ...rest } = options
   const kept = window ? { window } : {}
   const log = redis ? redisOn(redis, kept) : directory === undefined ? memoryLog(kept) : lmdbLog(directory, kept)
   // The shortest that there is: a client heeds what its hub tells it, and these readers are to be back soon.
@@ -17,7 +17,7 @@ export async function serveHub(options: ServedHubOptions = {}): Promise<ServedHu
   const limits = { maxRapidReturns: Number.POSITIVE_INFINITY, ...rest.limits }
   const hub = await createHub({ log, retryMs: 500, ...rest, limits })
   const handle = nodeHandler(hub)
-  const silence = { headersTimeout: silentMs, connectionsCheckingInterval: silentMs / 4 }
+  const silence = silentMs === undefined ? {} : { headersTimeout: silentMs, connectionsCheckingInterval: silentMs / 4 }
   const server = createServer(silence, (request, response) => {
     tamper?.(request)
     handle(request, response)

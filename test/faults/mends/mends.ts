@@ -131,8 +131,8 @@ export const mends: readonly Mend[] = [
     patches: [
       {
         file: `${hub}/read/ends.ts`,
-        find: '(doubted.get(channel) ?? 0) > began',
-        replace: '(doubted.get(channel) ?? 0) > 0 * began',
+        find: '(invalidatedMeanwhile.get(channel) ?? 0) > began',
+        replace: '(invalidatedMeanwhile.get(channel) ?? 0) > 0 * began',
       },
     ],
     caughtBy: unit('hub/read/ends.test.ts', 'although others still wait'),

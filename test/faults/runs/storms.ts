@@ -3,7 +3,7 @@
  *
  * The hub is on the embedded log. 20 readers are never cut, and read on meanwhile. After each storm, when all readers are back, the hub
  * collects its garbage and counts its heap, descriptors and timers. After the last storms it may hold hardly more than after the
- * first few: a kilobyte left behind by each reader in each storm would be 5.7 MB.
+ * first few: a kilobyte left behind by each reader in each storm would be 5.7 MB. Needs Linux.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -46,7 +46,7 @@ await longRun({
         catchUpMs: 30_000,
       },
       async afterStorm(storm) {
-        // Clients leave connections behind on which they never sent a request. Until then the hub has closed them.
+        // Clients leave connections behind on which they never sent a request. By then the hub has closed them.
         await new Promise((resolve) => setTimeout(resolve, settleMs))
         await hub.measureAtRest()
         progress(`${storm} of ${storms} storms`)

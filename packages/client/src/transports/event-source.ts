@@ -7,7 +7,7 @@ import type { Block, Transport, TransportParts } from './transport.ts'
 /**
  * Reads a stream through the browser's own `EventSource`. It shows less than `fetch`: no status, no `retry:`, no
  * comments, and only events of types that it listens for. When the user asks for more than that, this transport
- * rejects: the next transport is used, and nothing is left out silently.
+ * reports that it cannot be used: the next transport is used, and nothing is left out silently.
  *
  * The browser's own reconnecting is not used. It gives up for good on any status but 200, and in some browsers when a
  * name cannot be resolved, and it would return with its own cursor. So the first error ends the connection, and the
@@ -17,8 +17,8 @@ import type { Block, Transport, TransportParts } from './transport.ts'
 export function createTransport(...[address, options, , handlers]: TransportParts): Transport {
   return ({ clientId, generation: attempt, cursor }, sink, signal) =>
     new Promise((resolve) => {
-      if (!globalThis.EventSource) return reject('does not exist here')
-      if (options.headers || options.token) return reject('sends no headers and no token')
+      if (!globalThis.EventSource) return giveUp('does not exist here')
+      if (options.headers || options.token) return giveUp('sends no headers and no token')
       const url = requestAddress(address, { clientId, attempt, heartbeat: 'event' }, cursor)
       const source = new EventSource(url, { withCredentials: options.credentials === 'include' })
       // Blocks that arrive while a handler is awaited: an `EventSource` cannot be told to read slower.
@@ -48,7 +48,7 @@ export function createTransport(...[address, options, , handlers]: TransportPart
 
       function listen(kind: string): void {
         if (kind === '*' || kind === offerNews) {
-          reject('gets only types with a handler')
+          giveUp('gets only types with a handler')
         } else if (!isReservedType(kind)) {
           source.addEventListener(kind, take)
         }
@@ -86,7 +86,7 @@ export function createTransport(...[address, options, , handlers]: TransportPart
         resolve()
       }
 
-      function reject(why: string): void {
+      function giveUp(why: string): void {
         if (signal.aborted) return
         report(invalidOption(`'event-source' ${why}. Give other transports.`))
         sink.tell({ type: 'unusable' })

@@ -317,7 +317,7 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
     {
       key: 'limits.publishBurst',
       kind: positive,
-      otherwise: 'maxPublishesPerSecond',
+      otherwise: 'limits.maxPublishesPerSecond',
       help: 'most publish requests at once after a pause',
     },
     {

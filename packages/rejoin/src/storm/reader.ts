@@ -53,7 +53,7 @@ export function createStormReader(options: StormReaderOptions): StormReader {
   let parser: Parser | undefined
   let timer: NodeJS.Timeout | undefined
   let cursor = ''
-  /** Whether a stream has begun. The first `hello` has an id, so every later stream should be asked for with a cursor. */
+  /** Whether a stream has begun. The first `hello`, or the `sync-required` behind it, has an id, so every later stream should be asked for with a cursor. */
   let wasConnected = false
   let attempt = 0
   let retryMs = firstRetryMs

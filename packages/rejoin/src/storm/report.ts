@@ -30,6 +30,8 @@ export interface StormReport {
   readonly catchUpMs?: TimesSummary
   readonly connections: Connections
   readonly own: OwnLoad
+  /** For how long events were published: less than planned when the storm was interrupted, or publishing failed. */
+  readonly publishMs: number
   /** How long the storm took. */
   readonly ms: number
 }
@@ -59,10 +61,11 @@ export interface Ended {
   readonly tally: Tally
   readonly failure: Failure | undefined
   readonly own: OwnLoad
+  readonly publishMs: number
   readonly ms: number
 }
 
-export function reportOf({ url, plan, readers, published, tally, failure, own, ms }: Ended): StormReport {
+export function reportOf({ url, plan, readers, published, tally, failure, own, publishMs, ms }: Ended): StormReport {
   const counts = { lost: 0, doubled: 0, disordered: 0, foreign: tally.foreign, cursorless: tally.cursorless }
   let announced = 0
   let missingReaders = 0
@@ -113,6 +116,7 @@ export function reportOf({ url, plan, readers, published, tally, failure, own, m
       failures: Object.fromEntries(tally.failures),
     },
     own,
+    publishMs,
     ms,
   }
 }

@@ -67,6 +67,8 @@ export async function runStorm(plan: StormPlan, options: StormOptions): Promise<
     enter('storm')
     const cutting = cutAgainAndAgain(readers, plan, end)
     const failure = await publishAtRate(plan, published, options.publish, end).then(() => undefined, failureOf)
+    // The answer to the last batch may come later than planned, but its events were due before.
+    const publishMs = Math.min(plan.forMs, Math.round(performance.now() - stage.since))
     stopping.abort()
     await cutting
     enter('settling')
@@ -81,6 +83,7 @@ export async function runStorm(plan: StormPlan, options: StormOptions): Promise<
       tally,
       failure,
       own: meter.load(),
+      publishMs,
       ms,
     })
   } finally {

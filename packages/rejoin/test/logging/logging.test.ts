@@ -282,10 +282,10 @@ describe('in a pipe', () => {
   })
 
   test('a failure names its cause, once', async () => {
-    const rejected = new Error('connect ECONNREFUSED ::1:443')
+    const unreachable = new Error('connect ECONNREFUSED ::1:443')
     const lines = await inPipe((logging) => {
       observe(logging, 'error', {
-        cause: new Error('no keys', { cause: new TypeError('fetch failed', { cause: rejected }) }),
+        cause: new Error('no keys', { cause: new TypeError('fetch failed', { cause: unreachable }) }),
       })
       observe(logging, 'error', { cause: new Error('no keys: gone', { cause: new Error('gone') }) })
     })

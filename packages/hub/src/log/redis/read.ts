@@ -14,11 +14,11 @@ export interface Range {
   readonly limit: PageLimit
 }
 
-/** The events of one name in a range, and how far it has let go of events. */
+/** The events of one selector in a range, and how far the selector has let go of events. */
 type SelectorRead = PartRead & Lost
 
 interface Lost {
-  /** The newest position that the name no longer holds. After the start of the range, it is a gap. */
+  /** The newest position that the selector no longer holds. After the start of the range, it is a gap. */
   readonly trimmedThrough: Position
   readonly forced: boolean
 }

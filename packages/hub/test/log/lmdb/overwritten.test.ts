@@ -10,7 +10,7 @@ import { lmdbWorkbench, publish, readOn } from './workbench.ts'
 
 const rejection = { code: 'log-unavailable', message: expect.stringContaining('overwritten') }
 
-// Windows does not overwrite a file that is mapped.
+// Windows does not let anybody overwrite a mapped file.
 if (process.platform !== 'win32') {
   test('a log whose file is overwritten by an older copy acknowledges nothing more, and tells readers of what is lost (§2.3)', async () => {
     // The roots of the file are written in turn: the copy is an odd and an even number of commits old.

@@ -41,6 +41,7 @@ function rowsOf({
   catchUpMs,
   connections,
   own,
+  publishMs,
 }: StormReport): string[][] {
   const { patternReaders, slowReaders, prefix } = plan
   const kinds = [
@@ -48,7 +49,7 @@ function rowsOf({
     ...(slowReaders > 0 ? [`${grouped(slowReaders)} slow`] : []),
   ]
   const { cuts, returns, drops } = connections
-  const seconds = plan.forMs / 1000
+  const seconds = publishMs / 1000
   return [
     ['readers', `${grouped(plan.readers)}${kinds.length > 0 ? `, ${kinds.join(', ')}` : ''}`],
     ['channels', `${grouped(plan.channels)}, ${prefix}/0 and on`],
@@ -80,7 +81,7 @@ function hintsOf(report: StormReport, kept: number): Hint[] {
     [own.wasBottleneck, ownLoadHint(own)],
     [
       failure !== undefined,
-      [`Publishing failed after ${grouped(published)} events:`, plainText(failure?.message ?? '', 300)],
+      [`Publishing failed after ${grouped(published)} events:`, ...wrapped(plainText(failure?.message ?? '', 300))],
     ],
     [
       failure === undefined && published < asked * 0.95,
@@ -121,6 +122,11 @@ function hintsOf(report: StormReport, kept: number): Hint[] {
 
 /** Lines of at most 80 columns. */
 type Hint = readonly [what: string, ...advice: string[]]
+
+/** A text in lines that fit behind the indent of a hint. A word that is longer is cut. */
+function wrapped(text: string): string[] {
+  return text.match(/\S.{0,74}(?=\s|$)|\S{1,75}/g) ?? []
+}
 
 function ownLoadHint({ seconds, busySeconds, busy, cpu, worstDelayMs }: OwnLoad): Hint {
   const late = durationWords(Math.round(worstDelayMs))

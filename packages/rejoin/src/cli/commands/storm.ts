@@ -22,7 +22,7 @@ export function addStorm(program: Command, host: ProgramHost): void {
   const command = program
     .command('storm')
     .description('load a hub with readers that are cut and return, and check that they miss nothing')
-    .argument('<address>', 'of the hub, as its readers use it')
+    .argument('<address>', 'address of the hub that readers use')
     .option('--readers <number>', 'connections that read', '100')
     .option('--channels <number>', 'channels that are published to', '10')
     .option('--patterns <percent>', 'share of readers that read all channels, by a pattern', '10')
@@ -34,7 +34,7 @@ export function addStorm(program: Command, host: ProgramHost): void {
     .option('--every <time>', 'how often readers are cut', '5s')
     .option('--away <time>', 'how long a cut reader stays away (default: as the hub tells it, by retry)')
     .option('--patience <time>', 'how long a reader may wait for its next event at the end', '10s')
-    .option('--prefix <name>', 'how the names of the channels begin; the storm needs the right to <name>/*', 'storm')
+    .option('--prefix <name>', 'prefix of the channel names; the storm needs the right to <name>/*', 'storm')
     .option('--token <token>', 'token or API key; other users of this machine can see flags, so REJOIN_TOKEN is safer')
     .option('--i-own-this-server', 'allow a storm on another machine than this one')
     .option('--json', 'print a JSON object')
@@ -181,7 +181,7 @@ function brokenOff(url: string, cause: unknown): RejoinError {
 
 function exitCodeFor({ verdict, failure }: StormReport, interrupted: AbortSignal): ExitCode {
   if (verdict === 'broken') return exitCodes.failed
-  if (failure) return exitCodeOf(failure)
   if (interrupted.aborted) return exitCodes.interrupted
+  if (failure) return exitCodeOf(failure)
   return verdict === 'held' ? exitCodes.done : exitCodes.tryLater
 }

@@ -19,7 +19,8 @@ const report: StormReport = {
   url: 'http://127.0.0.1:4747',
   plan: { ...plan, patternReaders: 100, slowReaders: 50 },
   verdict: 'held',
-  ...{ published: 1000, delivered: 190_000, faults: none, examples: [], missingReaders: 0, ms: 23_450 },
+  ...{ published: 1000, delivered: 190_000, faults: none, examples: [], missingReaders: 0 },
+  ...{ publishMs: 20_000, ms: 23_450 },
   gaps: { frames: 0, events: 0 },
   ...{ delayMs: times, catchUpMs: times },
   connections: { cuts: 3000, returns: 2990, drops: 0, unseenCursors: 0, closes: {}, rejections: {}, failures: {} },
@@ -95,6 +96,10 @@ describe('the summary', () => {
     expect(stormLines(report, { colour: false, kept: 4 }).join('\n')).toContain('! 4 channels could not be deleted.')
   })
 
+  test('has the rates of the time in which events were published', () => {
+    expect(linesOf({ publishMs: 2000, published: 100 })).toContain('  published  100 events of 200 characters, 50/s')
+  })
+
   test('says why publishing failed', () => {
     const failure = { code: 'forbidden', message: 'You may not publish.\u001b[2J', retryable: false } as const
     const lines = linesOf({ verdict: 'unfinished', failure, published: 300 })
@@ -119,7 +124,10 @@ describe('the summary', () => {
     }
     const own = { ...report.own, busySeconds: 7, wasBottleneck: true }
     const faults = { ...none, lost: 58_520, cursorless: 3000 }
-    expect(linesOf({ connections, own, faults, published: 12 }).filter(({ length }) => length > 80)).toEqual([])
+    const failure = { code: 'log-unavailable', message: 'word '.repeat(40) + 'x'.repeat(90), retryable: true } as const
+    const lines = linesOf({ connections, own, faults, failure, published: 12 })
+    expect(lines.filter(({ length }) => length > 80)).toEqual([])
+    expect(lines.join(' ').match(/\bword\b/g)).toHaveLength(40)
   })
 })
 

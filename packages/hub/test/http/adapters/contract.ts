@@ -472,7 +472,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
       expect([...hub.connections()].map(({ channels }) => channels)).toEqual(answered ? [['a']] : [['slow'], ['a']])
     })
 
-    test.each(['poll', 'publish', 'publishBatch', 'end', 'port.subscribe', 'port.admit'] as const)(
+    test.each(['port.poll', 'publish', 'publishBatch', 'end', 'port.subscribe', 'port.admit'] as const)(
       'in which hub.%s throws costs that request alone, and the program is told',
       async (method) => {
         let armed = true

@@ -20,6 +20,7 @@ export function checkOptions(options: object): void {
 const transports: readonly unknown[] = ['fetch', 'long-poll', 'event-source']
 
 const checks: Record<keyof ConnectOptions, Check> = {
+  identity: { advice: 'the id of the user, as text', isGood: (it) => isString(it) && it !== '' },
   from: anything(),
   persist: { advice: "'session', or a store with load and save", isGood: (it) => it === 'session' || isStore(it) },
   parse: oneOf('json', 'text'),

@@ -8,6 +8,11 @@ import type { TransportName } from './stream-state.ts'
 
 export interface ConnectOptions extends RequestOptions, ReadOptions {
   /**
+   * Who reads: the id of the signed-in user. The cursor in `sessionStorage` is kept for this user alone.
+   * @defaultValue none: the next user of the tab continues at the same cursor
+   */
+  identity?: string | undefined
+  /**
    * The cursor to start from, such as the `cursor` of an earlier stream: everything after it is delivered first.
    * `earliest` starts with the oldest events that the hub holds.
    * @defaultValue none: the stream starts with the next event
@@ -16,8 +21,8 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
   /**
    * Keeps the cursor beyond the page, in `sessionStorage` ('session') or in your own store. A stored cursor replaces
    * `from`. The cursor is saved after the handlers have run and their promises have settled, so a page that is left
-   * earlier gets the event again. Give your own store when several users share a tab, or several streams share a URL:
-   * 'session' knows only the URL.
+   * earlier gets the event again. 'session' knows the URL and the `identity`. Give your own store when several streams
+   * of a page share both.
    * @defaultValue none: a page that is loaded again starts anew
    */
   persist?: 'session' | CursorStore

@@ -22,9 +22,10 @@ export async function prepare(
   on: (kind: string, handler: Handler<never>) => unknown,
   clock: Clock,
 ): Promise<string | null | undefined> {
-  const { backoff, persist, reports } = options
+  const { backoff, identity, persist, reports } = options
   if (backoff) policy.formula = createFormula(backoff)
   if (reports) reportReconnects(onState, address, reports, clock)
   if (options.shareAcrossTabs) policy.share = (await import('./transports/shared.ts')).createSharing(options, address)
-  return persist && persistCursor(persist, `rejoin:${address}`, show, subscribe, on, clock)
+  const key = `rejoin:${identity ? `${encodeURIComponent(identity)} ` : ''}${address}`
+  return persist && persistCursor(persist, key, show, subscribe, on, clock)
 }

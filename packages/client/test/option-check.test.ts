@@ -9,6 +9,7 @@ afterEach(() => {
 })
 
 const wrong: [options: object, message: RegExp][] = [
+  [{ identity: 7 }, /^identity is 7. Give the id of the user, as text/],
   [{ transports: 'fetch' }, /^transports is 'fetch'. Give a list of 'fetch', 'long-poll', 'event-source'/],
   [{ transports: [] }, /^transports is \[\]. Give a list of/],
   [{ transports: ['fetch', 'websocket'] }, /^transports is \['fetch', 'websocket'\]. Give a list of/],
@@ -24,7 +25,7 @@ const wrong: [options: object, message: RegExp][] = [
   [{ schemas: 'zod' }, /^schemas is 'zod'. Give an object/],
   [{ headers: 'X-A: 1' }, /^headers is 'X-A: 1'. Give headers or a function/],
   [{ token: 5 }, /^token is 5. Give a string or a function/],
-  [{ onMessage: () => undefined }, /^onMessage is no option. Give from, persist, parse,/],
+  [{ onMessage: () => undefined }, /^onMessage is no option. Give identity, from, persist,/],
   [{ toString: 1 }, /^toString is no option/],
 ]
 
@@ -57,7 +58,14 @@ test.each(rejected)('%o is rejected at once', (options, message) => {
 
 test('every option that is documented is taken without a word', async () => {
   const good: Required<ConnectOptions> = {
-    ...{ from: null, persist: { load: () => null, save: () => undefined }, parse: 'text', schemas: {}, keep: 0 },
+    ...{
+      identity: 'ada',
+      from: null,
+      persist: { load: () => null, save: () => undefined },
+      parse: 'text',
+      schemas: {},
+      keep: 0,
+    },
     ...{ token: null, headers: [], credentials: 'include', fetch: () => new Promise(() => undefined) },
     ...{ retryMs: 0, maxRetryMs: 0, maxRetries: 0, backoff: () => 0, transports: ['long-poll', 'event-source'] },
     ...{ pauseWhenHidden: false, shareAcrossTabs: 'ada', reports: () => undefined },

@@ -35,6 +35,23 @@ test('a page that is loaded again continues where it was', async () => {
   expect((await server.visit()).headers['last-event-id']).toBe('e2')
 })
 
+test('of two users who share a tab, each continues at its own cursor', async () => {
+  const kept = storage()
+  const { stream: adas } = start({ persist: 'session', identity: 'ada' })
+  ;(await server.stream()).send(...hello({}, 'e5'))
+  await moved(adas, 'e5')
+  adas.close()
+  const { stream: bens } = start({ persist: 'session', identity: 'ben' })
+  const second = await server.stream()
+  expect(second.headers['last-event-id']).toBeUndefined()
+  second.send(...hello({}, 'e9'))
+  await moved(bens, 'e9')
+  bens.close()
+  start({ persist: 'session', identity: 'ada' })
+  expect((await server.visit()).headers['last-event-id']).toBe('e5')
+  expect([...kept.values()]).toEqual(['e5', 'e9'])
+})
+
 test('two streams of one URL that would save under the same key are reported', async () => {
   const kept = storage()
   const error = vi.spyOn(console, 'error').mockReturnValue()

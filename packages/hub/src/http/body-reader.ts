@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { RejoinError } from '@rejoin/protocol'
 import type { IncomingBody } from '../hub/publish/incoming.ts'
 import { tooLarge } from './answer.ts'
+import { createBodyParts } from './body-parts.ts'
 
 /** Reads the body of a request, unless the hub rejects it before it is whole. */
 export interface BodyReader {
@@ -13,33 +14,30 @@ export interface BodyReader {
 
 /** Listens to the request's events: an async iterator would make a publish over HTTP 14 % slower (`bench -- publish`). */
 export function createBodyReader(request: IncomingMessage, maxBytes: number): BodyReader {
-  let parts: Buffer[] = []
-  let length = 0
+  const parts = createBodyParts(maxBytes)
   let drop: (error: RejoinError) => void = () => undefined
 
   function read(incoming: IncomingBody): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       const take = (part: Buffer) => {
-        length += part.length
-        if (length > maxBytes) {
-          drop(tooLarge(maxBytes))
+        try {
+          parts.add(part)
+        } catch (error) {
+          drop(error as RejoinError)
           return
         }
-        parts.push(part)
-        // Unjoined, a body that comes byte by byte would take two hundred times its length in memory.
-        if (parts.length === maxParts) parts = [Buffer.concat(parts, length)]
         incoming.add(part.length)
       }
       drop = (error) => {
         request.off('data', take)
-        parts = []
+        parts.clear()
         reject(error)
       }
       request.once('end', () => {
         incoming.whole()
         // An HTTP/2 request that was reset in the middle emits 'end' like a whole request.
         if (request.aborted) reject(new RejoinError('The body broke off.', { code: 'invalid-data' }))
-        else resolve(parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts))
+        else resolve(parts.joined())
       })
       request.once('error', reject)
       if (Number(request.headers['content-length']) > maxBytes) drop(tooLarge(maxBytes))
@@ -49,5 +47,3 @@ export function createBodyReader(request: IncomingMessage, maxBytes: number): Bo
 
   return { read, drop: (error) => drop(error) }
 }
-
-const maxParts = 256

@@ -3,7 +3,8 @@ import type { Hub, SubscribeRequest } from '../hub/hub.ts'
 import type { ConnectedReader } from '../hub/port.ts'
 import { onAbort } from '../hub/pull/on-abort.ts'
 import { createPullSink } from '../hub/pull/pull-sink.ts'
-import { type Answer, rejection, tooLarge } from './answer.ts'
+import { type Answer, rejection } from './answer.ts'
+import { createBodyParts } from './body-parts.ts'
 import { defaultBudgetBytes } from './options.ts'
 import type { Plan } from './route.ts'
 
@@ -134,31 +135,42 @@ function responseOf({ status, headers, body }: Answer): Response {
 }
 
 async function receive(hub: Hub, { maxBytes, accept }: Plan & { kind: 'body' }, { body }: Request): Promise<Answer> {
+  const parts = createBodyParts(maxBytes)
+  const reader = body?.getReader()
   let rejected: RejoinError | undefined
   const incoming = hub.port.incoming.begin((error) => {
     rejected = error
+    parts.clear()
+    // Ends the read that waits for the next part, which may never come.
+    void cancel(reader)
   })
 
-  async function read(stream: ReadableStream<Uint8Array>): Promise<Uint8Array> {
-    const parts: Uint8Array[] = []
-    let length = 0
-    // To throw out of this loop cancels the rest of the body.
-    for await (const part of stream) {
-      length += part.length
-      if (length > maxBytes) throw tooLarge(maxBytes)
-      parts.push(part)
-      incoming.add(part.length)
-      if (rejected) throw rejected
+  async function read(): Promise<Uint8Array> {
+    for (let next = await reader?.read(); next?.value; next = await reader?.read()) {
+      parts.add(next.value)
+      incoming.add(next.value.length)
+      if (rejected) break
     }
+    if (rejected) throw rejected
     incoming.whole()
-    return Buffer.concat(parts, length)
+    return parts.joined()
   }
 
   try {
-    return await accept(body ? await read(body) : new Uint8Array())
+    return await accept(await read())
   } catch (error) {
+    // The platform need not receive the rest.
+    void cancel(reader)
     return rejection(error)
   } finally {
     incoming.done()
+  }
+}
+
+async function cancel(reader: ReadableStreamDefaultReader | undefined): Promise<void> {
+  try {
+    await reader?.cancel()
+  } catch {
+    // A body that broke off has nothing left to cancel.
   }
 }

@@ -20,8 +20,9 @@ export interface LimitOptions {
   maxPerSubject?: number
   /**
    * How often in a row one client may return well before the time that it was told (`retry:`). One rapid return is forgiven every
-   * two seconds. A client that returns more often is sent away, each time for twice as long, up to a minute. A client is known by
-   * its client id, else by its cursor and its address. `Infinity` lets every client in.
+   * two seconds. A client that returns more often is rejected, each time for twice as long, up to a minute. A client is known by
+   * its client id. Without one, it is known by its cursor and its address, which others may share: it is not rejected, but served
+   * up to three seconds late. `Infinity` serves every client at once.
    * @defaultValue 10
    */
   maxRapidReturns?: number

@@ -5,23 +5,28 @@ import { networkOf } from './network.ts'
 import type { RetryPolicy } from './retry.ts'
 
 /**
- * Finds clients that return again and again well before the time that they were told (`retry:`), and decides how long to send
- * them away. A client is known by its client id, else by its cursor and its address: many readers behind one address are many
- * clients. A return is rapid only if a client of that name has left just before. So any number of readers can return together
- * after a cut, each in its time.
+ * Finds clients that return again and again well before the time that they were told (`retry:`), and decides how long they wait.
+ * A client is known by its client id, else by its cursor and its address. A return is rapid only if a client of that name has left
+ * just before. So any number of readers can return together after a cut, each in its time.
+ *
+ * Many readers behind one address may share a cursor: on a quiet hub, all of them hold the head. A client that is known only by its
+ * cursor is therefore never rejected, because its neighbour may be the one in a loop. It is served a few seconds late.
  */
 export interface RapidReturns {
   /** By which name the client of a request is known; undefined for a client that cannot be told from others. */
   nameOf(request: SubscribeRequest): string | undefined
   /**
-   * For how many milliseconds the reader is sent away; undefined lets it in. Judge each request once: this counts a return.
+   * Whether to reject the reader or to serve it late, and the wait in milliseconds; undefined serves it now. Judge each request
+   * once: this counts a return.
    * @param name - the name of its client
    */
-  judge(request: SubscribeRequest, name: string | undefined): number | undefined
+  judge(request: SubscribeRequest, name: string | undefined): RapidVerdict | undefined
   /** A reader of this name was let in. */
   entered(session: ReturningSession, name: string | undefined): void
   left(session: ReturningSession, reason: string): void
 }
+
+export type RapidVerdict = { readonly rejectMs: number } | { readonly delayMs: number }
 
 export interface ReturningSession extends Pick<Session, 'subscription'> {
   /** By which name its client would be known when it returns. A field and no map, because thousands of readers come at once. */
@@ -38,6 +43,8 @@ export interface RapidReturnsOptions {
 // A client that always returns at once is sent away within seconds. A person who reloads a page ten times in a row is not.
 const forgivenEveryMs = 2000
 const longestWaitMs = 60_000
+// Slows down a loop that awaits its answers, and costs an innocent neighbour no more than that.
+const longestDelayMs = 3000
 // How often the wait doubles, at most. So a client that slows down is soon forgiven.
 const mostDoublings = 6
 // Some 3 MB at worst. The oldest clients are forgotten first, and are then let in.
@@ -84,9 +91,11 @@ export function createRapidReturns({ max, environment, retry }: RapidReturnsOpti
       const over = count(client) - max
       if (over <= 0) return undefined
       const baseMs = retry.leastOf(request.subscription.selectors)
-      const waitMs = Math.min(longestWaitMs, baseMs * 2 ** Math.ceil(over - 1)) * (1 + environment.random() / 5)
-      expect(client, waitMs)
-      return Math.round(waitMs)
+      const waitMs = baseMs * 2 ** Math.ceil(over - 1)
+      if (!request.client) return { delayMs: Math.min(longestDelayMs, waitMs) }
+      const rejectMs = Math.round(Math.min(longestWaitMs, waitMs) * (1 + environment.random() / 5))
+      expect(client, rejectMs)
+      return { rejectMs }
     },
     entered(session, name) {
       session.returnsAs = name

@@ -9,8 +9,8 @@ import type { RetryPolicy } from './retry.ts'
 /** The sessions of all readers that are connected to this hub. */
 export interface Sessions {
   readonly size: number
-  /** Counts a session, watches the rights of its reader, and starts it. */
-  begin(session: Session, reader: Pick<SubscribeRequest, 'rights' | 'client'>): void
+  /** Counts a session, watches the rights of its reader, and starts it after `delayMs`; left out, at once. */
+  begin(session: Session, reader: Pick<SubscribeRequest, 'rights' | 'client'>, delayMs?: number): void
   remove(session: Session): void
   get(connection: string): Session | undefined
   /** Readers of a channel, the readers of patterns over it included. */
@@ -60,12 +60,13 @@ export function createSessions({ environment, presence, retry }: SessionsContext
     get size() {
       return sessions.size
     },
-    begin(session, { rights, client }) {
+    begin(session, { rights, client }, delayMs = 0) {
       sessions.add(session)
       byConnection.set(session.connection, session)
       readership.add(session.subscription)
       if (rights) presence.add(session, rights, client)
-      session.start()
+      if (delayMs > 0) environment.after(delayMs, () => session.start())
+      else session.start()
     },
     remove(session) {
       if (sessions.delete(session)) readership.remove(session.subscription)

@@ -15,7 +15,7 @@ import type { SessionContext } from '../read/session-context.ts'
 import type { Admission } from './admission.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import { createQueued } from './queued.ts'
-import type { RapidReturns } from './rapid-returns.ts'
+import type { RapidReturns, RapidVerdict } from './rapid-returns.ts'
 import type { RetryPolicy } from './retry.ts'
 import type { Sessions } from './sessions.ts'
 
@@ -57,8 +57,8 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
   // Poll answers have a limit of their own (`unread.ts`), and their readers are counted in `poll-readers.ts`.
   const unbounded = createQueued({ maxBytes: Number.POSITIVE_INFINITY, environment })
   const polls: SessionContext = { ...streams, queued: unbounded, onEnd: sessions.remove }
-  /** Requests whose return was counted before the reader was connected. To count it again would send honest readers away. */
-  const judged = new WeakSet<SubscribeRequest>()
+  /** Requests whose return was judged before the reader was connected. Counting it again would reject honest readers. */
+  const judged = new WeakMap<SubscribeRequest, RapidVerdict | undefined>()
 
   /** 40 bits, because with 24 bits, two of ten thousand readers would probably have the same name. */
   function nameConnection(): string {
@@ -81,25 +81,26 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
     return reason && reject(request, { reason, status })
   }
 
+  /** @returns undefined for a reader that is let in, if a little late */
   function tooRapid(
     request: SubscribeRequest,
     status: number,
-    name = returns.nameOf(request),
+    verdict: RapidVerdict | undefined,
   ): ReaderRejection | undefined {
-    const retryMs = returns.judge(request, name)
-    return retryMs === undefined ? undefined : reject(request, { reason: 'too-rapid', status, retryMs })
+    if (!verdict || !('rejectMs' in verdict)) return undefined
+    return reject(request, { reason: 'too-rapid', status, retryMs: verdict.rejectMs })
   }
 
   /** A reader with a cursor is let in while the log is away. It waits for a while, and keeps its cursor if the log stays away. */
   function rejectionByClose(
     request: SubscribeRequest,
-    name: string | undefined,
+    judge: () => RapidVerdict | undefined,
   ): (ReaderRejection & { reason: CloseReason }) | undefined {
     const { start } = request
     if (context.isLeaving()) return reject(request, { reason: 'drain', status: 200 })
     const isServed = start.from === 'cursor' || (publishing.isLocal && start.from === 'now')
     if (contact.isLost && !isServed) return reject(request, { reason: 'log-unavailable', status: 200 })
-    const rejection = overLimit(request, 200) ?? (judged.has(request) ? undefined : tooRapid(request, 200, name))
+    const rejection = overLimit(request, 200) ?? tooRapid(request, 200, judge())
     return rejection && { ...rejection, reason: 'overloaded' }
   }
 
@@ -108,8 +109,9 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
     if (contact.isLost && !publishing.isLocal) return reject(request, { reason: 'log-unavailable', status: 503 })
     const rejection = overLimit(request, 503)
     if (rejection) return rejection
-    judged.add(request)
-    return tooRapid(request, 503)
+    const verdict = returns.judge(request, returns.nameOf(request))
+    judged.set(request, verdict)
+    return tooRapid(request, 503, verdict)
   }
 
   return {
@@ -136,7 +138,11 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
       // Judged and counted in one step, so that readers that come together cannot all take the last room.
       admission.countAttempt(reader, environment.now())
       const name = returns.nameOf(request)
-      const rejection = rejectionByClose(request, name)
+      let verdict: RapidVerdict | undefined
+      const rejection = rejectionByClose(request, () => {
+        verdict = judged.has(request) ? judged.get(request) : returns.judge(request, name)
+        return verdict
+      })
       admission.enter(reader)
       if (rejection) {
         session.end(rejection.reason, rejection)
@@ -144,7 +150,7 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
       }
       returns.entered(session, name)
       heartbeat.add(session, request.heartbeat === 'event')
-      sessions.begin(session, request)
+      sessions.begin(session, request, verdict && 'delayMs' in verdict ? verdict.delayMs : 0)
       return session
     },
     rejectionOf(request) {

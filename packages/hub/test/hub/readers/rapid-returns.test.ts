@@ -10,7 +10,7 @@ describe('a client that returns well before the time it was told', () => {
     const cursor = await cursorOf(hub)
     const visits: Recorder[] = []
     for (let visit = 0; visit < 16; visit += 1) {
-      visits.push(connect('a', { cursor, reader }))
+      visits.push(connect('a', { cursor, reader, client: { id: 'tab', attempt: visit } }))
       await environment.advance(10)
       visits.at(-1)?.session.disconnected()
       await environment.advance(10)
@@ -23,7 +23,7 @@ describe('a client that returns well before the time it was told', () => {
       expect(waits[index]).toBeLessThanOrEqual(least * 1.2)
     }
     await environment.advance(waits.at(-1) as number)
-    const returned = connect('a', { cursor, reader })
+    const returned = connect('a', { cursor, reader, client: { id: 'tab', attempt: 16 } })
     await environment.settle()
     expect(waitOf(returned)).toEqual([])
     expect(returned.events[0]?.type).toBe('hello')
@@ -48,7 +48,7 @@ describe('a client that returns well before the time it was told', () => {
     const { hub, environment, connect } = await openHub({ retryMs })
     const cursor = await cursorOf(hub)
     const request = () => ({
-      ...{ subscription: connect('a').session.subscription, reader },
+      ...{ subscription: connect('a').session.subscription, reader, client: { id: 'tab', attempt: 0 } },
       start: { from: 'cursor' as const, cursor },
     })
     for (let visit = 0; visit < 11; visit += 1) {
@@ -59,6 +59,22 @@ describe('a client that returns well before the time it was told', () => {
     }
     const verdict = await hub.port.admit(request(), { readsStatus: true })
     expect(verdict).toMatchObject({ kind: 'rejected', rejection: { reason: 'too-rapid' } })
+  })
+
+  test('is served later and later, by seconds at most, when it is known only by its cursor (§4.12)', async () => {
+    const { hub, environment, connect } = await openHub({ retryMs: 500 })
+    const cursor = await cursorOf(hub)
+    const waits: number[] = []
+    for (let visit = 0; visit < 16; visit += 1) {
+      const since = environment.now()
+      const visitor = connect('a', { cursor, reader })
+      for (let waited = 0; waited < 40 && visitor.events.length === 0; waited += 1) await environment.advance(100)
+      waits.push(environment.now() - since)
+      visitor.session.disconnected()
+    }
+    expect(Math.max(...waits.slice(0, 11))).toBe(100)
+    // Each further return doubles the wait; one is forgiven every two seconds.
+    expect(waits.slice(11)).toEqual([500, 1000, 2000, 2000, 2000])
   })
 
   test('is let in as often as it likes where the limit is Infinity', async () => {
@@ -109,6 +125,23 @@ describe('a reader is not rejected for returning early', () => {
     colleague.session.disconnected()
     await environment.advance(retryMs)
     expect(waitOf(connect('a', { cursor, reader }))).toEqual([])
+  })
+
+  test('when readers behind the same address return in a loop without end, with the same cursor, on any channel', async () => {
+    const { hub, environment, connect } = await openHub({ retryMs })
+    const cursor = await cursorOf(hub)
+    const colleague = connect('a', { cursor, reader })
+    const loop = async () => {
+      connect('other', { cursor, reader }).session.disconnected()
+      await environment.advance(10)
+    }
+    for (let round = 0; round < 300; round += 1) await loop()
+    colleague.session.disconnected()
+    for (let round = 0; round < 20; round += 1) await loop()
+    const returned = connect('a', { cursor, reader })
+    for (let round = 0; round < 310; round += 1) await loop()
+    expect(waitOf(returned)).toEqual([])
+    expect(returned.events[0]?.type).toBe('hello')
   })
 
   test('when its rights expired and it is back with new ones at once', async () => {

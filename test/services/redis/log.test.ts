@@ -1,8 +1,10 @@
+import { createHub, createSubscription } from '@rejoin/hub'
 import { redisLog } from '@rejoin/hub/redis'
 import { logContract } from '@rejoin/hub/testing'
+import { hlc, sequence, snowflake, ulid, uuidv7 } from '@rejoin/protocol'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../support/redis-server.ts'
 import { openRedisLog } from './opened-log.ts'
 
@@ -66,3 +68,21 @@ test('hubs on one log find each other’s notes, the last of each, until it has 
   expect((await one.log.meet?.('one: 2', 1))?.toSorted()).toEqual(['one: 2', 'other: 1\nwith a second line'])
   await expect.poll(() => other.log.meet?.('other: 2', 60_000)).toEqual(['other: 2'])
 })
+
+test.each([ulid(), uuidv7(), snowflake(), hlc({ node: 'one' }), sequence()])(
+  'a reader that starts at the beginning of a new log with $name ids gets all events, and no alarm (§3.4)',
+  async (codec) => {
+    const log = redisLog(clients.ioredis(), { prefix: `new-${codec.name}`, codec })
+    const hub = await createHub({ log })
+    onTestFinished(() => hub.close())
+    for (const text of ['1', '2']) await hub.publish('a', { text })
+    for (const selector of ['a', '*', 'never used']) {
+      const request = { subscription: createSubscription([selector]), start: { from: 'earliest' as const } }
+      const answer = await hub.port.poll(request, { waitMs: 0 })
+      if (!('events' in answer)) throw new Error(answer.reason)
+      const told = answer.events.map(({ type, data }) => (type === 'message' ? data : type))
+      const events = selector === 'never used' ? [] : ['1', '2']
+      expect(told.filter((each) => each !== 'checkpoint')).toEqual(['hello', ...events])
+    }
+  },
+)

@@ -77,3 +77,11 @@ export function lostAt(history: History, epoch: string, position: Position): Bra
   if (at === -1) return history.at(-1)
   return history.slice(at + 1).find(({ fork }) => fork && isAfter(position, fork))
 }
+
+/**
+ * The branch whose opening put a loss on record at this position. No event stands at the first position of a branch, so a channel
+ * that has nothing up to there has lost something by a rollback. The first branch of a log follows no rollback.
+ */
+export function lossRecordedAt(history: History, position: Position): Branch | undefined {
+  return history.find(({ first, fork }) => fork !== undefined && isSame(first, position))
+}

@@ -1,8 +1,9 @@
-import { isAfter, isPattern, isSame, latest, origin, type Position, prefixOf } from '@rejoin/protocol'
+import { isAfter, isPattern, latest, origin, type Position, prefixOf } from '@rejoin/protocol'
 import { mergeBackPages, shareOfBackPage } from '../back-pages.ts'
 import type { BackPage, Gap, LogEvent, Page, PageLimit, TypedPosition } from '../contract.ts'
 import { mergePages, type PartRead } from '../merged-page.ts'
 import { createWidePage } from '../wide-page.ts'
+import { lossRecordedAt } from './branches.ts'
 import { parseEvents, parsePosition, positionText } from './entry.ts'
 import type { Reply } from './link.ts'
 import type { Ask } from './registry.ts'
@@ -52,8 +53,7 @@ function gapOf(
   const lost = selectors.filter((selector) => isAfter((reads.get(selector) as SelectorRead).trimmedThrough, after))
   if (lost.length === 0) return undefined
   const all = [...reads.values()]
-  // No event stands at the first position of a branch. A channel that is trimmed through it has lost something by a rollback.
-  const isRolledBack = ({ trimmedThrough }: SelectorRead) => history.some(({ first }) => isSame(first, trimmedThrough))
+  const isRolledBack = ({ trimmedThrough }: SelectorRead) => lossRecordedAt(history, trimmedThrough) !== undefined
   const byBranch = lost.some((selector) => isRolledBack(reads.get(selector) as SelectorRead)) ? 'epoch' : 'expired'
   return {
     channels: lost,

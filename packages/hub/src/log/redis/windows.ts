@@ -1,7 +1,8 @@
-import { isPattern, isSame, latest, type Position, prefixOf } from '@rejoin/protocol'
+import { isPattern, latest, type Position, prefixOf } from '@rejoin/protocol'
 import type { Window } from '../contract.ts'
 import { endedWindow } from '../ended.ts'
 import { lossOf, sumWindows, windowOfForgotten } from '../window.ts'
+import { lossRecordedAt } from './branches.ts'
 import { type Ask, type KnownChannel, registryPages, windowsOf } from './registry.ts'
 import type { KnownState } from './state.ts'
 
@@ -33,8 +34,7 @@ export function windowIn(
   forgottenThrough: Position,
 ): Window {
   const { newestPosition: _newest, invalidatedThrough, previous: _previous, ...window } = known
-  // No event stands at the first position of a branch. A channel that is trimmed through it has lost something by a rollback.
-  const isRolledBack = history.some(({ first }) => isSame(first, window.trimmedThrough))
+  const isRolledBack = lossRecordedAt(history, window.trimmedThrough) !== undefined
   const { lost } = lossOf(known, forgottenThrough)
   const loss = isRolledBack && lost !== 'forced' ? ({ lost: 'epoch' } as const) : lost ? { lost } : {}
   const ended = window.ended && endedWindow(window.ended, invalidatedThrough)

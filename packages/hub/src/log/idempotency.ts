@@ -83,10 +83,36 @@ export function keyReused(): RejoinError {
   })
 }
 
+/**
+ * Since when a log knows its keys. A key has the time of its publish, and the clock may have been ahead at that time. Such a key
+ * would outlive all others, and no key behind it would be forgotten.
+ */
+export interface KeyTimes<Place> {
+  /** Called with the time, and the place of the newest key. When the clock went back, all keys so far count from now on. */
+  learn(now: number, newest: Place): void
+  /** The time from which the age of a key is counted. */
+  since(at: number, place: Place): number
+}
+
+/** @param isAfter - compares the places of keys in the order in which the log remembered them */
+export function createKeyTimes<Place>(isAfter: (a: Place, b: Place) => boolean): KeyTimes<Place> {
+  let last = Number.POSITIVE_INFINITY
+  let known: { through: Place; at: number } | undefined
+  return {
+    learn(now, newest) {
+      if (now < last) known = { through: newest, at: now }
+      last = now
+    },
+    since: (at, place) => (known && !isAfter(place, known.through) ? Math.min(at, known.at) : at),
+  }
+}
+
 export function createIdempotency<Result>(options?: IdempotencyOptions): Idempotency<Result> {
   const limits = keyLimits(options, 400_000)
   // Oldest first: the log forgets keys in the order in which it remembered them.
-  const known = new Map<string, { scope: string; hash: string; result: Result; at: number }>()
+  const known = new Map<string, { scope: string; hash: string; result: Result; at: number; number: number }>()
+  const times = createKeyTimes<number>((a, b) => a > b)
+  let newest = 0
   const owned = new Map<string, number>()
 
   function own(scope: string, change: number): void {
@@ -96,8 +122,9 @@ export function createIdempotency<Result>(options?: IdempotencyOptions): Idempot
   }
 
   function forgetOld(now: number): void {
-    for (const [id, { at, scope }] of known) {
-      if (!isForgotten(now - at, known.size, limits)) return
+    times.learn(now, newest)
+    for (const [id, { at, scope, number }] of known) {
+      if (!isForgotten(now - times.since(at, number), known.size, limits)) return
       known.delete(id)
       own(scope, -1)
     }
@@ -115,7 +142,8 @@ export function createIdempotency<Result>(options?: IdempotencyOptions): Idempot
       if (isCrowded(known.size, limits)) admitKey(owned.get(scope) ?? 0, known.size, limits)
     },
     remember({ scope, key, hash }, result, now) {
-      known.set(idOf(scope, key), { scope, hash, result, at: now })
+      newest += 1
+      known.set(idOf(scope, key), { scope, hash, result, at: now, number: newest })
       own(scope, 1)
       forgetOld(now)
     },

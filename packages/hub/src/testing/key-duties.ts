@@ -53,7 +53,37 @@ export const keyDuties: Duties = {
     }
     assert.equal((await readAll(log, ['a'], origin)).length, mine + 4)
   },
+
+  async 'keys of a time when the clock was ahead are forgotten like all others, also after a restart'({
+    open,
+    environment,
+  }) {
+    for (const isClosed of [false, true]) {
+      let log = await open(lasting, { maxKeys: 2, maxRecentKeys: 12 })
+      const scope = isClosed ? 'after a restart' : 'at once'
+      environment.stepClock(aYearMs)
+      for (let number = 100; number < 103; number += 1) await publishOnce(log, scope, number)
+      environment.stepClock(-aYearMs)
+      if (isClosed) {
+        await log.close()
+        log = await open(lasting, { maxKeys: 2, maxRecentKeys: 12 })
+      }
+      let number = 0
+      for (let round = 0; round < 4; round += 1) {
+        const before = number
+        number = await publishUntilRejected(log, scope, number)
+        // A publisher alone has room for 6 keys, of which at most 2 are from the round before.
+        assert.ok(round === 0 || number - before >= 4, `room for ${number - before} keys in round ${round}`)
+        await environment.advance(11 * 60_000)
+        // Each commit forgets some of the old keys.
+        for (let commit = 0; commit < 4; commit += 1) await log.probe()
+      }
+      await log.close()
+    }
+  },
 }
+
+const aYearMs = 365 * 24 * 3_600_000
 
 // The events are counted, and must not age out meanwhile.
 const lasting = { maxAgeMs: 24 * 3_600_000 }
@@ -62,8 +92,8 @@ function publishOnce(log: Log, scope: string, number: number): Promise<unknown> 
   return append(log, [entry('a', `${number}`)], { scope, key: `key ${number}`, hash: `${number}` })
 }
 
-async function publishUntilRejected(log: Log, scope: string): Promise<number> {
-  for (let number = 0; number < 100; number += 1) {
+async function publishUntilRejected(log: Log, scope: string, from = 0): Promise<number> {
+  for (let number = from; number < 100; number += 1) {
     try {
       await publishOnce(log, scope, number)
     } catch (error) {

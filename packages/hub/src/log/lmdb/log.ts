@@ -158,7 +158,8 @@ class LmdbLog implements Log {
     this.#state = opened.state
     this.#announced = opened.state.last
     this.#clock = createPositionClock({ ...this.formats.range, now: environment.now, last: opened.state.last })
-    this.#once = createStoredOnce(opened.store, idempotency)
+    const openedAt = { now: environment.now(), last: opened.state.last }
+    this.#once = createStoredOnce(opened.store, openedAt, idempotency)
     this.#commits = createCommits({
       commit: (changes) => this.#commit(changes),
       onCommit: (made) => this.#announce(made),
@@ -282,6 +283,7 @@ class LmdbLog implements Log {
 
   async probe(): Promise<void> {
     this.#assertOpen()
+    this.#clock.check()
     // A commit without a change writes the log's state all the same.
     await this.#commits.submit({ size: 1, apply: () => undefined })
   }

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
-import { isSame } from '@rejoin/protocol'
+import { isAfter, isSame, type Position } from '@rejoin/protocol'
 import type { Stamp } from '../contract.ts'
 import {
   admitKey,
+  createKeyTimes,
   type IdempotencyOptions,
   isCrowded,
   isForgotten,
@@ -43,8 +44,16 @@ export interface OnceChanges {
 // takes 3 µs.
 const removalsAtMost = { usually: 64, over: 1024 }
 
-export function createStoredOnce(store: Store, options?: IdempotencyOptions): StoredOnce {
+/** @param opened - the time at which the log was opened, and its newest position then */
+export function createStoredOnce(
+  store: Store,
+  opened: { readonly now: number; readonly last: Position },
+  options?: IdempotencyOptions,
+): StoredOnce {
   const limits = keyLimits(options)
+  const times = createKeyTimes<Position>(isAfter)
+  times.learn(opened.now, opened.last)
+  const ageOf = ({ at, stamps }: StoredPublish, now: number) => now - times.since(at, (stamps[0] as Stamp).position)
   const underWay = new Map<string, { hash: string; stamps: Promise<readonly Stamp[]> }>()
   const underWayOf = new Map<string, number>()
 
@@ -57,7 +66,7 @@ export function createStoredOnce(store: Store, options?: IdempotencyOptions): St
   return {
     earlier(once, now) {
       const found = underWay.get(idOf(once)) ?? findPublish(store, digestOf(once))
-      if (!found || ('at' in found && now - found.at > limits.maxAgeMs)) return undefined
+      if (!found || ('at' in found && ageOf(found, now) > limits.maxAgeMs)) return undefined
       if (found.hash === once.hash) return Promise.resolve(found.stamps)
       throw keyReused()
     },
@@ -80,6 +89,7 @@ export function createStoredOnce(store: Store, options?: IdempotencyOptions): St
       stored.then(end, end)
     },
     changes(made, state, now) {
+      times.learn(now, state.last)
       const puts: Entry[] = []
       const removals: Buffer[] = []
       const renewed = new Set<string>()
@@ -104,7 +114,7 @@ export function createStoredOnce(store: Store, options?: IdempotencyOptions): St
         const digest = value.subarray(0, digestBytes)
         const found = findPublish(store, digest)
         const isCurrent = found !== undefined && isSame(found.stamps[0]!.position, positionOf(orderKey))
-        if (left === 0 || (isCurrent && !isForgotten(now - found.at, state.keys, limits))) break
+        if (left === 0 || (isCurrent && !isForgotten(ageOf(found, now), state.keys, limits))) break
         left -= 1
         state.keys = Math.max(0, state.keys - 1)
         removals.push(orderKey)

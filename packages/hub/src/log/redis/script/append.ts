@@ -61,7 +61,14 @@ end
 local function keyOf(digest) return string.sub(digest, 1, onceDigestChars) end
 local function publisherOf(digest) return string.sub(digest, onceDigestChars + 1) end
 
+-- Forgets the oldest keys. The clock may have been ahead when a key came. Such a key counts from now on: it would take its room
+-- until the clock gets there.
 local function forgetKeys(now)
+  for _ = 1, 64 do
+    local newest = redis.call('ZRANGE', onceOrderKey, 0, 0, 'REV', 'WITHSCORES')
+    if not newest[1] or tonumber(newest[2]) <= now then break end
+    redis.call('ZADD', onceOrderKey, now, newest[1])
+  end
   for _ = 1, 64 do
     local oldest = redis.call('ZRANGE', onceOrderKey, 0, 0, 'WITHSCORES')
     if not oldest[1] then return end

@@ -1,4 +1,4 @@
-import type { DecodedId, IdCodec } from './codecs/codec.ts'
+import { type DecodedId, type IdCodec, maxMs48 } from './codecs/codec.ts'
 import { hlc } from './codecs/hlc.ts'
 import { sequence } from './codecs/sequence.ts'
 import { snowflake } from './codecs/snowflake.ts'
@@ -34,7 +34,7 @@ export interface IdFormats {
   encode(position: Position, branch: Branch): string
   /** `version`: the text is an id, but of no format of this log. `unknown-id`: the text is no id. Never throws. */
   decode(text: string): (DecodedId & { readonly codec: IdCodec }) | 'version' | 'unknown-id'
-  /** The range that the log's clock must keep to, so that every format of the list can name every new position. */
+  /** The range that the log's clock must keep to, so that every new position has an id. */
   readonly range: Required<PositionClockRange>
   /** Whether a format of the list needs a log that remembers its branches across restarts. */
   readonly lasting: boolean
@@ -76,6 +76,8 @@ export function createIdFormats(list: readonly IdFormat[]): IdFormats {
       kind: newest.codec.clock,
       maxSeq: Math.min(...codecs.map((codec) => codec.maxSeq)),
       minMs: Math.max(...codecs.map((codec) => codec.minMs ?? 0)),
+      // Of the newest format alone: it names all new positions, and a log that has outlived its ids is switched to others.
+      maxMs: newest.codec.maxMs ?? maxMs48,
     },
     lasting: codecs.some((codec) => codec.lasting === true),
   }

@@ -7,6 +7,7 @@ export function createPositionClock({
   maxSeq,
   now,
   minMs = 0,
+  maxMs = Number.POSITIVE_INFINITY,
   last: reached,
 }: PositionClockOptions): PositionClock {
   const advance = kind === 'counter' ? count : tick
@@ -16,8 +17,14 @@ export function createPositionClock({
     const wallMs = Math.floor(now())
     // Not `Math.max`: it would pass a NaN of the wall clock on to the position.
     const nowMs = wallMs > minMs ? wallMs : minMs
-    if (last === undefined || nowMs > last.ms) return { ms: nowMs, seq: 0 }
-    return last.seq < maxSeq ? { ms: last.ms, seq: last.seq + 1 } : { ms: last.ms + 1, seq: 0 }
+    const next = last === undefined || nowMs > last.ms ? { ms: nowMs, seq: 0 } : behind(last)
+    // Thrown before the position counts: once the wall clock is right again, the clock goes on as if nothing had been.
+    if (next.ms > maxMs) throw tooLate(next.ms, maxMs)
+    return next
+  }
+
+  function behind({ ms, seq }: Position): Position {
+    return seq < maxSeq ? { ms, seq: seq + 1 } : { ms: ms + 1, seq: 0 }
   }
 
   function count(): Position {
@@ -38,7 +45,22 @@ export function createPositionClock({
       last = advance()
       return last
     },
+    check() {
+      advance()
+    },
   }
+}
+
+function tooLate(ms: number, maxMs: number): RejoinError {
+  return new RejoinError(
+    `The clock says ${dateOf(ms)}, and the ids of this log end on ${dateOf(maxMs)}. Set the machine's clock right, then retry.`,
+    { code: 'log-unavailable', retryable: true },
+  )
+}
+
+function dateOf(ms: number): string {
+  // The largest time that a date can have.
+  return new Date(Math.min(ms, 8.64e15)).toISOString().slice(0, -14)
 }
 
 /** `hybrid` follows the wall clock and never goes back; `counter` counts from 0 and leaves `ms` at 0 (§2.2). */
@@ -47,6 +69,8 @@ export type PositionClockKind = 'hybrid' | 'counter'
 export interface PositionClock {
   /** Assigns a position after all earlier positions, also when the wall clock went back. A counter starts at 0, 0. */
   next(): Position
+  /** Throws when `next` would throw now. Assigns nothing. */
+  check(): void
   /** The newest position that was assigned, or the origin before the first. */
   readonly last: Position
 }
@@ -63,6 +87,11 @@ export interface PositionClockRange {
    * @defaultValue 0
    */
   readonly minMs?: number
+  /**
+   * The latest `ms` of a position. For a later one, a hybrid clock throws, and assigns nothing.
+   * @defaultValue none
+   */
+  readonly maxMs?: number
 }
 
 export interface PositionClockOptions extends PositionClockRange {

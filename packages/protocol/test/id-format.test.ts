@@ -47,9 +47,9 @@ describe('a log that has changed its format', () => {
   })
 
   test('keeps its clock to what every format can hold', () => {
-    expect(formats.range).toEqual({ kind: 'hybrid', maxSeq: uuidv7().maxSeq, minMs: 0 })
+    expect(formats.range).toEqual({ kind: 'hybrid', maxSeq: uuidv7().maxSeq, minMs: 0, maxMs: 2 ** 48 - 1 })
     const withSnowflake = createIdFormats([{ codec: snowflake() }, { codec: ulid(), since: change }])
-    expect(withSnowflake.range).toEqual({ kind: 'hybrid', maxSeq: 4095, minMs: 1_700_000_000_000 })
+    expect(withSnowflake.range).toEqual({ kind: 'hybrid', maxSeq: 4095, minMs: 1_700_000_000_000, maxMs: 2 ** 48 - 1 })
   })
 
   test('needs a lasting log as long as one of its formats does', () => {

@@ -40,6 +40,19 @@ describe('a hybrid clock (§2.2)', () => {
     expect(hybrid({ at: 0, minMs: 9000, last: place(5000, 3) }).clock.next()).toEqual(place(9000, 0))
   })
 
+  test('assigns no position that its ids cannot hold, and goes on once the wall clock is right again', () => {
+    const { clock, wall } = hybrid({ at: 5000, maxMs: 9000 })
+    clock.next()
+    wall.ms = 9001
+    const tooLate = { code: 'log-unavailable', retryable: true, message: expect.stringContaining('clock') }
+    expect(() => clock.next()).toThrowError(expect.objectContaining(tooLate))
+    expect(() => clock.check()).toThrowError(expect.objectContaining(tooLate))
+    wall.ms = 5000
+    clock.check()
+    expect(clock.next()).toEqual(place(5000, 1))
+    expect(() => hybrid({ at: 0, maxSeq: 3, maxMs: 9000, last: place(9000, 3) }).clock.next()).toThrowError()
+  })
+
   test('takes whole milliseconds from a wall clock that has fractions', () => {
     expect(hybrid({ at: 5000.9 }).clock.next()).toEqual(place(5000, 0))
   })
@@ -98,7 +111,17 @@ test('the last position is the one assigned last', () => {
   expect(clock.last).toEqual(assigned)
 })
 
-function hybrid({ at, maxSeq = 4095, ...rest }: { at: number; maxSeq?: number; minMs?: number; last?: Position }) {
+function hybrid({
+  at,
+  maxSeq = 4095,
+  ...rest
+}: {
+  at: number
+  maxSeq?: number
+  minMs?: number
+  maxMs?: number
+  last?: Position
+}) {
   const wall = { ms: at }
   return { wall, clock: createPositionClock({ kind: 'hybrid', maxSeq, now: () => wall.ms, ...rest }) }
 }

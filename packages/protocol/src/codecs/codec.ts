@@ -18,6 +18,8 @@ export interface IdCodec {
   readonly maxSeq: number
   /** The earliest `ms` that the text can name; 0 when left out. */
   readonly minMs?: number
+  /** The latest `ms` that the text can name; 2^48 - 1, the year 10889, when left out. */
+  readonly maxMs?: number
   /**
    * Set when the log must remember its branches across restarts: without that, ids of two branches could look the same.
    */

@@ -28,6 +28,7 @@ export function snowflake({ startMs = 1_700_000_000_000 }: SnowflakeOptions = {}
     clock: 'hybrid',
     maxSeq,
     minMs: startMs,
+    maxMs: startMs + maxElapsed,
     lasting: true,
     mark: (branch) => String(branch.number % tags),
     encode(position, branch) {

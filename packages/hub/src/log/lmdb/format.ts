@@ -1,7 +1,8 @@
 import type { History, IdCodec, IdFormats } from '@rejoin/protocol'
 import { invalidOption } from '../../invalid-option.ts'
-import { openFormats, type StoredFormat, storeFormats } from '../stored-formats.ts'
+import { idsOf, openFormats, type StoredFormat, storeFormats } from '../stored-formats.ts'
 import { ByteWriter, unseal } from './bytes.ts'
+import { isOutOfRange } from './out-of-range.ts'
 
 /** The formats of the log's ids, and the branches of its history. */
 export interface LogFormat {
@@ -46,7 +47,14 @@ export function openFormat(key: Uint8Array, sealed: Buffer, directory: string, c
         'Use the version that made it, or choose another folder.',
     )
   }
-  return { formats: openFormats(formats ?? [{ ids }], codec, `The log in ${directory}`), history }
+  const stored = formats ?? [{ ids }]
+  const name = `The log in ${directory}`
+  if (codec && !stored.some((format) => format.ids === idsOf(codec))) {
+    const own = openFormats(stored, undefined, name)
+    // Another codec is welcome where the log's own cannot go on.
+    if (history.some((branch) => isOutOfRange(branch, own))) return { formats: own, history }
+  }
+  return { formats: openFormats(stored, codec, name), history }
 }
 
 const writer = new ByteWriter()

@@ -24,6 +24,7 @@ import { readRoot } from './file.ts'
 import { openFormat, sealFormat } from './format.ts'
 import { watchIdentity } from './identity.ts'
 import { afterChannels, channelKey, copyMarkKey, feedRange, formatKey, stateKey } from './keys.ts'
+import { withinRange } from './out-of-range.ts'
 import { type LogState, openChannelState, openLogState, sealLogState } from './state.ts'
 import { type Changes, dataName, openStore, type Store } from './store.ts'
 import { takeWriterLock } from './writer-lock.ts'
@@ -107,17 +108,18 @@ async function restore(store: Store, { codec, environment }: OpeningOptions): Pr
     const formats = createIdFormats([{ codec: codec ?? ulid() }])
     return startBranch(store, { state: emptyState, history: [], formats }, environment)
   }
-  const { formats, ...format } = openFormat(formatKey, sealed, store.directory, codec)
-  const isCopy = store.get(copyMarkKey) !== undefined
-  const history = isCopy ? renamed(format.history, environment) : format.history
+  const format = openFormat(formatKey, sealed, store.directory, codec)
   const stored = store.get(stateKey)
-  const state = stored && openLogState(stateKey, stored)
+  const storedState = stored && openLogState(stateKey, stored)
+  const isWhole = storedState !== undefined
+  const readState = storedState ?? rebuildState(store, format.history)
+  const { state, formats, ...named } = withinRange({ ...format, state: readState }, codec, store.directory)
+  const isCopy = store.get(copyMarkKey) !== undefined
+  const history = isCopy ? renamed(named.history, environment) : named.history
   // When the last commit of the process before continued an older copy, none of its events is certain.
   const certain = root?.isContinued || isCopy ? undefined : history.at(-1)?.first
-  const found = { history, formats, certain }
-  if (!state) return startBranch(store, { state: rebuildState(store, history), ...found }, environment)
-  await checkChannels(store, state)
-  return startBranch(store, { state, ...found }, environment)
+  if (isWhole) await checkChannels(store, state)
+  return startBranch(store, { state, history, formats, certain }, environment)
 }
 
 /**

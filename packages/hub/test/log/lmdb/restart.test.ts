@@ -74,6 +74,92 @@ test('snowflake and sequence ids go on over a restart', async () => {
   }
 })
 
+test('a start at a time that snowflake ids cannot name is rejected with the reason, and leaves the log as it was', async () => {
+  const { open, environment } = lmdbWorkbench()
+  const codec = snowflake()
+  const before = await open({ codec })
+  const [first = origin] = await publish(before, 'a', '1')
+  const id = renderId(first, before)
+  await before.close()
+  environment.stepClock(aCenturyMs)
+  await expect(open({ codec })).rejects.toMatchObject({
+    message: expect.stringMatching(/clock says 21.*ids of this log end/),
+  })
+  environment.stepClock(-aCenturyMs)
+  const log = await open({ codec })
+  const [second = origin] = await publish(log, 'a', '2')
+  expect(judgeCursor(id, { ...log, head: await log.head() })).toEqual({ ok: true, position: first })
+  expect(renderId(second, log)).toMatch(/^\d+$/)
+  expect(await readOn(log, 'a', first)).toEqual({ texts: ['2'], gaps: [] })
+})
+
+test('while the clock is ahead of what its ids can name, a log takes no event and says so; then it goes on', async () => {
+  const { open, environment } = lmdbWorkbench()
+  const log = await open({ codec: snowflake() })
+  await publish(log, 'a', '1')
+  environment.stepClock(aCenturyMs)
+  const rejected = { code: 'log-unavailable', retryable: true, message: expect.stringContaining('clock') }
+  await expect(publish(log, 'a', 'too late')).rejects.toMatchObject(rejected)
+  await expect(log.invalidate('a')).rejects.toMatchObject(rejected)
+  await expect(log.end('a')).rejects.toMatchObject(rejected)
+  await expect(log.probe()).rejects.toMatchObject(rejected)
+  environment.stepClock(-aCenturyMs)
+  await log.probe()
+  await publish(log, 'a', '2')
+  expect(await readOn(log, 'a', origin)).toEqual({ texts: ['1', '2'], gaps: [] })
+})
+
+test('a log that was once opened while the clock was far ahead goes on as before, when nothing was stored meanwhile', async () => {
+  const { open, environment } = lmdbWorkbench()
+  const before = await open({ codec: snowflake() })
+  const [first = origin] = await publish(before, 'a', '1')
+  const id = renderId(first, before)
+  await before.close()
+  environment.stepClock(aCenturyMs)
+  for (let start = 0; start < 2; start += 1) await (await open({ codec: unboundedSnowflake })).close()
+  environment.stepClock(-aCenturyMs)
+  const log = await open()
+  const [second = origin] = await publish(log, 'a', '2')
+  expect(judgeCursor(id, { ...log, head: await log.head() })).toEqual({ ok: true, position: first })
+  expect(renderId(second, log)).toMatch(/^\d+$/)
+  expect(await readOn(log, 'a', origin)).toEqual({ texts: ['1', '2'], gaps: [] })
+})
+
+test('a new log whose first start was far ahead begins anew', async () => {
+  const { open, environment } = lmdbWorkbench()
+  environment.stepClock(aCenturyMs)
+  await (await open({ codec: unboundedSnowflake })).close()
+  environment.stepClock(-aCenturyMs)
+  const log = await open()
+  const [first = origin] = await publish(log, 'a', '1')
+  expect(renderId(first, log)).toMatch(/^\d+$/)
+})
+
+test('a log that took events while the clock was far ahead says how it goes on, and then does, with all its events', async () => {
+  const { open, environment } = lmdbWorkbench()
+  const before = await open({ codec: snowflake() })
+  const [first = origin] = await publish(before, 'a', '1')
+  const id = renderId(first, before)
+  await before.close()
+  environment.stepClock(aCenturyMs)
+  const ahead = await open({ codec: unboundedSnowflake, window: { maxAgeMs: 2 * aCenturyMs } })
+  await publish(ahead, 'a', '2')
+  await ahead.close()
+  environment.stepClock(-aCenturyMs)
+  const rejected = { code: 'invalid-option', message: expect.stringContaining('rejoin serve --ids ulid') }
+  await expect(open({ codec: snowflake() })).rejects.toMatchObject(rejected)
+  await expect(open()).rejects.toMatchObject(rejected)
+  await (await open({ codec: ulid() })).close()
+  const log = await open({ codec: snowflake() })
+  await publish(log, 'a', '3')
+  const head = await log.head()
+  expect(judgeCursor(id, { ...log, head })).toEqual({ ok: true, position: first })
+  expect(await readOn(log, 'a', origin)).toEqual({ texts: ['1', '2', '3'], gaps: [] })
+  const { events } = await log.read(['a'], origin, head, { events: 10, bytes: 1e6 })
+  const ids = events.map(({ position }) => renderId(position, log))
+  expect(ids).toEqual([id, expect.stringMatching(/^[0-9A-Z]{26}$/), expect.stringMatching(/^[0-9A-Z]{26}$/)])
+})
+
 test('an idempotency key is recognised after a restart, and rejected for another publish', async () => {
   const { open } = lmdbWorkbench()
   const publishOnce = (log: Awaited<ReturnType<typeof open>>, data: string, hash: string) =>
@@ -119,3 +205,8 @@ test('a log is rejected under another codec, with advice', async () => {
     message: expect.stringContaining('open it with the codec it was made with'),
   })
 })
+
+// As earlier versions had it: the same ids, and a clock that is not bound to their range.
+const { maxMs: _latest, ...unboundedSnowflake } = snowflake()
+
+const aCenturyMs = 100 * 365 * 24 * 3_600_000

@@ -87,23 +87,23 @@ export function keyReused(): RejoinError {
  * Since when a log knows its keys. A key has the time of its publish, and the clock may have been ahead at that time. Such a key
  * would outlive all others, and no key behind it would be forgotten.
  */
-export interface KeyTimes<Place> {
-  /** Called with the time, and the place of the newest key. When the clock went back, all keys so far count from now on. */
-  learn(now: number, newest: Place): void
+export interface KeyTimes<Rank> {
+  /** Called with the time, and the rank of the newest key. When the clock went back, all keys so far count from now on. */
+  learn(now: number, newest: Rank): void
   /** The time from which the age of a key is counted. */
-  since(at: number, place: Place): number
+  since(at: number, rank: Rank): number
 }
 
-/** @param isAfter - compares the places of keys in the order in which the log remembered them */
-export function createKeyTimes<Place>(isAfter: (a: Place, b: Place) => boolean): KeyTimes<Place> {
+/** @param isAfter - compares the ranks of keys in the order in which the log remembered them */
+export function createKeyTimes<Rank>(isAfter: (a: Rank, b: Rank) => boolean): KeyTimes<Rank> {
   let last = Number.POSITIVE_INFINITY
-  let known: { through: Place; at: number } | undefined
+  let known: { through: Rank; at: number } | undefined
   return {
     learn(now, newest) {
       if (now < last) known = { through: newest, at: now }
       last = now
     },
-    since: (at, place) => (known && !isAfter(place, known.through) ? Math.min(at, known.at) : at),
+    since: (at, rank) => (known && !isAfter(rank, known.through) ? Math.min(at, known.at) : at),
   }
 }
 

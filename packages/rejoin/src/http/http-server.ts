@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream'
 import type { Server as TlsServer } from 'node:tls'
 import { readerRoom } from '../limits/descriptors.ts'
 import { limitFirstRequests } from '../limits/first-requests.ts'
+import { serveInLaterTurn } from '../limits/http2-requests.ts'
 import { limitSession } from '../limits/http2-session.ts'
 import type { Rejection, RequestLimits } from '../limits/options.ts'
 import { limitPipelined } from '../limits/pipelined.ts'
@@ -106,7 +107,7 @@ interface Deadlines {
   connectionsCheckingInterval: number
 }
 
-function create({ tls }: HttpServerOptions, deadlines: Deadlines, listener: RequestListener): Server {
+function create({ tls, onReject }: HttpServerOptions, deadlines: Deadlines, listener: RequestListener): Server {
   if (!tls) return createHttpServer(deadlines, listener)
   const { cert, key } = tls
   const secured = { cert, key, minVersion: 'TLSv1.2' as const, handshakeTimeout }
@@ -114,10 +115,14 @@ function create({ tls }: HttpServerOptions, deadlines: Deadlines, listener: Requ
   const server = createSecureServer({ ...secured, allowHTTP1: true, settings: { maxConcurrentStreams } })
   // For clients that speak HTTP/1: an HTTP/2 server reads their deadlines from its own properties, not from its options.
   Object.assign(server, deadlines)
-  return server.on('request', (request, response) => {
+  const serveLater = serveInLaterTurn((request, response) => {
     // HTTP/2 has `:authority` instead of `Host`, and all code behind this server reads `Host`.
-    if (request.httpVersionMajor === 2) request.headers.host ??= request.authority
+    request.headers.host ??= request.authority
     listener(request as unknown as IncomingMessage, response as never)
+  }, onReject)
+  return server.on('request', (request, response) => {
+    if (request.httpVersionMajor === 2) serveLater(request, response)
+    else listener(request as unknown as IncomingMessage, response as never)
   })
 }
 

@@ -53,5 +53,6 @@ export type Rejection =
   | 'pipelined'
   | 'probes'
   | 'publish-rate'
+  | 'resets'
   | 'silent'
   | 'sockets'

@@ -326,6 +326,7 @@ const rejectKinds = [
     'sockets',
     'silent',
     'pipelined',
+    'resets',
     'probes',
     'other',
   ],

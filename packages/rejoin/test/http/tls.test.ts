@@ -11,6 +11,7 @@ import type { Logging } from '../../src/logging/logging.ts'
 import { type ServeOptions, serve } from '../../src/serve.ts'
 import { certificateFiles, hasOpenssl } from '../support/certificate.ts'
 import { serving } from '../support/http.ts'
+import { preface, resetRequests } from '../support/http2-frames.ts'
 
 describe.skipIf(!hasOpenssl)('TLS (needs openssl)', () => {
   test('serves those who speak HTTP/1 and those who speak HTTP/2', async () => {
@@ -95,6 +96,28 @@ describe.skipIf(!hasOpenssl)('TLS (needs openssl)', () => {
       expect(await get(url, '/healthz')).toMatchObject({ status: 200 })
     },
   )
+
+  test('requests that one packet opens and resets are never served, and close their connection', async () => {
+    const { url, hub } = await secured()
+    let served = 0
+    hub.on('connect', () => {
+      served += 1
+    })
+    const socket = connectTls({
+      port: portOf(url),
+      host: '127.0.0.1',
+      rejectUnauthorized: false,
+      ALPNProtocols: ['h2'],
+    })
+    onTestFinished(() => void socket.destroy())
+    await once(socket, 'secureConnect')
+    socket.write(preface)
+    await once(socket, 'data')
+    socket.write(resetRequests('/events/demo', 200))
+    await once(socket.resume(), 'close')
+    expect(served).toBe(0)
+    expect(await get(url, '/healthz')).toMatchObject({ status: 200 })
+  })
 
   test('HTTP/2 can be left out', async () => {
     const files = certificateFiles('localhost')

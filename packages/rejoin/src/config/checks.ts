@@ -60,6 +60,7 @@ function uselessLogFlag({ config, values }: LoadedConfig): void {
 /** The logs that use a setting. */
 const logsWith: Readonly<Record<string, readonly string[]>> = {
   durability: ['lmdb', 'redis'],
+  lockTimeoutMs: ['lmdb'],
   logPrefix: ['redis'],
   replicas: ['redis'],
 }

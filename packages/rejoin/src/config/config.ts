@@ -19,6 +19,7 @@ export interface Config extends ReplayLimits {
   drainMs: number
   log: LogLocation
   data: string
+  lockTimeoutMs: number
   logPrefix: string
   logMaxBytes?: number
   durability: 'memory' | 'os' | 'disk' | 'replicated' | 'server'

@@ -108,6 +108,12 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       help: 'folder of the lmdb log',
     },
     {
+      key: 'lockTimeoutMs',
+      kind: wholeNumber(0, 600_000),
+      default: 10_000,
+      help: 'how long to wait for another process that writes to the folder',
+    },
+    {
       key: 'logPrefix',
       kind: words('name', 'a name without braces and spaces', /^[^{}\s]+$/),
       default: 'rejoin',

@@ -132,10 +132,10 @@ describe('events are kept in a folder', () => {
   test('a folder that another program writes to is named, with flags that would work', async () => {
     const data = temporaryFolder()
     const { end } = await started(['--port', '0', '--data', data])
-    const { exitCode, stderr } = await run(['serve', '--port', '4800', '--data', data])
+    const { exitCode, stderr } = await run(['serve', '--port', '4800', '--data', data, '--lock-timeout-ms', '200'])
     expect(exitCode).toBe(1)
     expect(stderr).toContain(`Another process writes to the log in ${data}.`)
-    expect(stderr).toMatch(new RegExp(`^ {2}rejoin serve --port 48\\d\\d --data ${data}-2$`, 'm'))
+    expect(stderr).toMatch(new RegExp(`^ {2}rejoin serve --port 48\\d\\d --data ${data}-2 --lock-timeout-ms 200$`, 'm'))
     await end(data)
   })
 

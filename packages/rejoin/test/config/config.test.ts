@@ -75,7 +75,7 @@ describe('a wrong setting is named, with the value that was found and the values
         "limits.maxConnections" in rejoin.config.json is "many". Give a whole number of at least 1.
         "limits.maxPerIp" in rejoin.config.json is 0. Give a whole number of at least 1.
         "tls" in rejoin.config.json is "cert.pem". Give an object.
-        "prot" in rejoin.config.json is no setting. There are access, admin, chaos, data, defaultChannel, drainMs, durability, fromStart, heartbeatMs, host, hotBytes, ids, insecure, limits, log, logLevel, logMaxBytes, logPrefix, maxReplayAgeMs, maxReplayEvents, maxTailSilenceMs, mdns, metrics, playground, port, replicas, retain, retries, retryMs, sinkBudgetBytes, snapshots, stallTimeoutMs, tls, trustProxy, whenDown, window, windows."
+        "prot" in rejoin.config.json is no setting. There are access, admin, chaos, data, defaultChannel, drainMs, durability, fromStart, heartbeatMs, host, hotBytes, ids, insecure, limits, lockTimeoutMs, log, logLevel, logMaxBytes, logPrefix, maxReplayAgeMs, maxReplayEvents, maxTailSilenceMs, mdns, metrics, playground, port, replicas, retain, retries, retryMs, sinkBudgetBytes, snapshots, stallTimeoutMs, tls, trustProxy, whenDown, window, windows."
     `)
   })
 

@@ -87,6 +87,17 @@ export interface LmdbLogOptions {
    * @defaultValue no bound but the windows
    */
   maxBytes?: number
+  /**
+   * How long to wait for another process that writes to the folder, in milliseconds. In a deployment the old process often ends
+   * after the new one has started. If it writes on, the log does not open (`log-unavailable`). 0 does not wait.
+   * @defaultValue 10000
+   */
+  lockTimeoutMs?: number
+  /**
+   * Called with a warning for the operator, when the log waits for another process.
+   * @defaultValue process.emitWarning
+   */
+  onWarning?: (message: string) => void
 }
 
 /**
@@ -97,12 +108,16 @@ export interface LmdbLogOptions {
  *   systems do not keep such a mapping up to date.
  */
 export function lmdbLog(directory: string, options: LmdbLogOptions = {}): LogSource {
-  const { durability = 'disk', codec } = options
+  const { durability = 'disk', codec, lockTimeoutMs = 10_000 } = options
+  const { onWarning = (message) => process.emitWarning(message) } = options
   if (typeof directory !== 'string' || directory === '') {
     throw invalidOption("lmdbLog() takes the folder of the log first: lmdbLog('./data', { … }).")
   }
   if (durability !== 'disk' && durability !== 'os') {
     throw invalidOption(`durability is ${JSON.stringify(durability)}. Choose 'disk' or 'os'.`)
+  }
+  if (!(lockTimeoutMs >= 0)) {
+    throw invalidOption(`lockTimeoutMs is ${lockTimeoutMs}. Give a number of milliseconds; 0 does not wait.`)
   }
   const maxBytes = budgetOf(options.maxBytes)
   const window = windowOf(options.window, defaultWindow)
@@ -110,7 +125,7 @@ export function lmdbLog(directory: string, options: LmdbLogOptions = {}): LogSou
   return {
     name: 'lmdb',
     async open(environment) {
-      const opened = await openLog({ directory, codec, durability, environment })
+      const opened = await openLog({ directory, codec, durability, lockTimeoutMs, environment, onWarning })
       return new LmdbLog(opened, { ...options, durability, window, windows, maxBytes }, environment)
     },
   }

@@ -27,7 +27,7 @@ import { afterChannels, channelKey, copyMarkKey, feedRange, formatKey, stateKey 
 import { withinRange } from './out-of-range.ts'
 import { type LogState, openChannelState, openLogState, sealLogState } from './state.ts'
 import { type Changes, dataName, openStore, type Store } from './store.ts'
-import { takeWriterLock } from './writer-lock.ts'
+import { takeWriterLock, type WriterLock, writerGone } from './writer-lock.ts'
 
 export interface OpenedLog {
   readonly store: Store
@@ -48,7 +48,9 @@ export interface OpeningOptions {
   /** The codec of a new log. An existing log has to know it. */
   readonly codec: IdCodec | undefined
   readonly durability: 'disk' | 'os'
+  readonly lockTimeoutMs: number
   readonly environment: Environment
+  onWarning(message: string): void
 }
 
 /**
@@ -56,11 +58,7 @@ export interface OpeningOptions {
  * whether it is the folder that was closed last, or an older copy that was put back.
  */
 export async function openLog(options: OpeningOptions): Promise<OpenedLog> {
-  const store = await openStore(options.directory, options.durability)
-  const lock = await takeWriterLock(store.directory, store.exclusively).catch(async (error) => {
-    await store.close()
-    throw error
-  })
+  const { store, lock } = await openLocked(options)
   const release = async () => {
     await store.close()
     await lock.release()
@@ -97,6 +95,38 @@ export async function openLog(options: OpeningOptions): Promise<OpenedLog> {
       { code: 'log-unavailable', cause },
     )
   }
+}
+
+/** Opens the store for this process alone. Waits for another process that writes to it, as in a deployment, to end. */
+async function openLocked(options: OpeningOptions): Promise<{ store: Store; lock: WriterLock }> {
+  const { lockTimeoutMs, onWarning } = options
+  const deadline = performance.now() + lockTimeoutMs
+  let warned = false
+  for (;;) {
+    const store = await openStore(options.directory, options.durability)
+    try {
+      const lock = await takeWriterLock(store.directory, store.exclusively)
+      if (lock) return { store, lock }
+    } catch (error) {
+      await store.close()
+      throw error
+    }
+    // Not kept open while this process waits: LMDB gives one process a single handle for a file, and the writer may be in this
+    // process too.
+    await store.close()
+    if (performance.now() >= deadline) throw lockedBy(store.directory, lockTimeoutMs)
+    if (!warned) onWarning(`Another process writes to the log in ${store.directory}. Waiting for it to end.`)
+    warned = true
+    await writerGone(store.directory, deadline)
+  }
+}
+
+function lockedBy(folder: string, lockTimeoutMs: number): RejoinError {
+  const waited = lockTimeoutMs > 0 ? ` It was waited for ${lockTimeoutMs} ms.` : ''
+  return new RejoinError(
+    `Another process writes to the log in ${folder}.${waited} End it, or choose another folder; a log has one writer.`,
+    { code: 'log-unavailable', retryable: true },
+  )
 }
 
 async function restore(store: Store, { codec, environment }: OpeningOptions): Promise<Restored> {

@@ -3,7 +3,6 @@ import { lstatSync, unlinkSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { connect, createServer, type Server } from 'node:net'
 import { join, relative } from 'node:path'
-import { RejoinError } from '@rejoin/protocol'
 import { invalidOption } from '../../invalid-option.ts'
 
 /**
@@ -12,8 +11,9 @@ import { invalidOption } from '../../invalid-option.ts'
  *
  * @param exclusively - keeps other starting processes out for a moment. When two of them find a dead socket, the slower one must
  *   not remove the new socket of the faster.
+ * @returns undefined when another process has the lock
  */
-export async function takeWriterLock(folder: string, exclusively: Exclusively): Promise<WriterLock> {
+export async function takeWriterLock(folder: string, exclusively: Exclusively): Promise<WriterLock | undefined> {
   const address = await addressIn(folder)
   try {
     for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
@@ -30,11 +30,25 @@ export async function takeWriterLock(folder: string, exclusively: Exclusively): 
     throw error
   }
   await address.release()
-  throw new RejoinError(
-    `Another process writes to the log in ${folder}. End it, or choose another folder; a log has one writer.`,
-    { code: 'log-unavailable', retryable: true },
-  )
+  return undefined
 }
+
+/** Resolves when nobody answers on the socket of a folder, and at the deadline, a time of `performance.now()`. */
+export async function writerGone(folder: string, deadline: number): Promise<void> {
+  const address = await addressIn(folder)
+  try {
+    while (performance.now() < deadline && (await answers(address.path))) {
+      const leftMs = Math.max(0, deadline - performance.now())
+      // Of the machine, not of the environment: it waits for another process, and it keeps this process alive, which may have
+      // nothing else to do yet.
+      await new Promise((resolve) => setTimeout(resolve, Math.min(askEveryMs, leftMs)))
+    }
+  } finally {
+    await address.release()
+  }
+}
+
+const askEveryMs = 100
 
 export interface WriterLock {
   release(): Promise<void>

@@ -22,7 +22,7 @@ export function lmdbWorkbench() {
     data: (place = 'log') => join(folder, place, 'data.mdb'),
     folder: (place = 'log') => join(folder, place),
     async open(options: LmdbLogOptions = {}, place = 'log'): Promise<Log> {
-      const log = await lmdbLog(join(folder, place), options).open(environment)
+      const log = await lmdbLog(join(folder, place), { lockTimeoutMs: 0, ...options }).open(environment)
       opened.push(log)
       return log
     },

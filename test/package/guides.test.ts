@@ -110,6 +110,36 @@ describe('access.md', () => {
   })
 })
 
+test('load-then-follow.md: what is published while the state loads arrives, and the page shows it', async () => {
+  const hub = await createHub({ log: memoryLog() })
+  const app = express()
+  const loadOrder = async () => {
+    await hub.publish('orders/42', { type: 'shipped', data: { at: 1 } })
+    return { status: 'paid' }
+  }
+  await runCode(blockOf('load-then-follow.md', 'hub.cursor('), { app, hub, loadOrder })
+  app.use(expressHandler(hub))
+  const server = app.listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const shown: unknown[] = []
+  let stream: EventStream | undefined
+  onTestFinished(async () => {
+    stream?.close()
+    await hub.close()
+    server.close()
+  })
+  await runCode(blockOf('load-then-follow.md', '{ from: cursor }'), {
+    fetch: (path: string) => fetch(at + path),
+    connect: (path: string, options: { from: string }) => {
+      stream = connect(at + path, options)
+      return stream
+    },
+    show: (order: unknown) => shown.push(order),
+  })
+  await expect.poll(() => shown).toEqual([{ status: 'paid' }, { status: 'paid', at: 1 }])
+})
+
 describe('adapters.md', () => {
   test('the server of Express is read and published to', async () => {
     const code = blockOf('adapters.md', "app.get('/events/*channel'").replace(

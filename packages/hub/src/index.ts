@@ -16,6 +16,7 @@ export {
   uuidv7,
 } from '@rejoin/protocol'
 export { type Cancel, type Environment, systemEnvironment } from './environment.ts'
+export type { HubSource } from './http/hub-source.ts'
 export { createHub } from './hub/create-hub.ts'
 export type {
   Connection,

@@ -11,8 +11,9 @@ import { type Runtime, startRuntime } from '../runtimes/process.ts'
 
 // Not in the clone, where Next would take the workspace for the application.
 const folder = mkdtempSync(join(tmpdir(), 'rejoin-next-example-'))
+const program = join(folder, 'node_modules/next/dist/bin/next')
 const env = { NEXT_TELEMETRY_DISABLED: '1' }
-let next: Runtime
+let next: Runtime | undefined
 let address: string
 
 beforeAll(async () => {
@@ -20,18 +21,41 @@ beforeAll(async () => {
   const packageJson = join(folder, 'package.json')
   writeFileSync(packageJson, readFileSync(packageJson, 'utf8').replaceAll('file:../../', `file:${root}`))
   execFileSync('npm', ['install', '--no-audit'], { cwd: folder, stdio: 'inherit' })
-  const program = join(folder, 'node_modules/next/dist/bin/next')
-  const args = [program, 'dev', '--port', '0', '--hostname', '127.0.0.1']
-  next = await startRuntime(process.execPath, args, { folder, env })
-  address = await next.printed(/Local: +(http:\/\/\S+:\d+)/)
 }, 600_000)
 
 afterAll(async () => {
-  await next.close()
+  await next?.close()
   rmSync(folder, { recursive: true })
 }, 60_000)
 
+async function serve(command: 'dev' | 'start'): Promise<Runtime> {
+  const args = [program, command, '--port', '0', '--hostname', '127.0.0.1']
+  next = await startRuntime(process.execPath, args, { folder, env })
+  address = await next.printed(/Local: +(http:\/\/\S+:\d+)/)
+  return next
+}
+
+test('examples/next, built and started, ends while a stream is open, and the next process goes on from its events', async () => {
+  execFileSync(process.execPath, [program, 'build'], { cwd: folder, env: { ...process.env, ...env }, stdio: 'inherit' })
+  const old = await serve('start')
+  const { stream, ids } = open()
+  await expect.poll(() => stream.cursor, patience).not.toBeNull()
+  const cursor = stream.cursor as string
+  const { id } = await cheer()
+  await expect.poll(() => ids, patience).toEqual([id])
+  const stopped = old.stop()
+  // Both run for a while, as in a deployment.
+  await serve('start')
+  const after = await cheer()
+  await stopped
+  const late = open(cursor)
+  await expect.poll(() => late.ids, patience).toEqual([id, after.id])
+  await Promise.all([stream.close(), late.stream.close()])
+  await next?.stop()
+}, 300_000)
+
 test('examples/next keeps its hub, with its readers and its past, when a file is changed and loaded again', async () => {
+  await serve('dev')
   expect(await (await fetch(address)).text()).toContain('Cheer')
   const { stream, ids } = open()
   await expect.poll(() => stream.cursor, patience).not.toBeNull()

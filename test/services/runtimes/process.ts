@@ -50,7 +50,13 @@ export async function startRuntime(
     await ended
   }
 
-  return { saw, printed, close }
+  async function stop(): Promise<void> {
+    child.kill('SIGTERM')
+    await ended
+    process.off('exit', kill)
+  }
+
+  return { saw, printed, stop, close }
 }
 
 // A runtime may compile what it is given, on a machine that is busy.
@@ -71,6 +77,8 @@ export interface Runtime {
   saw(kind: string, isMeant?: (one: Observed) => boolean): Promise<Observed>
   /** Resolves with the first group of a pattern, once a line of what it says besides has matched. */
   printed(pattern: RegExp): Promise<string>
+  /** Asks the server to end, as an operator does. Resolves when it has ended. */
+  stop(): Promise<void>
   close(): Promise<void>
 }
 

@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Hub } from '../hub/hub.ts'
 import { askedChannels } from './asked-channels.ts'
+import { type HubSource, isHubPath, unopened, unopenedStream, withHub } from './hub-source.ts'
 import { createNodeExchange } from './node-exchange.ts'
 import { nodeAddress, nodeHead } from './node-head.ts'
 import type { AdapterOptions, SubscribeOptions } from './options.ts'
 import { nothingHere, type RequestHead, route, routeStream } from './route.ts'
+import { sendPlainAnswer } from './send.ts'
 
 /** The part of an Express request, 4 or 5, that the adapter uses. */
 export interface ExpressRequest extends IncomingMessage {
@@ -25,14 +26,20 @@ export type ExpressHandler<Request extends ExpressRequest> = (
  * the pattern matches is the channel, unless the option `channels` names others.
  */
 export function subscribe<Request extends ExpressRequest = import('express').Request>(
-  hub: Hub,
+  hub: HubSource,
   options: SubscribeOptions<[request: Request]> = {},
 ): ExpressHandler<Request> {
-  const exchange = createNodeExchange(hub, options)
-  return (request, response, next) => {
-    const plan = routeStream(hub, headOf(request, options), askedChannels(options, request.params, request))
-    exchange(plan, request, response, next)
-  }
+  return withHub<ExpressHandler<Request>>(
+    hub,
+    (hub) => {
+      const exchange = createNodeExchange(hub, options)
+      return (request, response, next) => {
+        const plan = routeStream(hub, headOf(request, options), askedChannels(options, request.params, request))
+        exchange(plan, request, response, next)
+      }
+    },
+    { without: (request, response) => sendPlainAnswer(response, unopenedStream(nodeHead(request))) },
+  )
 }
 
 /**
@@ -40,15 +47,28 @@ export function subscribe<Request extends ExpressRequest = import('express').Req
  * Requests for other paths go to the next handler. Mount it before `express.json()`, which would consume the body of a publish.
  */
 export function expressHandler<Request extends ExpressRequest = import('express').Request>(
-  hub: Hub,
+  hub: HubSource,
   options: AdapterOptions<[request: Request]> = {},
 ): ExpressHandler<Request> {
-  const exchange = createNodeExchange(hub, options)
-  return (request, response, next) => {
-    const plan = route(hub, headOf(request, options))
-    if (!plan && next) next()
-    else exchange(plan ?? nothingHere, request, response, next)
-  }
+  return withHub<ExpressHandler<Request>>(
+    hub,
+    (hub) => {
+      const exchange = createNodeExchange(hub, options)
+      return (request, response, next) => {
+        const plan = route(hub, headOf(request, options))
+        if (!plan && next) next()
+        else exchange(plan ?? nothingHere, request, response, next)
+      }
+    },
+    {
+      isForHub: (request) => isHubPath(nodeHead(request)),
+      without(request, response, next) {
+        const answer = unopened(nodeHead(request))
+        if (!answer && next) next()
+        else sendPlainAnswer(response, answer ?? nothingHere.answer)
+      },
+    },
+  )
 }
 
 function headOf<Request extends ExpressRequest>(

@@ -6,6 +6,7 @@ import { type Answer, rejection } from './answer.ts'
 import { askedChannels } from './asked-channels.ts'
 import { hubEndpoints } from './endpoints.ts'
 import { hasGone } from './gone.ts'
+import { type HubSource, unopened, unopenedStream, withHub } from './hub-source.ts'
 import { answerTo, createNodeExchange, type NodeExchange, type NodeExchangeOptions } from './node-exchange.ts'
 import { nodeHead } from './node-head.ts'
 import type { AdapterOptions, SubscribeOptions } from './options.ts'
@@ -48,14 +49,26 @@ export interface FastifyInstance<Request extends FastifyRequest> {
  * unless the option `channels` names others.
  */
 export function subscribe<Request extends FastifyRequest = import('fastify').FastifyRequest>(
-  hub: Hub,
+  hub: HubSource,
   options: SubscribeOptions<[request: Request]> = {},
 ): FastifyHandler<Request> {
-  const adapter = { hub, options, exchange: createNodeExchange(hub, options) }
-  return (request, reply) => {
-    const channels = askedChannels(options, request.params, request)
-    return answerWith(adapter, routeStream(hub, headOf(request, options), channels), request, reply)
-  }
+  return withHub<FastifyHandler<Request>>(
+    hub,
+    (hub) => {
+      const adapter = { hub, options, exchange: createNodeExchange(hub, options) }
+      return (request, reply) => {
+        const channels = askedChannels(options, request.params, request)
+        return answerWith(adapter, routeStream(hub, headOf(request, options), channels), request, reply)
+      }
+    },
+    { without: async ({ raw }, reply) => sendBy(reply, unopenedStream(nodeHead(raw))) },
+  )
+}
+
+function sendBy(reply: FastifyReply, { status, headers, body }: Answer): unknown {
+  reply.code(status)
+  reply.headers(headers)
+  return reply.send(body)
 }
 
 /**
@@ -63,18 +76,29 @@ export function subscribe<Request extends FastifyRequest = import('fastify').Fas
  * plugin reads the bodies of publishes itself. It removes body parsers in its own scope only: the application keeps its parsers.
  */
 export function fastifyPlugin<Request extends FastifyRequest = import('fastify').FastifyRequest>(
-  hub: Hub,
+  hub: HubSource,
   options: AdapterOptions<[request: Request]> = {},
 ): (instance: FastifyInstance<Request>) => Promise<void> {
-  const adapter = { hub, options, exchange: createNodeExchange(hub, options) }
   return async (instance) => {
+    const { prefix: basePath } = instance
+    const handler = withHub<FastifyHandler<Request>>(
+      hub,
+      (hub) => {
+        const adapter = { hub, options, exchange: createNodeExchange(hub, options) }
+        return (request, reply) => {
+          const plan = route(hub, { ...headOf(request, options), basePath })
+          return answerWith(adapter, plan ?? nothingHere, request, reply)
+        }
+      },
+      {
+        without: async ({ raw }, reply) =>
+          sendBy(reply, unopened({ ...nodeHead(raw), basePath }) ?? nothingHere.answer),
+      },
+    )
     instance.removeAllContentTypeParsers()
     instance.addContentTypeParser('*', (_request, _payload, done) => done(null))
     for (const path of hubEndpoints.flatMap((endpoint) => [`/${endpoint}`, `/${endpoint}/*`])) {
-      instance.all(path, (request, reply) => {
-        const plan = route(hub, { ...headOf(request, options), basePath: instance.prefix })
-        return answerWith(adapter, plan ?? nothingHere, request, reply)
-      })
+      instance.all(path, handler)
     }
   }
 }
@@ -98,9 +122,9 @@ async function answerWith(
   if (plan.kind === 'poll') await inTurn(request.raw, reply.raw)
   const answer = await answerOrRejection(adapter, plan, request, reply)
   if (hasGone(reply.raw)) return reply.hijack()
+  if (answer.body.length < longBody) return sendBy(reply, answer)
   reply.code(answer.status)
   reply.headers(answer.headers)
-  if (answer.body.length < longBody) return reply.send(answer.body)
   // The hub sends a long answer itself, because it bounds the bytes of answers that nobody reads.
   const send = () => adapter.exchange({ kind: 'answer', answer }, request.raw, reply.raw)
   return reply.send(new LateStream(reply.raw, send, answer.body))

@@ -130,7 +130,7 @@ export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: numbe
   }
 }
 
-function responseOf({ status, headers, body }: Answer): Response {
+export function responseOf({ status, headers, body }: Answer): Response {
   return new Response(body, { status, headers })
 }
 

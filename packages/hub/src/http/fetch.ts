@@ -1,7 +1,8 @@
 import type { Hub } from '../hub/hub.ts'
 import { askedChannels } from './asked-channels.ts'
-import { createFetchExchange } from './fetch-exchange.ts'
+import { createFetchExchange, responseOf } from './fetch-exchange.ts'
 import { fetchHead } from './fetch-head.ts'
+import { type HubSource, isHubPath, unopened, unopenedStream, withHub } from './hub-source.ts'
 import type { AdapterOptions, BasePathOptions, ProxyOptions, SubscribeOptions } from './options.ts'
 import { peerOf } from './peer.ts'
 import { nothingHere, type RequestHead, route, routeStream } from './route.ts'
@@ -30,23 +31,36 @@ export type FetchHandler<Rest extends readonly unknown[]> = (...call: FetchCall<
 
 /** The whole hub, with streams, polls and publishing: `Deno.serve(fetchHandler(hub))`. Other paths are answered with 404. */
 export function fetchHandler<Rest extends readonly unknown[] = []>(
-  hub: Hub,
+  hub: HubSource,
   options: FetchHandlerOptions<Rest> = {},
 ): FetchHandler<Rest> {
-  const exchange = createFetchExchange(hub, options)
   const { basePath = '' } = options
-  return withLength((...call) => exchange(route(hub, { ...headOf(call, options), basePath }) ?? nothingHere, call[0]))
+  const handlerOf = (hub: Hub): FetchHandler<Rest> => {
+    const exchange = createFetchExchange(hub, options)
+    return (...call) => exchange(route(hub, { ...headOf(call, options), basePath }) ?? nothingHere, call[0])
+  }
+  return withLength(
+    withHub<FetchHandler<Rest>>(hub, handlerOf, {
+      isForHub: (...[request]) => isHubPath({ ...fetchHead(request), basePath }),
+      without: async (...[request]) => responseOf(unopened({ ...fetchHead(request), basePath }) ?? nothingHere.answer),
+    }),
+  )
 }
 
 /** Streams at a path of your own, such as a route handler of Next.js. `channels` names the channels, else `?channel=` does. */
 export function subscribe<Rest extends readonly unknown[] = []>(
-  hub: Hub,
+  hub: HubSource,
   options: FetchSubscribeOptions<Rest> = {},
 ): FetchHandler<Rest> {
-  const exchange = createFetchExchange(hub, options)
-  return withLength((...call) =>
-    exchange(routeStream(hub, headOf(call, options), askedChannels(options, {}, ...call)), call[0]),
-  )
+  const handlerOf = (hub: Hub): FetchHandler<Rest> => {
+    const exchange = createFetchExchange(hub, options)
+    return (...call) => {
+      const channels = askedChannels(options, {}, ...call)
+      return exchange(routeStream(hub, headOf(call, options), channels), call[0])
+    }
+  }
+  const without: FetchHandler<Rest> = async (...[request]) => responseOf(unopenedStream(fetchHead(request)))
+  return withLength(withHub<FetchHandler<Rest>>(hub, handlerOf, { without }))
 }
 
 /** Deno passes as many arguments as a handler's `length`: the request, and the facts of the connection. `...call` counts as 0. */

@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Hub } from '../hub/hub.ts'
+import type { Answer } from './answer.ts'
 import { askedChannels } from './asked-channels.ts'
-import { createFetchExchange } from './fetch-exchange.ts'
+import { createFetchExchange, responseOf } from './fetch-exchange.ts'
 import { fetchHead } from './fetch-head.ts'
+import { type HubSource, isHubPath, unopened, unopenedStream, withHub } from './hub-source.ts'
 import { pollFor } from './node-exchange.ts'
 import { nodeAddress } from './node-head.ts'
 import {
@@ -37,14 +39,20 @@ export type HonoSubscribeOptions<Context extends HonoContext> = SubscribeOptions
  * channel, unless the option `channels` names others.
  */
 export function subscribe<Context extends HonoContext = import('hono').Context>(
-  hub: Hub,
+  hub: HubSource,
   options: HonoSubscribeOptions<Context> = {},
 ): (context: Context) => Promise<Response> {
-  const exchange = createHonoExchange(hub, options)
-  return (context) => {
-    const channels = askedChannels(options, context.req.param(), context)
-    return exchange(routeStream(hub, headOf(context, options), channels), context)
-  }
+  return withHub<(context: Context) => Promise<Response>>(
+    hub,
+    (hub) => {
+      const exchange = createHonoExchange(hub, options)
+      return (context) => {
+        const channels = askedChannels(options, context.req.param(), context)
+        return exchange(routeStream(hub, headOf(context, options), channels), context)
+      }
+    },
+    { without: async (context) => responseIn(context, unopenedStream(plainHead(context))) },
+  )
 }
 
 /**
@@ -52,17 +60,41 @@ export function subscribe<Context extends HonoContext = import('hono').Context>(
  * honoHandler(hub, { basePath: '/api' }))`. Requests for other paths go to the next handler.
  */
 export function honoHandler<Context extends HonoContext = import('hono').Context>(
-  hub: Hub,
+  hub: HubSource,
   options: HonoHandlerOptions<Context> = {},
 ): (context: Context, next: () => Promise<void>) => Promise<Response | undefined> {
-  const exchange = createHonoExchange(hub, options)
   const { basePath = '' } = options
-  return async (context, next) => {
-    const plan = route(hub, { ...headOf(context, options), basePath })
-    if (plan) return exchange(plan, context)
-    await next()
-    return undefined
-  }
+  return withHub<(context: Context, next: () => Promise<void>) => Promise<Response | undefined>>(
+    hub,
+    (hub) => {
+      const exchange = createHonoExchange(hub, options)
+      return async (context, next) => {
+        const plan = route(hub, { ...headOf(context, options), basePath })
+        if (plan) return exchange(plan, context)
+        await next()
+        return undefined
+      }
+    },
+    {
+      isForHub: (context) => isHubPath({ ...plainHead(context), basePath }),
+      async without(context, next) {
+        const answer = unopened({ ...plainHead(context), basePath })
+        if (answer) return responseIn(context, answer)
+        await next()
+        return undefined
+      },
+    },
+  )
+}
+
+function responseIn(context: HonoContext, answer: Answer): Response {
+  keepHeaders(context)
+  return responseOf(answer)
+}
+
+/** Once `context.res` was read, Hono adds the headers that middleware set by `c.header` to our response. */
+function keepHeaders(context: HonoContext): void {
+  void context.res
 }
 
 /**
@@ -75,8 +107,7 @@ function createHonoExchange(hub: Hub, { sinkBudgetBytes = defaultBudgetBytes }: 
   return async (planned: Promise<Plan>, context: HonoContext): Promise<Response> => {
     const { req, env } = context
     const plan = await planned
-    // Once `context.res` was read, Hono adds the headers that middleware set by `c.header` to our response.
-    void context.res
+    keepHeaders(context)
     // For the application's `onError`.
     if (plan.kind === 'failure') throw plan.error
     const node = nodeOf(env)
@@ -125,7 +156,7 @@ function headOf<Context extends HonoContext>(
   context: Context,
   { authorize, rateLimit, trustProxy }: HonoSubscribeOptions<Context>,
 ): RequestHead {
-  const head = { ...fetchHead(context.req.raw), ...asItCame(context.env) }
+  const head = plainHead(context)
   const peer = () => peerOf(head, addressOf(context), trustProxy)
   return {
     ...head,
@@ -133,6 +164,10 @@ function headOf<Context extends HonoContext>(
     authorize: authorize && (() => authorize(context)),
     rateLimit: rateLimit && ((subject) => rateLimit(subject, context)),
   }
+}
+
+function plainHead({ req, env }: HonoContext): Pick<RequestHead, 'method' | 'target' | 'header'> {
+  return { ...fetchHead(req.raw), ...asItCame(env) }
 }
 
 /**

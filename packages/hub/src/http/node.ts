@@ -1,11 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Hub } from '../hub/hub.ts'
+import { type HubSource, isHubPath, unopened, withHub } from './hub-source.ts'
 import { createNodeExchange } from './node-exchange.ts'
 import { nodeAddress, nodeHead } from './node-head.ts'
 import type { AdapterOptions, BasePathOptions, BodyOptions, ProxyOptions } from './options.ts'
 import { peerOf } from './peer.ts'
 import { nothingHere, route } from './route.ts'
+import { sendPlainAnswer } from './send.ts'
 
 export type NodeHandlerOptions = AdapterOptions<[request: IncomingMessage]> &
   BasePathOptions &
@@ -25,11 +27,26 @@ type Next = (error?: unknown) => void
  * Serves a hub on Node's own HTTP server: `createServer(nodeHandler(hub))`. Requests for other paths go to `next`; without
  * `next` they are answered with 404.
  */
-export function nodeHandler(hub: Hub, options: NodeHandlerOptions = {}): NodeHandler {
+export function nodeHandler(hub: HubSource, options: NodeHandlerOptions = {}): NodeHandler {
+  const { basePath = '' } = options
+  const handler = withHub<(...call: Call) => void>(hub, (hub) => handlerOf(hub, options), {
+    isForHub: (request) => isHubPath({ ...nodeHead(request), basePath }),
+    without(request, response, next) {
+      const answer = unopened({ ...nodeHead(request), basePath })
+      if (!answer && next) next()
+      else sendPlainAnswer(response, answer ?? nothingHere.answer)
+    },
+  })
+  return handler as NodeHandler
+}
+
+type Call = [request: IncomingMessage, response: ServerResponse, next?: Next]
+
+function handlerOf(hub: Hub, options: NodeHandlerOptions): (...call: Call) => void {
   const { authorize, rateLimit, basePath = '', trustProxy } = options
   const exchange = createNodeExchange(hub, options)
 
-  function handle(request: IncomingMessage, response: ServerResponse, next?: Next): void {
+  return (request, response, next) => {
     const { method, target, header } = nodeHead(request)
     const peer = () => peerOf({ header }, nodeAddress(request), trustProxy)
     const asked = authorize && (() => authorize(request))
@@ -38,6 +55,4 @@ export function nodeHandler(hub: Hub, options: NodeHandlerOptions = {}): NodeHan
     if (!plan && next) next()
     else exchange(plan ?? nothingHere, request, response, next)
   }
-
-  return handle as NodeHandler
 }

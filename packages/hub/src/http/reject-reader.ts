@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type CloseReason, encodeClose } from '@rejoin/protocol'
 import type { ReaderRejection } from '../hub/hub.ts'
-import { readerRejection } from './answer.ts'
+import { type Answer, readerRejection } from './answer.ts'
 import { sendPlainAnswer } from './send.ts'
 import { streamHeaders } from './subscribe.ts'
-import { targetOf } from './target.ts'
+import { type Target, targetOf } from './target.ts'
 
 /**
  * Rejects a reader that the hub has not seen yet, and tells it when to return. Polls, and readers that send `?reject=status`, get
@@ -13,15 +13,16 @@ import { targetOf } from './target.ts'
  * @returns the status of the response
  */
 export function rejectReader(request: IncomingMessage, response: ServerResponse, why: StreamRejection): number {
-  const { endpoint, query } = targetOf(request)
-  if (endpoint === 'poll' || query.get('reject') === 'status') {
-    const answer = readerRejection(why)
-    sendPlainAnswer(response, answer)
-    return answer.status
-  }
-  response.writeHead(200, streamHeaders(true))
-  response.end(encodeClose({ reason: why.reason }, { retryMs: why.retryMs }))
-  return 200
+  const answer = rejectedReader(targetOf(request), why)
+  sendPlainAnswer(response, answer)
+  return answer.status
+}
+
+/** The answer by which `rejectReader` rejects. */
+export function rejectedReader({ endpoint, query }: Target, why: StreamRejection): Answer {
+  if (endpoint === 'poll' || query.get('reject') === 'status') return readerRejection(why)
+  const body = encodeClose({ reason: why.reason }, { retryMs: why.retryMs })
+  return { status: 200, headers: streamHeaders(true), body }
 }
 
 /** `retryMs` needs a random part (§4.11): otherwise all rejected readers return at the same moment. */

@@ -62,7 +62,7 @@ export type Plan =
   | { readonly kind: 'body'; readonly maxBytes: number; accept(body: Uint8Array): Promise<Answer> }
 
 /** For a path that neither the hub nor another handler serves. */
-export const nothingHere: Plan = answerWith(
+export const nothingHere: Plan & { kind: 'answer' } = answerWith(
   jsonAnswer(404, {
     error: { code: 'not-found', message: 'Nothing is here. Read /events/<channel>, or POST to /publish/<channel>.' },
   }),
@@ -344,6 +344,6 @@ async function renewedGrant(hub: Hub, request: RequestHead): Promise<Grant | nul
   }
 }
 
-function answerWith(answer: Answer): Plan {
+function answerWith(answer: Answer): Plan & { kind: 'answer' } {
   return { kind: 'answer', answer }
 }

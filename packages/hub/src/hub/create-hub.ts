@@ -297,6 +297,14 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     get retryMs() {
       return retry.baseMs
     },
+    async cursor(selectors) {
+      // Rejects what no stream could read later.
+      streamRequest(selectors, {})
+      if (isClosed) throw new RejoinError('The hub is closed.', { code: 'closed' })
+      // What this hub has received, not the head of the log: any hub can serve a stream from there, at once or when its tail has
+      // come that far.
+      return idOn(live.head, live.branch)
+    },
     stream: (selectors, streaming) => port.stream(streamRequest(selectors, streaming), streaming),
     entries: (selector, { limit = 100 } = {}) =>
       newestEntries({ ...opening, idOf }, selector, Math.min(limit, maxListed)),

@@ -31,6 +31,13 @@ export interface Hub {
    */
   stream(selectors: string | readonly string[], options?: StreamOptions): AsyncIterable<StreamFrame>
   /**
+   * The cursor to load state at, and to read a stream from afterwards. Take it before you load the state: everything up to it is
+   * in the state then, if your program stores a change before it publishes it. What follows may be in the state already.
+   *
+   * @param selectors - channels or patterns
+   */
+  cursor(selectors: string | readonly string[]): Promise<string>
+  /**
    * Ends a channel: nothing can be published to it any more. All readers, also late ones, get everything up to the end and then
    * `close`, `finished`. To end a channel again changes nothing.
    */

@@ -1,6 +1,6 @@
 import { subscribe } from '@rejoin/hub/fetch'
-import { hub } from '../../../hub.js'
+import { openHub } from '../../../hub.js'
 
-export const GET = subscribe(hub, {
+export const GET = subscribe(openHub, {
   channels: async (_request, { params }) => (await params).channel.join('/'),
 })

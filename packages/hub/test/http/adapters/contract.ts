@@ -1,6 +1,6 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
-import { createHub, type Grant, type Hub, type HubOptions } from '@rejoin/hub'
+import { createHub, type Grant, type Hub, type HubOptions, type HubSource, RejoinError } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { describe, expect, test } from 'vitest'
 import { largeData, largeEvents, numbersRead, openStalledReader } from '../../../../../test/support/stalled-reader.ts'
@@ -22,7 +22,7 @@ export interface Setup {
 }
 
 /** An application of one framework, with all of the hub in it. */
-export type Serve = (hub: Hub, setup: Setup) => RequestListener | Promise<RequestListener>
+export type Serve = (hub: HubSource, setup: Setup) => RequestListener | Promise<RequestListener>
 
 /** In what frameworks differ. */
 export interface Traits {
@@ -46,6 +46,57 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
 
   const data = (events: { type: string; data: string }[]) =>
     events.filter(({ type }) => type === 'message').map((event) => event.data)
+
+  describe('a hub that a function opens', () => {
+    async function startOpening(open: (hub: Hub) => Hub | Promise<Hub>): Promise<TestServer> {
+      const hub = await createHub({ log: memoryLog() })
+      const listener = await serve(() => open(hub), { prefix: '', compressed: false })
+      return serveListener(hub, listener)
+    }
+
+    test('is opened once, by the first requests for it, and no request for another path', async () => {
+      let openings = 0
+      const { hub, url, open } = await startOpening(async (hub) => {
+        openings += 1
+        await new Promise(setImmediate)
+        return hub
+      })
+      await fetch(url('/elsewhere'))
+      expect(openings).toBe(0)
+      const streams = await Promise.all([open('/events/a'), open('/events/a')])
+      await fetch(url('/publish/a'), { method: 'POST', body: '1' })
+      for (const stream of streams) await stream.waitFor((events) => events.length === 2)
+      expect(hub.readers('a')).toBe(2)
+      expect(openings).toBe(1)
+    })
+
+    test('and cannot be opened yet sends readers and publishers back, and is opened when they return', async () => {
+      let isLocked = true
+      const { url, open } = await startOpening((hub) => {
+        if (isLocked) throw new RejoinError('The log is locked.', { code: 'log-unavailable', retryable: true })
+        return hub
+      })
+      const native = await open('/events/a')
+      await native.ended
+      expect(native.status).toBe(200)
+      expect(native.text).toMatch(/^retry: [23]\d{3}\nevent: close\ndata: \{"reason":"log-unavailable"\}\n\n$/)
+      for (const request of [
+        fetch(url('/events/a?reject=status')),
+        fetch(url('/poll/a')),
+        fetch(url('/publish/a'), { method: 'POST', body: '1' }),
+      ]) {
+        const answer = await request
+        expect(answer.status).toBe(503)
+        expect(Number(answer.headers.get('Retry-After'))).toBeGreaterThan(0)
+        expect(await answer.json()).toMatchObject({ error: { code: 'log-unavailable' } })
+      }
+      isLocked = false
+      expect((await fetch(url('/publish/a'), { method: 'POST', body: '1' })).status).toBe(201)
+      const stream = await open('/events/a?replay=1')
+      await stream.waitFor((events) => events.length === 2)
+      expect(data(stream.events)).toEqual(['1'])
+    })
+  })
 
   describe('a stream', () => {
     test('has the headers that no proxy may hold back, and a greeting with a cursor (§4.2, §4.4)', async () => {

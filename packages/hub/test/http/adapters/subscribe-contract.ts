@@ -1,5 +1,5 @@
 import type { RequestListener } from 'node:http'
-import { createHub, type Hub } from '@rejoin/hub'
+import { createHub, type Hub, type HubSource } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { describe, expect, test } from 'vitest'
 import { serveListener, type TestServer } from '../../support/http-server.ts'
@@ -18,14 +18,14 @@ export interface Routes {
 
 /** What every adapter's `subscribe` has to do. */
 export function subscribeContract(
-  serve: (hub: Hub, routes: Routes) => RequestListener | Promise<RequestListener>,
+  serve: (hub: HubSource, routes: Routes) => RequestListener | Promise<RequestListener>,
 ): void {
-  async function start(): Promise<TestServer> {
+  async function start(sourceOf: (hub: Hub) => HubSource = (hub) => hub): Promise<TestServer> {
     const hub = await createHub({ log: memoryLog() })
     const channels = async () => ['users/ada', 'news']
     return serveListener(
       hub,
-      await serve(hub, { wildcardAt: '/live', moreAt: '/more', fixedAt: '/me/events', channels }),
+      await serve(sourceOf(hub), { wildcardAt: '/live', moreAt: '/more', fixedAt: '/me/events', channels }),
     )
   }
 
@@ -47,6 +47,24 @@ export function subscribeContract(
       await publish(hub, 'b', 2)
       await stream.waitFor((events) => events.length === 3)
       expect(stream.events.slice(1).map(({ data }) => data)).toEqual(['1', '2'])
+    })
+
+    test('tells its reader to return while its hub cannot be opened, and is there when it can', async () => {
+      let isLocked = true
+      const { hub, open, url } = await start((hub) => async () => {
+        if (isLocked) throw new Error('locked')
+        return hub
+      })
+      const native = await open('/live/a')
+      await native.ended
+      expect(native.text).toContain('event: close\ndata: {"reason":"log-unavailable"}')
+      const answer = await fetch(url('/me/events?reject=status'))
+      expect(answer.status).toBe(503)
+      expect(Number(answer.headers.get('Retry-After'))).toBeGreaterThan(0)
+      isLocked = false
+      const stream = await open('/live/a')
+      await stream.waitFor((events) => events[0]?.type === 'hello')
+      expect(hub.readers('a')).toBe(1)
     })
 
     test('resumes like any other', async () => {

@@ -10,7 +10,7 @@ import { readJson, readText } from '../support/repository.ts'
  * What a page has to load, minified and compressed, with all that it brings along. Measured on what is published.
  *
  * `core` is `@rejoin/client` without what it loads only when it is asked for; `all` is that with every part, and the publisher.
- * `extras` are what `shareAcrossTabs`, `schemas` of the publisher, and a rejection with a message add to that.
+ * `extras` are what `shareAcrossTabs`, `reports`, `schemas` of the publisher, and a rejection with a message add to that.
  */
 const limits = { core: 6.5 * 1024, all: 10 * 1024, extras: 2 * 1024 }
 
@@ -42,7 +42,7 @@ const entries = Object.keys(exports)
 
 /** Parts that are loaded when they are asked for. */
 const parts = /transports\/(event-source|long-poll|fallbacks)|optional/
-const extras = /transports\/shared|schema-check|rejection/
+const extras = /transports\/shared|reconnect-reports|schema-check|rejection/
 const loadedLater = new RegExp(`${parts.source}|${extras.source}`)
 
 let core: OutputChunk
@@ -59,7 +59,7 @@ describe('the client', () => {
 
   test(`is at most ${limits.all} bytes with everything`, () => expect(bytesOf(all)).toBeLessThanOrEqual(limits.all))
 
-  test(`is at most ${limits.extras} bytes larger with tabs that share, a publisher that checks and the words of a rejection`, async () =>
+  test(`is at most ${limits.extras} bytes larger with tabs that share, reports of reconnects, a publisher that checks and the words of a rejection`, async () =>
     expect(bytesOf(await bundle(entries)) - bytesOf(all)).toBeLessThanOrEqual(limits.extras))
 
   test.each(Object.entries(apart))('%s is at most %i bytes, with all that it needs', async (entry, limit) =>
@@ -93,7 +93,6 @@ describe('the client', () => {
         "client/publisher/publisher.js",
         "client/receiver.js",
         "client/recent-ids.js",
-        "client/reconnect-reports.js",
         "client/request.js",
         "client/stream.js",
         "client/transports/block-reader.js",

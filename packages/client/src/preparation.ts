@@ -3,7 +3,6 @@ import type { Clock } from './clock.ts'
 import type { Handler } from './handler-set.ts'
 import type { ConnectOptions } from './options.ts'
 import { persistCursor } from './persistence.ts'
-import { reportReconnects } from './reconnect-reports.ts'
 import type { Policy } from './stream.ts'
 import type { StreamState } from './stream-state.ts'
 
@@ -24,8 +23,9 @@ export async function prepare(
 ): Promise<string | null | undefined> {
   const { backoff, identity, persist, reports } = options
   if (backoff) policy.formula = createFormula(backoff)
-  if (reports) reportReconnects(onState, address, reports, clock)
+  if (reports) (await import('./reconnect-reports.ts')).reportReconnects(onState, address, reports, clock)
   if (options.shareAcrossTabs) policy.share = (await import('./transports/shared.ts')).createSharing(options, address)
-  const key = `rejoin:${identity ? `${encodeURIComponent(identity)} ` : ''}${address}`
+  // No URL has a space, so no two pairs of identity and URL share a key.
+  const key = `rejoin:${identity ? `${identity} ` : ''}${address}`
   return persist && persistCursor(persist, key, show, subscribe, on, clock)
 }

@@ -56,8 +56,8 @@ export const mends: readonly Mend[] = [
     patches: [
       {
         file: `${lmdb}/opening.ts`,
-        find: '  return startBranch(store, { state, ...found }, environment)\n',
-        replace: '  return { state, ...found }\n',
+        find: '  return startBranch(store, { state, history, formats, certain }, environment)\n',
+        replace: '  return { state, history, formats }\n',
       },
     ],
     caughtBy: unit('log/lmdb/copies.test.ts', 'that an older copy was put back into tells every reader'),

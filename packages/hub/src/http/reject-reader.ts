@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type CloseReason, encodeClose } from '@rejoin/protocol'
 import type { ReaderRejection } from '../hub/hub.ts'
 import { type Answer, readerRejection } from './answer.ts'
+import { isPoll } from './poll.ts'
 import { sendPlainAnswer } from './send.ts'
 import { streamHeaders } from './subscribe.ts'
 import { type Target, targetOf } from './target.ts'
@@ -19,8 +20,9 @@ export function rejectReader(request: IncomingMessage, response: ServerResponse,
 }
 
 /** The answer by which `rejectReader` rejects. */
-export function rejectedReader({ endpoint, query }: Target, why: StreamRejection): Answer {
-  if (endpoint === 'poll' || query.get('reject') === 'status') return readerRejection(why)
+export function rejectedReader(target: Target, why: StreamRejection): Answer {
+  const readsStatus = target.endpoint === 'poll' || isPoll(target) || target.query.get('reject') === 'status'
+  if (readsStatus) return readerRejection(why)
   const body = encodeClose({ reason: why.reason }, { retryMs: why.retryMs })
   return { status: 200, headers: streamHeaders(true), body }
 }

@@ -14,7 +14,7 @@ import {
   shownError,
   wrongMethod,
 } from './answer.ts'
-import { answerPoll, type Poller } from './poll.ts'
+import { answerPoll, isPoll, type Poller } from './poll.ts'
 import { maxBodyBytes, publishBody } from './publish.ts'
 import { type AskedStream, type Channels, namedSelectors, readSubscription, streamHeaders } from './subscribe.ts'
 import type { Target } from './target.ts'
@@ -79,9 +79,9 @@ function planFor(hub: Hub, target: Target, request: RequestHead): Promise<Plan> 
   switch (target.endpoint) {
     case 'events':
     case 'stream':
-      return toldOf(hub, target, request, planStream(hub, channelOf(hub, target), target, request))
+      return toldOf(hub, target, request, planReader(hub, channelOf(hub, target), target, request))
     case 'poll':
-      return toldOf(hub, target, request, planPoll(hub, target, request))
+      return toldOf(hub, target, request, planPoll(hub, channelOf(hub, target), target, request))
     case 'publish':
       return planPublish(hub, target, request)
     case 'end':
@@ -98,13 +98,13 @@ function channelOf({ defaultChannel = '' }: Hub, { rest, query }: Target): strin
   return rest === '' && !query.has('channel') ? defaultChannel : rest
 }
 
-/** The plan for a stream at a route of the program's own. Never throws and never rejects. */
+/** The plan for a stream at a route of the program's own, or for a poll at the same route. Never throws and never rejects. */
 export function routeStream(
   hub: Hub,
   request: RequestHead,
   channels: () => Channels | Promise<Channels>,
 ): Promise<Plan> {
-  const plan = async () => planStream(hub, await channels(), request.target, request)
+  const plan = async () => planReader(hub, await channels(), request.target, request)
   return explained(hub, toldOf(hub, request.target, request, plan()))
 }
 
@@ -181,6 +181,11 @@ function isOurs(error: unknown): error is RejoinError {
   return error instanceof RejoinError && error.code !== 'internal'
 }
 
+function planReader(hub: Hub, channels: Channels, target: Target, request: RequestHead): Promise<Plan> {
+  const plan = isPoll(target) ? planPoll : planStream
+  return plan(hub, channels, target, request)
+}
+
 async function planStream(hub: Hub, channels: Channels, target: Target, request: RequestHead): Promise<Plan> {
   if (request.method !== 'GET' && request.method !== 'HEAD') return answerWith(wrongMethod('GET'))
   const subscribe = await readRequest(hub, channels, target, request)
@@ -193,9 +198,9 @@ async function planStream(hub: Hub, channels: Channels, target: Target, request:
   return { kind: 'stream', headers, subscribe }
 }
 
-async function planPoll(hub: Hub, target: Target, request: RequestHead): Promise<Plan> {
+async function planPoll(hub: Hub, channels: Channels, target: Target, request: RequestHead): Promise<Plan> {
   if (request.method !== 'GET') return answerWith(wrongMethod('GET'))
-  const subscribe = await readRequest(hub, channelOf(hub, target), target, request)
+  const subscribe = await readRequest(hub, channels, target, request)
   // A poll is not rejected here but by its answer, because a reader that polls already keeps its room.
   const verdict = await hub.port.admit(subscribe, { readsStatus: false, polls: true })
   if (verdict && verdict.kind !== 'rejected') return answerWith(nothingMoreOf(verdict.kind, subscribe))

@@ -5,7 +5,7 @@ import { type JwtAlgorithm, type JwtRule, jwtAlgorithms } from './rules.ts'
 
 /** The key of a rule, and the only algorithms that it is used with (RFC 8725 §3.1). */
 export interface JwtKey {
-  readonly key: Uint8Array | KeyObject | KeySet['find']
+  readonly key: Uint8Array | KeyObject | KeySet
   readonly algorithms: readonly JwtAlgorithm[]
 }
 
@@ -16,8 +16,8 @@ export function readJwtKey({ secret, publicKey, jwks, algorithms }: JwtRule, con
   }
   if (secret !== undefined) return sharedSecret(secret, chosen(algorithms, shared, ['HS256'], 'a secret'))
   if (publicKey !== undefined) return publicPem(publicKey, algorithms)
-  const find = createKeySet(jwks as string, context).find
-  return { key: find, algorithms: chosen(algorithms, asymmetric, ['RS256', 'ES256', 'EdDSA'], 'a key set') }
+  const keySet = createKeySet(jwks as string, context)
+  return { key: keySet, algorithms: chosen(algorithms, asymmetric, ['RS256', 'ES256', 'EdDSA'], 'a key set') }
 }
 
 const shared = jwtAlgorithms.filter((name) => name.startsWith('HS'))

@@ -1,8 +1,8 @@
 import { RejoinError } from '@rejoin/protocol'
-import type { JWTHeaderParameters, JWTPayload, JWTVerifyOptions, JWTVerifyResult } from 'jose'
+import type { errors, JWTHeaderParameters, JWTPayload, JWTVerifyOptions, JWTVerifyResult } from 'jose'
 import { badRule, type Identity, notGood } from './identity.ts'
 import { readJwtKey } from './jwt-key.ts'
-import type { KeySetContext } from './key-set.ts'
+import type { KeySet, KeySetContext } from './key-set.ts'
 import { checkPatterns } from './rights.ts'
 import type { JwtRule } from './rules.ts'
 
@@ -58,8 +58,7 @@ function checkBy(rule: JwtRule, context: KeySetContext): Check {
   async function verify(token: string): Promise<JWTVerifyResult> {
     const { jwtVerify } = await import('jose')
     const now = { ...options, currentDate: new Date(context.now()) }
-    // Two calls, because jose has one overload for a key, and another for a function that finds a key.
-    return typeof key === 'function' ? jwtVerify(token, key, now) : jwtVerify(token, key, now)
+    return 'readAgain' in key ? verifyBySet(token, key, now) : jwtVerify(token, key, now)
   }
 
   return async (token) => {
@@ -81,6 +80,47 @@ function checkBy(rule: JwtRule, context: KeySetContext): Check {
       return reasonOf(error)
     }
   }
+}
+
+/**
+ * Verifies a token by a key set. A token that names no key (`kid`) may be signed by any key that fits, and while an issuer
+ * changes its key, there are two.
+ */
+async function verifyBySet(token: string, keys: KeySet, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
+  try {
+    return await verifyByEach(token, keys, options)
+  } catch (error) {
+    const { decodeProtectedHeader } = await import('jose')
+    const mayBeNew = codeOf(error) === badSignature && decodeProtectedHeader(token).kid === undefined
+    if (mayBeNew && (await keys.readAgain())) return verifyByEach(token, keys, options)
+    throw error
+  }
+}
+
+async function verifyByEach(token: string, { find }: KeySet, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
+  const { jwtVerify } = await import('jose')
+  try {
+    return await jwtVerify(token, find, options)
+  } catch (error) {
+    if (codeOf(error) !== 'ERR_JWKS_MULTIPLE_MATCHING_KEYS') throw error
+    let failure = error
+    for await (const key of error as errors.JWKSMultipleMatchingKeys) {
+      try {
+        return await jwtVerify(token, key, options)
+      } catch (cause) {
+        failure = cause
+        // Another key has signed it, or nobody. With a good signature, no other key can help.
+        if (codeOf(cause) !== badSignature) throw cause
+      }
+    }
+    throw failure
+  }
+}
+
+const badSignature = 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED'
+
+function codeOf(error: unknown): unknown {
+  return (error as { code?: unknown }).code
 }
 
 /** Rejects a token that was made for another use, such as `logout+jwt` or `dpop+jwt` (RFC 8725 §3.11). */

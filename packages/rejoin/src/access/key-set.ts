@@ -9,6 +9,11 @@ import { isLoopbackHost } from './loopback.ts'
 export interface KeySet {
   /** The key that fits a token's header. Rejects with jose's error when no key fits. */
   find(header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<CryptoKey>
+  /**
+   * For a token that names no key and that none of the keys has signed: the issuer may have changed its key since. Reads the keys
+   * again, but seldom. True when they are others now.
+   */
+  readAgain(): Promise<boolean>
 }
 
 export interface KeySetContext {
@@ -106,6 +111,12 @@ export function createKeySet(source: string, { now, changed, signal }: KeySetCon
         await read()
         return (await current())(header, token)
       }
+    },
+    async readAgain() {
+      if (now() - triedAt < unknownKeyPauseMs) return false
+      const before = text
+      await read()
+      return text !== before
     },
   }
 }

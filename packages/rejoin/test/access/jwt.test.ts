@@ -491,6 +491,37 @@ describe('key sets (§2.9, §2.10, §3.10)', () => {
     expect(target.asked).toBe(0)
   })
 
+  test('a token that names no key is good by any key of the set, and by a new one after a while', async () => {
+    const [old, young, other] = [await unnamedKey(), await unnamedKey(), await unnamedKey()]
+    const issuer = await issuerWith([old.jwk, young.jwk])
+    let time = noon
+    const access = createAccess({ jwt: [{ jwks: issuer.url, ...bound }] }, { now: () => time })
+    const judge = async ({ sign }: typeof old, more = {}) =>
+      verdict(access, { authorization: `Bearer ${await sign({ ...claims, ...more })}` })
+
+    expect([await judge(old), await judge(young), await judge(other)]).toEqual([alice, alice, unknown])
+    expect(await judge(young, { exp: noon / 1000 - 60 })).toContain('expired')
+    issuer.keys = [other.jwk]
+    expect(await judge(other)).toBe(unknown)
+    time += 30_000
+    expect(await judge(other)).toEqual(alice)
+    expect([await judge(old), await judge(young)]).toEqual([unknown, unknown])
+    issuer.keys = [old.jwk]
+    time += 30_000
+    expect(await judge(old)).toEqual(alice)
+  })
+
+  test('tokens that nobody signed do not make the hub flood the issuer, whether they name a key or not', async () => {
+    const [key, foreign] = [await unnamedKey(), await unnamedKey()]
+    const issuer = await issuerWith([key.jwk])
+    const access = createAccess({ jwt: [{ jwks: issuer.url, ...bound }] }, { now: () => noon })
+    for (let count = 0; count < 20; count += 1) {
+      const authorization = `Bearer ${await foreign.sign({ ...claims, jti: `${count}` })}`
+      expect(await verdict(access, { authorization })).toBe(unknown)
+    }
+    expect(issuer.asked).toBe(1)
+  })
+
   test('a file of keys is read again, and a token found good before is judged anew', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'rejoin-keys-'))
     onTestFinished(() => rm(folder, { recursive: true }))
@@ -548,6 +579,12 @@ function forged(header: object, payload: unknown, key: string | Buffer = secret)
 
 function hmac(text: string, key: string | Buffer = secret): string {
   return createHmac('sha256', key).update(text).digest('base64url')
+}
+
+async function unnamedKey() {
+  const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: true })
+  const jwk: JWK = { ...(await exportJWK(publicKey)), alg: 'ES256', use: 'sig' }
+  return { jwk, sign: (claims: object) => token({ ...claims }, privateKey, { alg: 'ES256' }) }
 }
 
 async function namedKey(kid: string) {

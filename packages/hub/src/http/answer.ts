@@ -1,6 +1,7 @@
-import { type ErrorCode, RejoinError } from '@rejoin/protocol'
+import { type CloseReason, type ErrorCode, encodeClose, RejoinError } from '@rejoin/protocol'
 import type { ReaderRejection } from '../hub/hub.ts'
 import type { Grant } from '../hub/readers/grant.ts'
+import { streamHeaders } from './subscribe.ts'
 
 /** A response that is not a stream. */
 export interface Answer {
@@ -74,6 +75,11 @@ export function readerRejection({ reason, retryMs }: ReaderRejection): Answer {
   )
 }
 
+/** For all other readers that are rejected for a while: a stream that ends at once, and says when to return. */
+export function closedStream(reason: CloseReason, retryMs: number): Answer {
+  return { status: 200, headers: streamHeaders(true), body: encodeClose({ reason }, { retryMs }) }
+}
+
 const noRoom = {
   code: 'overloaded',
   message: 'The hub has no room for this reader now. Retry-After says when to return.',
@@ -109,7 +115,7 @@ export function wrongMethod(...allowed: readonly string[]): Answer {
 export const nothingMore: Answer = { status: 204, headers: { 'Cache-Control': 'no-store' }, body: '' }
 
 /** Codes after which the same request may succeed a second later. */
-const soonOver: ReadonlySet<ErrorCode> = new Set(['log-unavailable', 'overloaded', 'rate-limited'])
+const soonOver: ReadonlySet<ErrorCode> = new Set(['log-unavailable', 'overloaded', 'rate-limited', 'unreachable'])
 
 /** A message repeats text of the request, so a browser must not take the answer for a page. */
 const noSniffing = { 'X-Content-Type-Options': 'nosniff' }

@@ -15,11 +15,6 @@ export async function answerPoll(
   return jsonAnswer(200, answer, { Vary: 'Last-Event-ID, Authorization, Cookie, Origin' })
 }
 
-/** Whether a request to the address of a stream asks for a poll. A request below `/poll` needs no `waitMs`. */
-export function isPoll(target: Target): boolean {
-  return target.mayHave('waitMs') && target.query.has('waitMs')
-}
-
 /** The facts that an adapter knows of a poll: when its sender has gone, and which connection carries its answers. */
 export type Poller = Pick<PollOptions, 'signal' | 'connection'>
 

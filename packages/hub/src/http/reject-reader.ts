@@ -1,10 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type CloseReason, encodeClose } from '@rejoin/protocol'
+import type { CloseReason } from '@rejoin/protocol'
 import type { ReaderRejection } from '../hub/hub.ts'
-import { type Answer, readerRejection } from './answer.ts'
-import { isPoll } from './poll.ts'
+import { type Answer, closedStream, readerRejection } from './answer.ts'
 import { sendPlainAnswer } from './send.ts'
-import { streamHeaders } from './subscribe.ts'
 import { type Target, targetOf } from './target.ts'
 
 /**
@@ -20,11 +18,9 @@ export function rejectReader(request: IncomingMessage, response: ServerResponse,
 }
 
 /** The answer by which `rejectReader` rejects. */
-export function rejectedReader(target: Target, why: StreamRejection): Answer {
-  const readsStatus = target.endpoint === 'poll' || isPoll(target) || target.query.get('reject') === 'status'
-  if (readsStatus) return readerRejection(why)
-  const body = encodeClose({ reason: why.reason }, { retryMs: why.retryMs })
-  return { status: 200, headers: streamHeaders(true), body }
+export function rejectedReader({ endpoint, query }: Target, why: StreamRejection): Answer {
+  if (endpoint === 'poll' || query.get('reject') === 'status') return readerRejection(why)
+  return closedStream(why.reason, why.retryMs)
 }
 
 /** `retryMs` needs a random part (§4.11): otherwise all rejected readers return at the same moment. */

@@ -1,10 +1,11 @@
-import { RejoinError } from '@rejoin/protocol'
+import { type CloseReason, RejoinError } from '@rejoin/protocol'
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
 import type { ReaderFacts, RejectedReader } from '../hub/observation.ts'
 import { checkedGrant, type Grant, mayPublish, maySubscribe } from '../hub/readers/grant.ts'
 import type { Rights } from '../hub/readers/presence.ts'
 import {
   type Answer,
+  closedStream,
   jsonAnswer,
   notCovered,
   nothingMore,
@@ -14,7 +15,7 @@ import {
   shownError,
   wrongMethod,
 } from './answer.ts'
-import { answerPoll, isPoll, type Poller } from './poll.ts'
+import { answerPoll, type Poller } from './poll.ts'
 import { maxBodyBytes, publishBody } from './publish.ts'
 import { type AskedStream, type Channels, namedSelectors, readSubscription, streamHeaders } from './subscribe.ts'
 import type { Target } from './target.ts'
@@ -79,9 +80,9 @@ function planFor(hub: Hub, target: Target, request: RequestHead): Promise<Plan> 
   switch (target.endpoint) {
     case 'events':
     case 'stream':
-      return toldOf(hub, target, request, planReader(hub, channelOf(hub, target), target, request))
+      return toldInBand(hub, target, request, planStream(hub, channelOf(hub, target), target, request))
     case 'poll':
-      return toldOf(hub, target, request, planPoll(hub, channelOf(hub, target), target, request))
+      return toldOf(hub, target, request, planPoll(hub, target, request))
     case 'publish':
       return planPublish(hub, target, request)
     case 'end':
@@ -98,14 +99,14 @@ function channelOf({ defaultChannel = '' }: Hub, { rest, query }: Target): strin
   return rest === '' && !query.has('channel') ? defaultChannel : rest
 }
 
-/** The plan for a stream at a route of the program's own, or for a poll at the same route. Never throws and never rejects. */
+/** The plan for a stream at a route of the program's own. Never throws and never rejects. */
 export function routeStream(
   hub: Hub,
   request: RequestHead,
   channels: () => Channels | Promise<Channels>,
 ): Promise<Plan> {
-  const plan = async () => planReader(hub, await channels(), request.target, request)
-  return explained(hub, toldOf(hub, request.target, request, plan()))
+  const plan = async () => planStream(hub, await channels(), request.target, request)
+  return explained(hub, toldInBand(hub, request.target, request, plan()))
 }
 
 /** Tells the hub's observers when a reader's request is rejected. */
@@ -118,21 +119,45 @@ async function toldOf(hub: Hub, target: Target, request: RequestHead, plan: Prom
   }
 }
 
+/**
+ * Like `toldOf`, for a stream. During an outage, such as a key set that cannot be read, the reader gets a stream that ends at
+ * once: a native `EventSource` returns after no status but 200 (§4.12).
+ */
+async function toldInBand(hub: Hub, target: Target, request: RequestHead, plan: Promise<Plan>): Promise<Plan> {
+  try {
+    return await plan
+  } catch (error) {
+    const reason = isOurs(error) && outages[error.code]
+    const isInBand = reason && request.method === 'GET' && target.query.get('reject') !== 'status'
+    tellRejection(hub, target, request, error, isInBand ? { status: 200 } : {})
+    if (!isInBand) throw error
+    if (error.code === 'unreachable') hub.port.failed(error)
+    const retryMs = hub.port.retryMsFor(namedSelectors(channelOf(hub, target), target.query))
+    return answerWith(closedStream(reason, retryMs))
+  }
+}
+
+/** What a reader is told when it is not known whether it may read. */
+const outages: Partial<Record<string, CloseReason>> = {
+  'log-unavailable': 'log-unavailable',
+  overloaded: 'overloaded',
+  unreachable: 'overloaded',
+}
+
 function tellRejection(
   hub: Hub,
   target: Target,
   request: RequestHead,
   error: unknown,
-  action?: RejectedReader['action'],
-  channels = namedSelectors(action ? target.rest : channelOf(hub, target), target.query),
+  { action, channels, status = rejection(error).status }: Partial<RejectedReader> = {},
 ): void {
   hub.port.rejected({
     ip: addressIn(request),
     userAgent: request.header('user-agent') ?? null,
     subject: null,
-    channels,
+    channels: channels ?? namedSelectors(action ? target.rest : channelOf(hub, target), target.query),
     reason: isOurs(error) ? error.code : 'internal',
-    status: rejection(error).status,
+    status,
     ...(action && { action }),
   })
 }
@@ -143,11 +168,11 @@ function tellIfNotAllowed(
   target: Target,
   request: RequestHead,
   error: unknown,
-  action: RejectedReader['action'],
+  action: NonNullable<RejectedReader['action']>,
   channels?: readonly string[],
 ): void {
   if (isOurs(error) && (error.code === 'unauthorized' || error.code === 'forbidden')) {
-    tellRejection(hub, target, request, error, action, channels)
+    tellRejection(hub, target, request, error, { action, ...(channels && { channels }) })
   }
 }
 
@@ -181,11 +206,6 @@ function isOurs(error: unknown): error is RejoinError {
   return error instanceof RejoinError && error.code !== 'internal'
 }
 
-function planReader(hub: Hub, channels: Channels, target: Target, request: RequestHead): Promise<Plan> {
-  const plan = isPoll(target) ? planPoll : planStream
-  return plan(hub, channels, target, request)
-}
-
 async function planStream(hub: Hub, channels: Channels, target: Target, request: RequestHead): Promise<Plan> {
   if (request.method !== 'GET' && request.method !== 'HEAD') return answerWith(wrongMethod('GET'))
   const subscribe = await readRequest(hub, channels, target, request)
@@ -198,9 +218,9 @@ async function planStream(hub: Hub, channels: Channels, target: Target, request:
   return { kind: 'stream', headers, subscribe }
 }
 
-async function planPoll(hub: Hub, channels: Channels, target: Target, request: RequestHead): Promise<Plan> {
+async function planPoll(hub: Hub, target: Target, request: RequestHead): Promise<Plan> {
   if (request.method !== 'GET') return answerWith(wrongMethod('GET'))
-  const subscribe = await readRequest(hub, channels, target, request)
+  const subscribe = await readRequest(hub, channelOf(hub, target), target, request)
   // A poll is not rejected here but by its answer, because a reader that polls already keeps its room.
   const verdict = await hub.port.admit(subscribe, { readsStatus: false, polls: true })
   if (verdict && verdict.kind !== 'rejected') return answerWith(nothingMoreOf(verdict.kind, subscribe))

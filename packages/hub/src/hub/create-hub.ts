@@ -242,6 +242,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     get revocations() {
       return presence.revocations
     },
+    retryMsFor: retry.forClose,
     rejected: (reader) => observers.tell('reject', reader),
     failed: (cause) => observers.tell('error', { cause }),
     unread,

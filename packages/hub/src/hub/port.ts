@@ -33,6 +33,8 @@ export interface HubPort {
   poll(request: SubscribeRequest, options?: PollOptions): Promise<PollAnswer | ReaderRejection>
   /** Counts revocations and renewals of rights. An adapter notes it before it asks for rights. */
   readonly revocations: number
+  /** How long a reader of these channels is told to stay away when the adapter rejects it, in milliseconds, with a random part. */
+  retryMsFor(selectors: readonly string[]): number
   /** A reader was rejected before it came to the hub. Tells the observers of `reject`. */
   rejected(reader: RejectedReader): void
   /** The program's own code failed while a request was answered. Tells the observers of `error`. */

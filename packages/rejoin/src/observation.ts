@@ -39,6 +39,11 @@ export interface ObservationOptions {
   readonly metrics?: boolean | undefined
   /** Whether `X-Forwarded-For` is believed. */
   readonly trustProxy?: boolean | undefined
+  /**
+   * The time by the clocks of those who issue tokens, in milliseconds since 1970. A revocation covers tokens up to then.
+   * @defaultValue our own time
+   */
+  readonly issuersNow?: (() => number) | undefined
   /** Further routes, on the public port alone. */
   readonly routes?: readonly Route[] | undefined
 }
@@ -60,7 +65,7 @@ export interface Observation {
 }
 
 export async function createObservation(options: ObservationOptions): Promise<Observation> {
-  const { hub, version, logging, admin, trustProxy = false } = options
+  const { hub, version, logging, admin, trustProxy = false, issuersNow = Date.now } = options
   let metrics: Metrics | undefined
   let figures: LiveFigures | undefined
   const rejected = (kind: string) => {
@@ -84,7 +89,7 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
       routes.push(metricsRoute(metrics))
     }
     const administered: Logging['administered'] = (action) => logging?.administered(action)
-    routes.push(...adminRoutes({ hub, maintenance, readiness, administered }))
+    routes.push(...adminRoutes({ hub, maintenance, readiness, issuersNow, administered }))
     const state = () => ({ draining: readiness.isStopping, maintenance: maintenance.isOn })
     figures = createLiveFigures(hub, version, state)
     routes.push(figures.route)

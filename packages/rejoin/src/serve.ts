@@ -71,6 +71,7 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
     admin,
     trustProxy,
     metrics: options.metrics,
+    issuersNow: access?.issuersNow,
     routes: publicRoutes(),
   })
   const onReject = observation.rejected

@@ -332,7 +332,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       await reachHead()
     },
     async revoke(subject, which = {}) {
-      const revocation = { ...which, subject, at: environment.now() }
+      const revocation = { at: environment.now(), ...which, subject }
       revokeHere(revocation)
       return orders.give({ revoke: revocation })
     },

@@ -72,7 +72,7 @@ export interface Hub {
    * so when the call returns. The promise resolves when all hubs have confirmed, or after three seconds with the number that
    * have. A hub without the log follows when it has the log again.
    */
-  revoke(subject: string, options?: Omit<Revocation, 'subject' | 'at'>): Promise<Reach>
+  revoke(subject: string, options?: Partial<Omit<Revocation, 'subject'>>): Promise<Reach>
   /** Closes a connection, or all connections of a subject, on every hub of the log. `disconnected` counts those on this hub. */
   disconnectAll(who: { connection: string } | { subject: string }): Promise<Reach & { readonly disconnected: number }>
   /**

@@ -29,6 +29,11 @@ export interface Access {
   readonly ticketRoute: Route
   /** From now on rejects the tokens and the key of a subject. Called by the hub (`onRevoke`), which ends the open streams. */
   revoke(subject: string, options?: RevokeOptions): void
+  /**
+   * The time by the clock of the issuer that is ahead of ours the most. Tokens that were issued until now have no later `iat`, so a
+   * revocation covers tokens up to this time.
+   */
+  issuersNow(): number
   close(): void
 }
 
@@ -66,6 +71,8 @@ export function createAccess(rules: AccessRules, { now = Date.now, onKeysChanged
   }
   // The rights of a stream are checked again later, when the ticket that opened it is used up.
   const redeemed = new WeakMap<IncomingMessage, string>()
+  /** How far the clock of an issuer was ahead of ours at most, as its tokens show. */
+  let issuersAheadMs = 0
 
   function forget(): void {
     verified.clear()
@@ -79,6 +86,7 @@ export function createAccess(rules: AccessRules, { now = Date.now, onKeysChanged
     const known = verified.get(token)
     if (known) return stillGood(known)
     const identity = (token.length >= minKeyLength && keyOwner(digestOf(token))) || (await checkJwt(token))
+    issuersAheadMs = Math.max(issuersAheadMs, (identity.issuedAt ?? 0) - now())
     // Only with one space before the token: the header may have any number, and each variant would be an entry.
     if (header.length === 'Bearer '.length + token.length) verifiedHeaders.add(header, identity)
     else verified.add(token, identity)
@@ -120,6 +128,7 @@ export function createAccess(rules: AccessRules, { now = Date.now, onKeysChanged
     middleware: guardOrigins(rules),
     ticketRoute: ticketRoute(issueTicket),
     revoke: (subject, options = {}) => revocations.add(subject, options),
+    issuersNow: () => now() + issuersAheadMs,
     close: () => closing.abort(),
   }
 

@@ -68,7 +68,7 @@ function checkBy(rule: JwtRule, context: KeySetContext): Check {
       if (audience === undefined && payload.aud !== undefined) throw notGood('The token is for another audience.')
       const rights = readRights(payload[claim], claim)
       return {
-        ...readClaims(payload),
+        ...readClaims(payload, context.now()),
         grant: {
           subject: readSubject(payload.sub),
           subscribe: gives.includes('subscribe') ? rights.subscribe : [],
@@ -123,14 +123,20 @@ function codeOf(error: unknown): unknown {
   return (error as { code?: unknown }).code
 }
 
+// A revocation covers tokens by the time of their issue. A token from far in the future would escape it.
+const maxAheadMs = 60_000
+
 /** Rejects a token that was made for another use, such as `logout+jwt` or `dpop+jwt` (RFC 8725 §3.11). */
 function checkUsualType({ typ }: JWTHeaderParameters): void {
   if (typ === undefined || /^(?:application\/)?(?:at\+)?jwt$/i.test(typ)) return
   throw notGood('The token is of another type.')
 }
 
-function readClaims({ iat, jti }: JWTPayload): Pick<Identity, 'issuedAt' | 'jti'> {
+function readClaims({ iat, jti }: JWTPayload, now: number): Pick<Identity, 'issuedAt' | 'jti'> {
   if (jti !== undefined && typeof jti !== 'string') throw notGood('The jti of the token is no text.')
+  if (iat !== undefined && iat * 1000 > now + maxAheadMs) {
+    throw notGood('The token was issued in the future. Set the clocks of its issuer and of this hub.')
+  }
   return { ...(iat === undefined ? {} : { issuedAt: iat * 1000 }), ...(jti === undefined ? {} : { jti }) }
 }
 

@@ -22,7 +22,8 @@ export interface RevokeOptions {
    */
   until?: number
   /**
-   * When the revocation was made, in milliseconds since 1970. One from another hub was made a moment ago.
+   * The tokens that were issued until then are rejected, in milliseconds since 1970. A revocation from another hub was made a
+   * moment ago.
    * @defaultValue now
    */
   at?: number

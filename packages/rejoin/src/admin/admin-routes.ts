@@ -18,13 +18,15 @@ export interface AdminOptions {
   readonly hub: Hub
   readonly maintenance: Maintenance
   readonly readiness: Pick<Readiness, 'stopping'>
+  /** The time by the clocks of those who issue tokens, in milliseconds since 1970. */
+  issuersNow(): number
   /** Called for every change that an operator makes. */
   administered(action: AdminAction): void
 }
 
 /** The routes by which an operator looks at the hub and changes it. */
 export function adminRoutes(options: AdminOptions): Route[] {
-  const { hub, maintenance, readiness, administered } = options
+  const { hub, maintenance, readiness, issuersNow, administered } = options
 
   const view = (path: string, doc: Route['doc'], handle: Route['handle']): Route => ({
     method: 'GET',
@@ -95,6 +97,7 @@ export function adminRoutes(options: AdminOptions): Route[] {
 
     act('revoke', revokeBody, docs.revoke, async ({ subject, jti, until }) => {
       const reach = await hub.revoke(subject, {
+        at: issuersNow(),
         ...(jti === undefined ? {} : { jti }),
         ...(until === undefined ? {} : { until }),
       })

@@ -5,10 +5,11 @@ import { memoryLog } from '@rejoin/hub/memory'
 import { createVirtualEnvironment, type VirtualEnvironment } from '@rejoin/hub/testing'
 import { createParser } from '@rejoin/protocol'
 import type { JWTPayload } from 'jose'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type Access, createAccess } from '../../src/access/access.ts'
 import { createRevocations } from '../../src/access/revocations.ts'
 import type { Call } from '../../src/http/routes.ts'
+import { serve } from '../../src/serve.ts'
 import { open, send, until } from '../support/http.ts'
 import { guarded, inAnHour, noon, secret, token, verdict } from './guarded.ts'
 
@@ -36,6 +37,46 @@ describe('a revocation', () => {
     expect(await judge({ sub: 'bob' })).toMatchObject({ subject: 'bob' })
     clock.now += 1000
     expect(await judge({ iat: seconds + 1 })).toMatchObject({ subject: 'alice' })
+  })
+
+  test('covers the tokens of an issuer whose clock is ahead of ours, also after a restart; newer ones are good', async () => {
+    const { clock, access, judge } = start()
+    const issue = (second: number) => ({ iat: seconds + second + 40 })
+    expect(await judge({ ...issue(0), sub: 'bob' })).toMatchObject({ subject: 'bob' })
+    clock.now += 5000
+    const at = access.issuersNow()
+    access.revoke('alice', { at })
+    for (const second of [-30, 0, 5]) expect(await judge(issue(second))).toBe(revoked)
+    clock.now += 1000
+    expect(await judge(issue(6))).toMatchObject({ subject: 'alice' })
+    const restarted = start()
+    restarted.access.revoke('alice', { at })
+    restarted.clock.now += 120_000
+    expect(await restarted.judge(issue(0))).toBe(revoked)
+    expect(await restarted.judge(issue(6))).toMatchObject({ subject: 'alice' })
+  })
+
+  test('cannot be escaped by a token from the future, which is rejected until its time is near', async () => {
+    const { clock, judge } = start()
+    const fromTheFuture = { iat: seconds + 61 }
+    expect(await judge(fromTheFuture)).toBe(
+      'unauthorized: The token was issued in the future. Set the clocks of its issuer and of this hub.',
+    )
+    clock.now += 1000
+    expect(await judge(fromTheFuture)).toMatchObject({ subject: 'alice' })
+  })
+
+  test('by the admin API covers a token whose issuer is ahead of our clock', async () => {
+    const admin = { token: 'an-admin-token-for-tests' }
+    const { url, close } = await serve({ port: 0, access: { jwt: [{ secret }] }, admin })
+    onTestFinished(() => close({ withinMs: 0 }))
+    const issued = Math.floor(Date.now() / 1000) + 50
+    const headers = { authorization: `Bearer ${await token({ iat: issued, exp: issued + 600 })}` }
+    const poll = async () => (await send(url, '/poll/orders/1?waitMs=0', { headers })).status
+    expect(await poll()).toBe(200)
+    const asAdmin = { authorization: `Bearer ${admin.token}` }
+    await send(url, '/admin/revoke', { method: 'POST', headers: asAdmin, body: '{"subject":"alice"}' })
+    expect(await poll()).toBe(401)
   })
 
   test('of a single token rejects it by its name, and the others of its subject are good', async () => {

@@ -13,7 +13,11 @@ export interface Revocation {
   readonly jti?: string
   /** When the revocation may be forgotten, in milliseconds since 1970; left out, never. */
   readonly until?: number
-  /** When the rights were revoked, in milliseconds since 1970. */
+  /**
+   * Rights that were given until then are revoked, in milliseconds since 1970. When the issuer of tokens has a clock that is ahead,
+   * this is the time by its clock: otherwise its last tokens would seem to be newer than the revocation.
+   * @defaultValue now
+   */
   readonly at: number
 }
 

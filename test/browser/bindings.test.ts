@@ -11,7 +11,7 @@ import { openStage } from './support/stage.ts'
 declare global {
   var rendersPerFrame: number[]
   var session: { token: string | undefined; signIns: number }
-  function setSource(source: { url: string; token?: string }): void
+  function setSource(source: { url: string; token?: string; identity?: string }): void
 }
 
 const chromium = sharedChromium()
@@ -148,13 +148,13 @@ test.concurrent('StrictMode opens one connection, and another token or URL one m
   await page.getByText('1 events').waitFor()
   expect(streams()).toHaveLength(1)
 
-  await page.evaluate(() => setSource({ url: '/events/numbers', token: 'another' }))
+  await page.evaluate(() => setSource({ url: '/events/numbers', token: 'another', identity: 'ada' }))
   await context.expect.poll(() => streams().length).toBe(2)
   expect(streams()[1]?.cursor).not.toBeNull()
   await site.hub.publish('numbers', { data: 2 })
   await page.getByText('2 events, in order').waitFor()
 
-  await page.evaluate(() => setSource({ url: '/events/others', token: 'another' }))
+  await page.evaluate(() => setSource({ url: '/events/others', token: 'another', identity: 'ada' }))
   await context.expect.poll(() => site.hub.readers('others')).toBe(1)
   await site.hub.publish('others', { data: 7 })
   await page.getByText('1 events, in order, from 7').waitFor()

@@ -8,8 +8,12 @@ import type { TransportName } from './stream-state.ts'
 
 export interface ConnectOptions extends RequestOptions, ReadOptions {
   /**
-   * Who reads: the id of the signed-in user. The cursor in `sessionStorage` is kept for this user alone.
-   * @defaultValue none: the next user of the tab continues at the same cursor
+   * Who reads: the id of the signed-in user. Only components with the same `identity` share a stream, and the cursor in
+   * `sessionStorage` is kept for this user alone. Give it when the page cannot see who reads: with a cookie, with a
+   * function for `token` or `headers`, or when a user gets tokens whose texts differ.
+   * @defaultValue none: components with another text in `token` or `headers` get another stream. Where there is no text,
+   * a component gets a new stream when the others have left. The next user of the tab continues at the same cursor in
+   * `sessionStorage`.
    */
   identity?: string | undefined
   /**

@@ -21,10 +21,11 @@ function countFrame(now) {
 requestAnimationFrame(countFrame)
 
 function Board() {
-  const [{ url, token }, set] = useState({ url: '/events/numbers', token: undefined })
+  const [{ url, token, identity }, set] = useState({ url: '/events/numbers', identity: 'ada' })
   globalThis.setSource = set
   const { value } = useEventStream(url, {
     retryMs: 100,
+    identity,
     ...(token ? { token } : new URLSearchParams(location.search).has('token') && { token: () => session.token }),
     initial: { count: 0, inOrder: true, first: 0 },
     reduce: ({ count, inOrder, first }, { data }) => ({

@@ -1,7 +1,7 @@
 import type { EventStream } from '../event-stream.ts'
-import type { Off } from '../handler-set.ts'
-import type { ConnectOptions } from '../options.ts'
-import { connect } from '../stream.ts'
+import { identityOf, isGuest } from './identity.ts'
+import { forgetClosed } from './opening.ts'
+import { createStreamGroup, type Member, type StreamGroup } from './stream-group.ts'
 import type { StoreOptions } from './stream-store.ts'
 
 /** Where a component reads: a URL, a stream that the caller opens and closes, or nowhere for now. */
@@ -11,126 +11,115 @@ export type Source = string | URL | AnyStream | null | undefined
 export type AnyStream = Pick<EventStream, 'state' | 'reconnect' | 'close'> & { getSnapshot(): object }
 
 /**
- * Joins the readers of a source. All components with the same URL share one stream, which closes a second after the
- * last component has left. So the stream stays open when one page replaces another, and when React's StrictMode mounts
- * a component twice.
+ * Lets a component read a source. Components with the same URL and the same user share one stream.
  *
- * The stream opens when the current turn is over. A framework mounts children before their parents, so by then the
- * options of the whole page are known, whichever component has them.
+ * Who shares is decided when the current turn is over. A framework mounts children before their parents, so by then the
+ * options of the whole page are known, whichever component has them. And one page may have replaced another, or React's
+ * StrictMode may have mounted a component twice.
  *
- * @param attach - called once the stream is there. `open` throws what `connect` throws.
- * @param from - the cursor of a component that returns. The component continues there; when the shared stream has moved
- * on, it gets a stream of its own.
+ * The stream closes with its last component. It never goes to another user:
+ *
+ * - Where the options show who reads, each user has a stream.
+ * - Where they do not, components that are there at the same time share. A component that comes when the last one has
+ *   left may be the next user's, and gets a new stream.
+ * - A component without credentials reads with those of the others. When they leave, it starts anew without them.
  */
-export function joinStream(
-  source: NonNullable<Source>,
-  options: StoreOptions,
-  attach: Attach,
-  from: string | null,
-): Membership {
-  const key = keyOf(source) as Key
-  let shared = streams.get(key)
-  if (!shared || (from !== null && shared.cursor() !== from)) {
-    const isLeft = !shared?.isInUse()
-    shared = newSharedStream(key, from)
-    if (isLeft) streams.set(key, shared)
+export function join(source: NonNullable<Source>, member: Member): void {
+  const url = urlOf(source) as string | EventStream
+  let page = pages.get(url)
+  if (!page) {
+    page = { url, members: new Set(), groups: new Map(), isDue: false }
+    pages.set(url, page)
   }
-  return shared.join(options, attach)
+  member.isIn = true
+  page.members.add(member)
+  settleLater(page)
 }
 
-/** The stream of a source, if one is open already. */
-export function streamOf(source: Source): EventStream | undefined {
-  return givenStream(source) ?? streams.get(keyOf(source) as Key)?.stream()
+/** @param now - closes a stream that nobody else reads before this returns, so that the member cannot come back to it */
+export function leave(source: NonNullable<Source>, member: Member, now?: boolean): void {
+  const page = pages.get(urlOf(source))
+  member.isIn = false
+  if (!page?.members.delete(member)) return
+  if (now) settle(page)
+  else settleLater(page)
+}
+
+/** The stream that a component would share, if there is one already. */
+export function streamOf(source: Source, options: StoreOptions): EventStream | undefined {
+  const page = pages.get(urlOf(source))
+  return givenStream(source) ?? page?.groups.get(userOf(options, lastUser(page)))?.stream()
 }
 
 /** Closes every shared stream, even one that is in use, so that each test begins without streams. */
 export function closeStreams(): void {
-  for (const shared of streams.values()) shared.close()
+  for (const { groups } of pages.values()) for (const group of groups.values()) group.close()
+  pages.clear()
+  forgetClosed()
 }
 
-/** Sources with the same key share one stream. */
-export function keyOf(source: Source): unknown {
+/** What a component reads. With another key, it starts anew. */
+export function keyOf(source: Source, options: StoreOptions = {}): unknown {
+  const url = urlOf(source)
+  return typeof url === 'string' ? `${identityOf(options) ?? ''} ${url}` : url
+}
+
+/** All that read one URL, or one stream of the caller. */
+interface Page {
+  readonly url: string | EventStream
+  readonly members: Set<Member>
+  /** By the user, whose name is empty where the options do not show who reads. */
+  readonly groups: Map<string, StreamGroup>
+  isDue: boolean
+}
+
+const pages = new Map<unknown, Page>()
+
+function urlOf(source: Source): unknown {
   return (source as URL | null | undefined)?.href ?? source
 }
 
-export interface Membership {
-  leave: Off
-  /**
-   * Takes over the options of a later rendering. Only credentials and `fetch` have an effect: `connect` reads them
-   * again before each attempt. A `token` with another text is used at once, from the cursor.
-   */
-  renew(options: StoreOptions): void
+function settleLater(page: Page): void {
+  if (page.isDue) return
+  page.isDue = true
+  queueMicrotask(() => page.isDue && settle(page))
 }
 
-type Key = string | EventStream
-
-type Attach = (open: () => EventStream) => Off | undefined
-
-interface SharedStream {
-  stream(): EventStream | undefined
-  cursor(): string | null | undefined
-  isInUse(): boolean
-  join(options: StoreOptions, attach: Attach): Membership
-  close(): void
+function settle(page: Page): void {
+  const { url, members, groups } = page
+  page.isDue = false
+  const last = lastUser(page)
+  const wanted = new Map([...members].map((member) => [member, userOf(member.options, last)]))
+  for (const [user, group] of groups) {
+    group.retain((member) => wanted.get(member) === user)
+    const joining = [...members].filter((member) => member.group !== group && wanted.get(member) === user)
+    if (group.isFor(joining, !user && !givenStream(url))) continue
+    group.close()
+    groups.delete(user)
+  }
+  for (const [member, user] of wanted) {
+    if (member.group) continue
+    const group = groups.get(user) ?? createStreamGroup(url, givenStream(url))
+    groups.set(user, group)
+    group.add(member)
+  }
+  for (const group of groups.values()) group.start()
+  if (!members.size && pages.get(url) === page) pages.delete(url)
 }
 
-const streams = new Map<Key, SharedStream>()
-const lingerMs = 1000
+/**
+ * The user with whose stream a component reads.
+ *
+ * @param last - the user of a component without credentials
+ */
+function userOf(options: StoreOptions, last: string): string {
+  return identityOf(options) ?? (isGuest(options) ? last : '')
+}
 
-function newSharedStream(key: Key, from: string | null): SharedStream {
-  const shared: ConnectOptions = {}
-  let stream = givenStream(key)
-  let members = 0
-  let timer: unknown
-
-  const it: SharedStream = {
-    stream: () => stream,
-    cursor: () => (stream ? stream.cursor : from),
-    isInUse: () => members > 0,
-    close,
-    join(options, attach) {
-      let off: Off | undefined
-      let hasLeft = false
-      members++
-      clearTimeout(timer as number)
-      renew(options)
-      if (stream) begin()
-      else queueMicrotask(begin)
-      return {
-        renew,
-        leave() {
-          hasLeft = true
-          off?.()
-          if (!--members) timer = setTimeout(close, lingerMs)
-        },
-      }
-
-      function begin(): void {
-        if (!hasLeft) off = attach(open)
-      }
-    },
-  }
-  return it
-
-  function open(): EventStream {
-    if (from) shared.from = from
-    stream ??= connect(key as string, shared) as EventStream
-    return stream
-  }
-
-  // `connect` would report the first four as unknown options.
-  function renew({ reduce, initial, onEvent, onSync, ...options }: StoreOptions): void {
-    const { token } = shared
-    // A component that leaves an option out does not reset it for the others.
-    for (const [name, value] of Object.entries(options))
-      if (value !== undefined) shared[name as 'from'] = value as string
-    if (shared.token !== token && typeof shared.token === 'string') stream?.reconnect()
-  }
-
-  function close(): void {
-    if (stream !== key) stream?.close()
-    if (streams.get(key) === it) streams.delete(key)
-  }
+/** Whom the component names that came last, of those that name a user. */
+function lastUser({ url, members }: Page): string {
+  if (givenStream(url)) return ''
+  return [...members].map(({ options }) => identityOf(options)).findLast((user) => user !== undefined) ?? ''
 }
 
 function givenStream(source: Source): EventStream | undefined {

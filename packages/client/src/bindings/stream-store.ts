@@ -1,15 +1,16 @@
 import { systemClock } from '../clock.ts'
 import type { AnyEvent, EventStream, StreamEvent, SyncRequired } from '../event-stream.ts'
-import { callHandler, isPromise, type Off } from '../handler-set.ts'
+import { callHandler, type Off } from '../handler-set.ts'
 import type { ConnectOptions } from '../options.ts'
 import type { StreamState } from '../stream-state.ts'
 import { nextFrame } from './frame.ts'
-import { joinStream, type Membership, type Source, streamOf } from './shared-streams.ts'
+import { join, leave, type Source, streamOf } from './shared-streams.ts'
+import type { Member } from './stream-group.ts'
 
 /**
  * What a component shows of a stream, for any framework that can `subscribe` and read a snapshot. The store joins the
- * stream with its first subscriber and leaves it with the last. It collects events as they arrive, and calls
- * subscribers once per frame. A store that gets subscribers again continues at its cursor.
+ * stream with its first subscriber and leaves it with the last. It handles events as they arrive, and calls subscribers
+ * once per frame. A store that gets subscribers again continues at its cursor.
  *
  * @param reads - false for a store that shows only the connection, and ignores events
  */
@@ -26,28 +27,58 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
     transport: 'fetch',
   }
   const listeners = new Set<() => void>()
-  let options = given
-  let value: unknown = given.reduce ? given.initial : []
-  let events: StreamEvent[] = []
+  let value: unknown
+  /** Events that the list does not show yet. */
+  let arrived: StreamEvent[] = []
   let stream: EventStream | undefined
-  let membership: Membership | undefined
-  /** How to take each handler off the stream; empty while the store is not attached. The third is for gaps. */
-  let offs: (Off | false)[] = []
-  let cursor: string | null = null
+  let offState: Off | undefined
   let timer: unknown
   let error: unknown
+  empty()
   const serverView = viewOf(undefined)
-  let view = viewOf(streamOf(source))
+  let view = viewOf(streamOf(source, given))
+
+  const member: Member = {
+    reads,
+    options: given,
+    isIn: false,
+    cursor: null,
+    leftAt: 0,
+    begin(next, isFresh) {
+      offState?.()
+      stream = next
+      offState = stream.onState(changed)
+      // A list begins with the events that the stream still shows.
+      if (reads && !member.options.reduce && (isFresh || !(value as unknown[]).length))
+        value = kept(stream.getSnapshot().events)
+      changed()
+    },
+    receive,
+    sync,
+    end() {
+      clock.clearTimeout(timer)
+      offState?.()
+      take()
+      stream = undefined
+      if (!member.isIn) return
+      // It goes on with the stream of another user.
+      member.cursor = null
+      empty()
+      changed()
+    },
+    fail(thrown) {
+      error = thrown
+      nextFrame(tell)
+    },
+  }
 
   return {
     subscribe(listener) {
       listeners.add(listener)
-      if (source) membership ??= joinStream(source, options, attach, cursor)
+      if (source) join(source, member)
       return () => {
         listeners.delete(listener)
-        if (listeners.size) return
-        membership?.leave()
-        membership = undefined
+        if (source && !listeners.size) leave(source, member)
       }
     },
     getSnapshot() {
@@ -56,39 +87,21 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
     },
     getServerSnapshot: () => serverView,
     update(next) {
-      options = next
-      watchGaps()
-      membership?.renew(next)
+      const before = member.options
+      member.options = next
+      member.group?.renew(next, before)
+    },
+    close() {
+      listeners.clear()
+      if (source) leave(source, member, true)
     },
   }
 
-  function attach(open: () => EventStream): Off | undefined {
-    try {
-      stream = open()
-    } catch (thrown) {
-      error = thrown
-      nextFrame(tell)
-      return
-    }
-    // A list begins with the events that the stream still shows.
-    if (reads && !options.reduce && cursor !== stream.cursor) value = kept(stream.getSnapshot().events)
-    offs = [stream.onState(changed), reads && stream.on('*', (event) => changed(events.push(event)))]
-    watchGaps()
-    return () => {
-      clock.clearTimeout(timer)
-      for (const off of offs) if (off) off()
-      offs = []
-      take()
-      cursor = stream!.cursor
-    }
+  function empty(): void {
+    value = given.reduce ? given.initial : []
   }
 
-  /** Only once there is an `onSync`: a stream without a handler for gaps warns of them. */
-  function watchGaps(): void {
-    if (reads && offs.length && options.onSync) offs[2] ??= stream!.onSync(sync)
-  }
-
-  function changed(_: unknown): void {
+  function changed(): void {
     nextFrame(show)
   }
 
@@ -99,7 +112,7 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
     const { nextRetryAt } = next
     // Shows the next second of the countdown.
     const leftMs = (nextRetryAt ?? 0) - clock.now()
-    if (leftMs > 0 && membership) timer = clock.setTimeout(show, leftMs % 1000 || 1000)
+    if (leftMs > 0 && member.isIn) timer = clock.setTimeout(show, leftMs % 1000 || 1000)
     if (Object.entries(next).every(([name, value]) => value === view[name as keyof StoreView])) return
     view = next
     tell()
@@ -109,37 +122,43 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
     for (const listener of listeners) listener()
   }
 
-  /** Adds the events that have arrived to the value. */
-  function take(): void {
-    const taken = events
-    if (!taken.length) return
-    events = []
-    const { reduce, onEvent } = options
-    for (const event of taken) {
-      if (onEvent) void callHandler(onEvent, event)
-      if (!reduce) continue
+  /**
+   * The handlers run when the event arrives, and not with the frame that shows it: the cursor that `persist` stores moves
+   * once they have run. A page that is left before its next frame would lose the event, and a hidden page has no frames.
+   */
+  function receive(event: StreamEvent): Promise<unknown> | undefined {
+    const { reduce, onEvent } = member.options
+    const settled = onEvent && callHandler((it) => onEvent(it), event)
+    if (reduce) {
       void callHandler((it) => {
         value = reduce(value, it)
       }, event)
-    }
-    if (!reduce) value = kept([...(value as StreamEvent[]), ...taken])
+    } else arrived.push(event)
+    changed()
+    return settled
+  }
+
+  /** Adds the events that have arrived to the list. */
+  function take(): void {
+    const taken = arrived
+    if (!taken.length) return
+    arrived = []
+    value = kept([...(value as StreamEvent[]), ...taken])
   }
 
   function kept(list: readonly StreamEvent[]): readonly StreamEvent[] {
-    const { keep = 100 } = options
+    const { keep = 100 } = member.options
     return keep ? list.slice(-keep) : (value as StreamEvent[])
   }
 
   function sync(gap: SyncRequired): unknown {
-    // Events from before the gap belong to the value that is replaced.
-    take()
-    const loaded = options.onSync?.(gap)
-    return isPromise(loaded) ? loaded.then(replace) : replace(loaded)
+    const { onSync } = member.options
+    return onSync && callHandler(async () => replace(await onSync(gap)), gap)
   }
 
   function replace(loaded: unknown): void {
-    if (options.reduce && loaded !== undefined) value = loaded
-    changed(loaded)
+    if (member.options.reduce && loaded !== undefined) value = loaded
+    changed()
   }
 
   function viewOf(shown: EventStream | undefined): StoreView {
@@ -161,7 +180,7 @@ export interface EventOptions<Events extends object, Loaded = unknown> extends C
   /**
    * Called with every event, once and in order, also when nothing is rendered for it. Use it for effects that are not
    * state of the component, such as a message that disappears by itself, or the cache of another library. With `keep:
-   * 0`, no event makes the component render.
+   * 0`, no event makes the component render. The cursor that `persist` stores waits for the promise that it returns.
    * @defaultValue none
    */
   onEvent?: (event: AnyEvent<Events>) => unknown
@@ -232,4 +251,6 @@ export interface StreamStore {
    * other options are not.
    */
   update(options: StoreOptions): void
+  /** Leaves at once. Nothing that was open is used again: the next subscriber continues at the cursor, on a new stream. */
+  close(): void
 }

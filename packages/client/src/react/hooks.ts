@@ -15,8 +15,8 @@ import type { ConnectOptions } from '../options.ts'
  * The events of a stream: the last ones as a list (`events`), or the value that `reduce` computes from all of them
  * (`value`). The component renders at most once per frame, however many events arrive; `reduce` gets every event.
  *
- * Components with the same URL share one stream. Another URL is another stream, which starts anew. Another token
- * continues the same stream.
+ * Components with the same URL and the same user share one stream. For another URL, or for another user, the hook starts
+ * anew. Give `identity` where the options do not show who reads.
  *
  * @param source - a URL, a stream that you have opened with `connect`, or `null` for none
  */
@@ -41,7 +41,7 @@ export function useConnection(source: Source, options: ConnectOptions = {}): Con
 }
 
 function useStore(source: Source, options: StoreOptions, reads: boolean): ConnectionView {
-  const key = keyOf(source)
+  const key = keyOf(source, options)
   const create = () => ({ key, store: createStreamStore(source, options, reads) })
   let [held, hold] = useState(create)
   // State and not a ref: a rendering that React discards must not replace the store of the component on the screen.

@@ -1,7 +1,8 @@
+import { nextFrame } from '../bindings/frame.ts'
 import type { Source } from '../bindings/shared-streams.ts'
-import { type ConnectionView, createStreamStore } from '../bindings/stream-store.ts'
+import { type ConnectionView, createStreamStore, type StreamStore } from '../bindings/stream-store.ts'
 import type { AnyEvent, StreamEvent, SyncRequired } from '../event-stream.ts'
-import type { Off } from '../handler-set.ts'
+import { callHandler } from '../handler-set.ts'
 import type { ConnectOptions } from '../options.ts'
 
 /**
@@ -25,7 +26,7 @@ export function createReduxStream<Events extends object = Record<string, unknown
 
   return {
     types,
-    open: () => ({ type: orders.open }),
+    open: (identity) => ({ type: orders.open, payload: identity }),
     reconnect: () => ({ type: orders.reconnect }),
     close: () => ({ type: orders.close }),
     reducer(state = initial, action) {
@@ -34,32 +35,55 @@ export function createReduxStream<Events extends object = Record<string, unknown
     },
     middleware(api) {
       let events: StreamEvent[] = []
-      let off: Off | undefined
-      const store = createStreamStore(source, { ...rest, keep: 0, onEvent, onSync: sync }, true)
+      let dispatched: Promise<unknown> | undefined
+      let user = options.identity
+      let store = newStore()
+      let isOpen = false
       return (next) => (action) => {
-        const { type } = action as { type?: unknown }
-        if (type === orders.open && !off) {
-          off = store.subscribe(show)
-          show()
-        }
+        const { type, payload } = action as { type?: unknown; payload?: string }
+        if (type === orders.open) open(payload)
         if (type === orders.reconnect) store.getSnapshot().reconnect()
         if (type === orders.close) {
-          off?.()
-          off = undefined
+          close()
           api.dispatch({ type: types.connection, payload: initial })
         }
         return next(action)
       }
 
-      function onEvent(event: StreamEvent): void {
-        if (!events.length) queueMicrotask(flush)
-        events.push(event)
+      function newStore(): StreamStore {
+        return createStreamStore(source, { ...rest, identity: user, keep: 0, onEvent, onSync: sync }, true)
       }
 
-      function flush(): void {
+      function open(identity = options.identity): void {
+        if (identity !== user) {
+          close()
+          user = identity
+          store = newStore()
+        }
+        if (isOpen) return
+        isOpen = true
+        store.subscribe(show)
+        show()
+      }
+
+      function close(): void {
+        isOpen = false
+        store.close()
+        flush()
+      }
+
+      /** @returns a promise for the dispatch, so that the stored cursor waits for it */
+      function onEvent(event: StreamEvent): Promise<unknown> {
+        events.push(event)
+        dispatched ??= new Promise((resolve) => nextFrame(() => resolve(callHandler(flush, undefined))))
+        return dispatched
+      }
+
+      function flush(): unknown {
         const payload = events
         events = []
-        if (payload.length) api.dispatch({ type: types.events, payload })
+        dispatched = undefined
+        return payload.length && api.dispatch({ type: types.events, payload })
       }
 
       function sync(gap: SyncRequired): unknown {
@@ -115,11 +139,16 @@ export interface ReduxStream<Events extends object> {
   readonly middleware: (api: StoreApi) => (next: (action: unknown) => unknown) => (action: unknown) => unknown
   /** Keeps the connection in the store, for a banner. */
   reducer(state: ConnectionState | undefined, action: unknown): ConnectionState
-  /** Connects. Does nothing when the stream is already open. */
-  open(): { type: string }
+  /**
+   * Connects. Does nothing when the stream is already open for this user.
+   *
+   * @param identity - the id of the signed-in user. For another user than before, the stream starts anew. Without it,
+   * the `identity` of the options counts.
+   */
+  open(identity?: string): { type: string; payload: string | undefined }
   /** Connects now, from the cursor. Also opens a stream again that the server has rejected. */
   reconnect(): { type: string }
-  /** Leaves the stream. A later `open` goes on at its cursor. */
+  /** Closes the connection at once. A later `open` for the same user goes on at the cursor, on another connection. */
   close(): { type: string }
   /** The types of the actions that the stream dispatches. */
   readonly types: { readonly events: string; readonly sync: string; readonly connection: string }

@@ -1,4 +1,5 @@
 import { isFrameDue, nextFrame } from '../bindings/frame.ts'
+import { isOpeningDue } from '../bindings/opening.ts'
 import { closeStreams } from '../bindings/shared-streams.ts'
 import { systemClock } from '../clock.ts'
 import type { Clock } from '../index.ts'
@@ -43,6 +44,10 @@ export function attachTo<Hub extends AttachableHub>(hub: Hub): Hub {
     loaded,
     async settle() {
       await loaded()
+      if (isOpeningDue()) {
+        await new Promise((resolve) => setTimeout(resolve, 10))
+        return true
+      }
       if (!isFrameDue()) return false
       await new Promise<void>((resolve) => nextFrame(resolve))
       return true

@@ -34,8 +34,8 @@ export type ViewRefs<View extends ConnectionView> = {
  * The events of a stream: the last ones as a list (`events`), or the value that `reduce` computes from all of them
  * (`value`). Refs change at most once per frame, however many events arrive; `reduce` gets every event.
  *
- * Components with the same URL share one stream. Another URL is another stream, which starts anew. Another token
- * continues the same stream.
+ * Components with the same URL and the same user share one stream. For another URL, or for another user, it starts anew.
+ * Give `identity` where the options do not show who reads.
  *
  * @param source - a URL, a stream that you have opened with `connect`, or `null` for none; a ref or a getter, if it
  * changes
@@ -75,7 +75,7 @@ export function useView(
   const view = shallowRef(store.getServerSnapshot())
 
   watch(
-    () => keyOf(toValue(source)),
+    () => keyOf(toValue(source), toValue(options)),
     () => {
       store = newStore()
       if (off) follow()

@@ -69,12 +69,12 @@ test('a stream that nobody has opened, or that its owner has closed, has no stat
 })
 
 test('a store that shows the connection alone is not called for events', async () => {
-  const { shown, becomes } = subscribed({}, false)
+  const { shown, becomes } = subscribed({ identity: 'ada' }, false)
   const visit = await server.stream()
   visit.send(...hello())
   await becomes('Live')
   const before = shown.length
-  const numbers = subscribed()
+  const numbers = subscribed({ identity: 'ada' })
   for (const number of [1, 2, 3]) visit.send(...message(`e${number}`, number))
   await expect.poll(() => numbers.store.getSnapshot().events, { interval: 5 }).toHaveLength(3)
   expect(shown).toHaveLength(before)
@@ -82,7 +82,7 @@ test('a store that shows the connection alone is not called for events', async (
 })
 
 test('a store that is subscribed to again goes on at its cursor, although others have read on meanwhile', async () => {
-  const options: StoreOptions = { initial: 0, reduce: (sum, { data }) => Number(sum) + Number(data) }
+  const options: StoreOptions = { keep: 0, initial: 0, reduce: (sum, { data }) => Number(sum) + Number(data) }
   const other = subscribed(options)
   const store = createStreamStore(server.url, { ...options, clock }, true)
   const leave = store.subscribe(() => undefined)
@@ -97,6 +97,12 @@ test('a store that is subscribed to again goes on at its cursor, although others
   expect(again.headers['last-event-id']).toBe('e1')
   again.send(...message('e2', 2))
   await expect.poll(() => store.getSnapshot().value, { interval: 5 }).toBe(3)
+  // Both are at the same event, so one connection is enough.
+  await again.gone
+  visit.send(...message('e3', 3))
+  await expect.poll(() => store.getSnapshot().value, { interval: 5 }).toBe(6)
+  expect(other.store.getSnapshot().value).toBe(6)
+  expect(server.visits()).toBe(2)
 })
 
 test('an onSync that is given later is called for the next gap, also when the store was left and subscribed to again', async () => {

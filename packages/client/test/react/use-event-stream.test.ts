@@ -92,17 +92,72 @@ test('a child that is mounted before the parent that has the token does not conn
   expect(server.visits()).toBe(1)
 })
 
-test('another token is used at once, by the same stream, from its cursor', async () => {
-  const { element, render: again } = await render(createElement(Sum, { token: 'first' }))
+test('another token of the same user is used at once, by the same stream, from its cursor', async () => {
+  const { element, render: again } = await render(createElement(Sum, { identity: 'ada', token: 'first' }))
   const visit = await server.stream()
   visit.send(...message('e1', 1))
   await shows(element, 'connected 1')
-  again(createElement(Sum, { token: 'second' }))
+  again(createElement(Sum, { identity: 'ada', token: 'second' }))
   const next = await server.stream()
   expect(next.headers).toMatchObject({ authorization: 'Bearer second', 'last-event-id': 'e1' })
   next.send(...message('e2', 2))
   await shows(element, 'connected 3')
   expect(server.visits()).toBe(2)
+})
+
+test.each([
+  ['a token', { token: 'a' }, { token: 'b' }],
+  ['a header', { headers: { 'X-Key': 'a' } }, { headers: { 'X-Key': 'b' } }],
+  ['an identity', { identity: 'a', token: () => 'any' }, { identity: 'b', token: () => 'any' }],
+])('when the user changes, which %s shows, the component starts anew', async (_, first, second) => {
+  const { element, render: again } = await render(createElement(Sum, first))
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await shows(element, 'connected 1')
+  again(createElement(Sum, second))
+  const next = await server.stream()
+  expect(next.headers['last-event-id']).toBeUndefined()
+  await shows(element, 'connected 0')
+  await visit.gone
+  next.send(...message('e2', 2))
+  await shows(element, 'connected 2')
+})
+
+test('a component that replaces another gets a new stream when nothing shows that the user is the same', async () => {
+  const of = (key: string) => createElement(Sum, { key, token: () => key })
+  const { element, render: again } = await render(of('a'))
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await shows(element, 'connected 1')
+  again(of('b'))
+  const next = await server.stream()
+  expect(next.headers).toMatchObject({ authorization: 'Bearer b' })
+  await visit.gone
+  next.send(...message('e2', 2))
+  await shows(element, 'connected 2')
+})
+
+test('a component that replaces another of the same user goes on with the open stream', async () => {
+  const of = (key: string) => createElement(Sum, { key, identity: 'ada', token: () => 'any' })
+  const { element, render: again } = await render(of('a'))
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await shows(element, 'connected 1')
+  again(of('b'))
+  await shows(element, 'connected 0')
+  visit.send(...message('e2', 2))
+  await shows(element, 'connected 2')
+  expect(server.visits()).toBe(1)
+})
+
+test('sign-out, as no URL, closes the connection at once', async () => {
+  const { element, render: again } = await render(createElement(Sum, { identity: 'ada' }))
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await shows(element, 'connected 1')
+  again(createElement(Sum, { identity: 'ada', url: null }))
+  await shows(element, 'closed 0')
+  await visit.gone
 })
 
 test('another URL is another stream, and the first one is closed', async () => {
@@ -168,6 +223,25 @@ if (Activity) {
     expect(next.headers['last-event-id']).toBe('e1')
     next.send(...message('e2', 2))
     await shows(element, 'connected 3')
+  })
+
+  test('thirty components that React hides and shows again share one connection, and each goes on at its cursor', async () => {
+    const sums = Array.from({ length: 30 }, (_, key) => createElement(Sum, { key }))
+    const page = (mode: string) =>
+      createElement(Fragment, null, createElement(Activity, { mode }, ...sums), createElement(Sum))
+    const { element, render: again } = await render(page('visible'))
+    const visit = await server.stream()
+    visit.send(...message('e1', 1))
+    await shows(element, 'connected 1'.repeat(31))
+    again(page('hidden'))
+    await new Promise((resolve) => setTimeout(resolve))
+    visit.send(...message('e2', 2))
+    await expect.poll(() => element.textContent).toContain('connected 3')
+    again(page('visible'))
+    await shows(element, 'connected 3'.repeat(31))
+    visit.send(...message('e3', 3))
+    await shows(element, 'connected 6'.repeat(31))
+    expect(server.visits()).toBe(1)
   })
 }
 

@@ -1,5 +1,5 @@
 import { applyMiddleware, combineReducers, createStore } from 'redux'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createReduxStream, type ReduxStreamOptions } from '../../src/redux/index.ts'
 import { hello, message } from '../support/scripted-server.ts'
 import { deferred, opened, server, useStage } from '../support/stage.ts'
@@ -90,4 +90,52 @@ test('a stream that was closed goes on at its cursor when it is opened again', a
   expect(next.headers['last-event-id']).toBe('e1')
   next.send(...message('e2', 2))
   await sumIs(3)
+})
+
+test('a user who signs in right after another gets a new connection', async () => {
+  let token = 'a'
+  const { stream, store, sumIs } = open({ token: () => token })
+  store.dispatch(stream.open())
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await sumIs(1)
+  store.dispatch(stream.close())
+  token = 'b'
+  store.dispatch(stream.open())
+  await visit.gone
+  const next = await server.stream()
+  expect(next.headers.authorization).toBe('Bearer b')
+})
+
+test('for another user the stream starts anew, and the connection of the first is closed', async () => {
+  const { stream, store, sumIs } = open({ token: () => 'any' })
+  store.dispatch(stream.open('ada'))
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await sumIs(1)
+  store.dispatch(stream.open('ben'))
+  const next = await server.stream()
+  expect(next.headers['last-event-id']).toBeUndefined()
+  await visit.gone
+  store.dispatch(stream.open('ben'))
+  next.send(...message('e2', 2))
+  await sumIs(3)
+  expect(server.visits()).toBe(2)
+})
+
+test('the stored cursor waits until the events are in the store, and for a promise of the dispatch', async () => {
+  const saved: unknown[] = []
+  const { stream, store, sumIs } = open({ persist: { load: () => null, save: (cursor) => void saved.push(cursor) } })
+  const frames: (() => void)[] = []
+  vi.stubGlobal('requestAnimationFrame', (frame: () => void) => frames.push(frame))
+  store.dispatch(stream.open())
+  const visit = await server.stream()
+  visit.send(...hello({}, 'e0'))
+  await expect.poll(() => saved).toEqual(['e0'])
+  visit.send(...message('e1', 1))
+  await expect.poll(() => frames.length).toBeGreaterThan(0)
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  expect(saved).toEqual(['e0'])
+  await sumIs(1)
+  await expect.poll(() => saved).toEqual(['e0', 'e1'])
 })

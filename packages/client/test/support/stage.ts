@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, vi } from 'vitest'
+import { closeStreams } from '../../src/bindings/shared-streams.ts'
 import { type ConnectOptions, connect, type EventStream, type StreamState } from '../../src/index.ts'
 import { type FakeClock, fakeClock } from './fake-clock.ts'
 import { type ScriptedServer, scriptedServer } from './scripted-server.ts'
@@ -18,6 +19,7 @@ export function useStage(): void {
 
   afterEach(async () => {
     for (const stream of opened.splice(0)) stream.close()
+    closeStreams()
     await server.close()
     vi.restoreAllMocks()
     vi.unstubAllGlobals()

@@ -12,6 +12,7 @@ type Numbers = { message: number }
 
 const url = ref<string | null>(null)
 const token = ref<string>()
+const identity = ref<string>()
 
 const Sum = defineComponent({
   props: { onSync: { type: Function, default: undefined } },
@@ -19,6 +20,7 @@ const Sum = defineComponent({
     const { value, state } = useEventStream<Numbers, number>(url, () => ({
       ...(props.onSync ? { onSync: props.onSync as NonNullable<EventOptions<Numbers, number>['onSync']> } : {}),
       ...(token.value ? { token: token.value } : {}),
+      identity: identity.value,
       initial: 0,
       reduce: (sum, { data }) => sum + data,
     }))
@@ -36,7 +38,7 @@ function mount(component: Parameters<typeof createApp>[0], props: Record<string,
     unmount() {
       app.unmount()
       url.value = null
-      token.value = undefined
+      token.value = identity.value = undefined
     },
   })
   return { element, app }
@@ -63,7 +65,8 @@ test('components with the same URL share a stream, and a list is kept without a 
   expect(server.visits()).toBe(1)
 })
 
-test('another token is used at once, by the same stream, from its cursor', async () => {
+test('another token of the same user is used at once, by the same stream, from its cursor', async () => {
+  identity.value = 'ada'
   token.value = 'first'
   const { element } = mount(Sum)
   const visit = await server.stream()
@@ -75,6 +78,37 @@ test('another token is used at once, by the same stream, from its cursor', async
   expect(next.headers).toMatchObject({ authorization: 'Bearer second', 'last-event-id': 'e1' })
   next.send(...message('e2', 2))
   await shows(element, 'connected 3')
+})
+
+test.each([
+  ['token', token],
+  ['identity', identity],
+])('another user, whom the %s shows, starts anew', async (_, shown) => {
+  shown.value = 'a'
+  const { element } = mount(Sum)
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await shows(element, 'connected 1')
+  shown.value = 'b'
+  const next = await server.stream()
+  expect(next.headers['last-event-id']).toBeUndefined()
+  await visit.gone
+  next.send(...message('e2', 2))
+  await shows(element, 'connected 2')
+})
+
+test('of all components that one user leaves at the same time, none stays on the stream of that user', async () => {
+  token.value = 'a'
+  const { element } = mount(defineComponent(() => () => [h(Sum), h(Sum)]))
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await shows(element, 'connected 1connected 1')
+  token.value = undefined
+  const next = await server.stream()
+  expect(next.headers.authorization).toBeUndefined()
+  await shows(element, 'connected 0connected 0')
+  await visit.gone
+  expect(server.visits()).toBe(2)
 })
 
 test('another URL is another stream, and the first one is closed', async () => {

@@ -1,0 +1,296 @@
+import { expect, test, vi } from 'vitest'
+import { keyOf } from '../../src/bindings/shared-streams.ts'
+import { createStreamStore, type StoreOptions } from '../../src/bindings/stream-store.ts'
+import { hello, message } from '../support/scripted-server.ts'
+import { clock, deferred, opened, server, useStage } from '../support/stage.ts'
+
+useStage()
+
+/** A component that sums up numbers. */
+function component(options: StoreOptions = {}, reads = true) {
+  const initial = 0
+  const reduce = (sum: unknown, { data }: { data: unknown }) => Number(sum) + Number(data)
+  const given = (next: StoreOptions) => ({ clock, initial, reduce, ...next })
+  const store = createStreamStore(server.url, given(options), reads)
+  let unmount: (() => void) | undefined
+  const mount = () => {
+    unmount = store.subscribe(() => undefined)
+    opened.push({ close: unmount })
+  }
+  mount()
+  return {
+    mount,
+    unmount: () => unmount?.(),
+    update: (next: StoreOptions) => store.update(given(next)),
+    shows: (value: number) =>
+      expect.poll(() => store.getSnapshot(), { interval: 5 }).toMatchObject({ value, state: 'connected' }),
+  }
+}
+
+const turn = () => new Promise((resolve) => setTimeout(resolve))
+
+const switches: [what: string, a: StoreOptions, b: StoreOptions][] = [
+  ['a token', { token: 'a' }, { token: 'b' }],
+  ['a token function', { token: () => 'a' }, { token: () => 'b' }],
+  ['headers', { headers: { 'X-Key': 'a' } }, { headers: { 'X-Key': 'b' } }],
+  ['a function for headers', { headers: () => ({ 'X-Key': 'a' }) }, { headers: () => ({ 'X-Key': 'b' }) }],
+  ['a cookie', {}, {}],
+  ['an identity', { identity: 'a' }, { identity: 'b' }],
+]
+
+test.each(switches.flatMap(([what, a, b]) => [true, false].map((atOnce) => [what, atOnce, a, b] as const)))(
+  'after an account switch with %s, which comes at once: %s, the next user gets nothing of the first',
+  async (_, atOnce, a, b) => {
+    const first = component(a)
+    const status = component({}, false)
+    const visit = await server.stream()
+    visit.send(...message('e1', 1))
+    await first.shows(1)
+    await status.shows(0)
+    first.unmount()
+    // A status opens a stream when nothing else does.
+    const alone = atOnce ? visit : await server.stream()
+    const second = component(b)
+    const next = await server.stream()
+    for (const { gone } of [visit, alone]) await gone
+    expect(next.headers['last-event-id']).toBeUndefined()
+    next.send(...message('e7', 7))
+    await second.shows(7)
+    await status.shows(0)
+  },
+)
+
+test('components that are there at the same time share a stream, each with a function of its own', async () => {
+  const components = Array.from({ length: 10 }, () => component({ token: () => 'a' }))
+  const visit = await server.stream()
+  components.push(component({ token: () => 'a' }))
+  visit.send(...message('e1', 1))
+  for (const { shows } of components) await shows(1)
+  expect(server.visits()).toBe(1)
+})
+
+test('a token of the same subject goes on with the same stream', async () => {
+  const tokenOf = (sub: string, exp: number) => `x.${btoa(JSON.stringify({ iss: 'us', sub, exp }))}.y`
+  expect(keyOf('/events', { token: tokenOf('ada', 1) })).toBe(keyOf('/events', { token: tokenOf('ada', 2) }))
+  expect(keyOf('/events', { token: tokenOf('ada', 1) })).not.toBe(keyOf('/events', { token: tokenOf('ben', 1) }))
+  const { update, shows } = component({ token: tokenOf('ada', 1) })
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await shows(1)
+  update({ token: tokenOf('ada', 2) })
+  const next = await server.stream()
+  expect(next.headers).toMatchObject({ authorization: `Bearer ${tokenOf('ada', 2)}`, 'last-event-id': 'e1' })
+})
+
+test('two components of one user with different tokens do not replace each other for ever', async () => {
+  const options = [
+    { identity: 'ada', token: 'old' },
+    { identity: 'ada', token: 'new' },
+  ]
+  const both = options.map((given) => component(given))
+  const visit = await server.stream()
+  visit.send(...hello())
+  for (const [index, { shows, update }] of both.entries()) {
+    await shows(0)
+    update({ ...options[index]! })
+  }
+  for (let rendering = 0; rendering < 5; rendering++) {
+    for (const [index, { update }] of both.entries()) update({ ...options[index]! })
+    await turn()
+  }
+  visit.send(...message('e1', 1))
+  for (const { shows } of both) await shows(1)
+  expect(server.visits()).toBe(1)
+})
+
+test('a component without credentials reads with those of the others, and starts anew when they leave', async () => {
+  const owner = component({ token: 'a' })
+  const guest = component()
+  const visit = await server.stream()
+  expect(visit.headers.authorization).toBe('Bearer a')
+  visit.send(...message('e1', 1))
+  await guest.shows(1)
+  owner.unmount()
+  const next = await server.stream()
+  expect(next.headers.authorization).toBeUndefined()
+  expect(next.headers['last-event-id']).toBeUndefined()
+  await visit.gone
+  await guest.shows(0)
+})
+
+test('thirty components that return with different cursors take one connection beside the open one', async () => {
+  const stays = component({ keep: 0 })
+  const returning = Array.from({ length: 30 }, () => component({ keep: 0 }))
+  const visit = await server.stream()
+  for (const [index, it] of returning.entries()) {
+    visit.send(...message(`e${index}`, 1))
+    await it.shows(index + 1)
+    it.unmount()
+  }
+  await stays.shows(30)
+  visit.send(...message('e30', 1))
+  await stays.shows(31)
+  for (const it of returning) it.mount()
+  const second = await server.stream()
+  expect(second.headers['last-event-id']).toBe('e0')
+  for (let index = 1; index <= 30; index++) second.send(...message(`e${index}`, 1))
+  for (const { shows } of returning) await shows(31)
+  await second.gone
+  visit.send(...message('e31', 1))
+  for (const { shows } of [stays, ...returning]) await shows(32)
+  expect(server.visits()).toBe(2)
+})
+
+test('while a component catches up, events that come live are given to it once and in order', async () => {
+  const stays = component({ keep: 0 })
+  const seen: unknown[] = []
+  const returns = component({ keep: 0, onEvent: ({ id }) => seen.push(id) })
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await returns.shows(1)
+  returns.unmount()
+  await turn()
+  visit.send(...message('e2', 1))
+  await stays.shows(2)
+  returns.mount()
+  const second = await server.stream()
+  visit.send(...message('e3', 1))
+  await stays.shows(3)
+  second.send(...message('e2', 1))
+  await returns.shows(2)
+  second.send(...message('e3', 1))
+  await second.gone
+  visit.send(...message('e4', 1))
+  await returns.shows(4)
+  expect(seen).toEqual(['e1', 'e2', 'e3', 'e4'])
+})
+
+test('when the stream that went on is not read any more, the returning component goes on alone', async () => {
+  const stays = component({ keep: 0 })
+  const returns = component({ keep: 0 })
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await returns.shows(1)
+  returns.unmount()
+  await turn()
+  visit.send(...message('e2', 1))
+  await stays.shows(2)
+  returns.mount()
+  const second = await server.stream()
+  stays.unmount()
+  await visit.gone
+  await second.gone
+  const third = await server.stream()
+  expect(third.headers['last-event-id']).toBe('e1')
+  third.send(...message('e2', 1))
+  await returns.shows(2)
+})
+
+test('a status that is attached again joins the open stream', async () => {
+  const reader = component()
+  const status = component({}, false)
+  const visit = await server.stream()
+  for (const number of [1, 2, 3]) {
+    visit.send(...message(`e${number}`, 1))
+    await reader.shows(number)
+    status.unmount()
+    await turn()
+    status.mount()
+    await status.shows(0)
+  }
+  expect(server.visits()).toBe(1)
+})
+
+test('of sixty URLs that follow each other, only a few are opened, and the last one', async () => {
+  let leave: (() => void) | undefined
+  for (let index = 0; index < 60; index++) {
+    leave?.()
+    leave = createStreamStore(`${server.url}?q=${index}`, {}, true).subscribe(() => undefined)
+    await turn()
+  }
+  opened.push({ close: leave! })
+  for (;;) {
+    const visit = await server.visit()
+    if (visit.url.searchParams.get('q') === '59') break
+  }
+  expect(server.visits()).toBeLessThanOrEqual(4)
+})
+
+test('the stored cursor moves once onEvent has run and its promise has settled, also without frames', async () => {
+  vi.stubGlobal('requestAnimationFrame', () => 0)
+  const saved: unknown[] = []
+  const handled: unknown[] = []
+  const done = deferred()
+  component({
+    persist: { load: () => null, save: (cursor) => void saved.push(cursor) },
+    onEvent({ id }) {
+      handled.push(id)
+      if (id === 'e2') return done.promise
+    },
+  })
+  const visit = await server.stream()
+  visit.send(...hello({}, 'e0'))
+  visit.send(...message('e1', 1))
+  await expect.poll(() => saved.at(-1)).toBe('e1')
+  expect(handled).toEqual(['e1'])
+  for (const id of ['e2', 'e3']) visit.send(...message(id, 1))
+  await expect.poll(() => handled).toEqual(['e1', 'e2', 'e3'])
+  await turn()
+  expect(saved.at(-1)).toBe('e1')
+  done.resolve()
+  await expect.poll(() => saved.at(-1)).toBe('e3')
+})
+
+test('a component that returns to a stored cursor which others have moved on misses nothing', async () => {
+  let stored: string | null = null
+  const persist = { load: () => stored, save }
+  function save(cursor: string | null): void {
+    stored = cursor
+  }
+  const stays = component({ persist, keep: 0 })
+  const returns = component({ persist, keep: 0 })
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await returns.shows(1)
+  returns.unmount()
+  await turn()
+  visit.send(...message('e2', 1))
+  await stays.shows(2)
+  await expect.poll(() => stored).toBe('e2')
+  stays.unmount()
+  await visit.gone
+  returns.mount()
+  const main = await server.stream()
+  expect(main.headers['last-event-id']).toBe('e2')
+  main.send(...hello({ requested: 'e2', resumed: true }, 'e2'))
+  const second = await server.stream()
+  expect(second.headers['last-event-id']).toBe('e1')
+  second.send(...message('e2', 1))
+  await returns.shows(2)
+  await second.gone
+  main.send(...message('e3', 1))
+  await returns.shows(3)
+})
+
+test('a component that is unmounted by its own handler, in the midst of a chunk, gets the rest when it returns', async () => {
+  const seen: unknown[] = []
+  const stays = component({ identity: 'ada', keep: 0 })
+  const leaves = component({
+    identity: 'ada',
+    keep: 0,
+    onEvent({ id }) {
+      seen.push(id)
+      if (id === 'e2') leaves.unmount()
+    },
+  })
+  const visit = await server.stream()
+  visit.write([1, 2, 3, 4].map((number) => `${message(`e${number}`, 1).join('\n')}\n\n`).join(''))
+  await stays.shows(4)
+  expect(seen).toEqual(['e1', 'e2'])
+  leaves.mount()
+  const second = await server.stream()
+  expect(second.headers['last-event-id']).toBe('e2')
+  for (const number of [3, 4]) second.send(...message(`e${number}`, 1))
+  await leaves.shows(4)
+  expect(seen).toEqual(['e1', 'e2', 'e3', 'e4'])
+})

@@ -1,27 +1,10 @@
-import { readdirSync } from 'node:fs'
 import { transform } from 'esbuild'
-import { root } from '../support/paths.ts'
-import { readText } from '../support/repository.ts'
-
-/** A block of code in a guide. */
-export interface GuideCode {
-  readonly page: string
-  readonly code: string
-}
-
-export function guideCode(): GuideCode[] {
-  const pages = readdirSync(`${root}docs/guides`).sort()
-  return pages.flatMap((page) =>
-    [...readText(`docs/guides/${page}`).matchAll(/^```(?:ts|js)\n([\s\S]*?)^```$/gm)].map(([, code = '']) => ({
-      page,
-      code,
-    })),
-  )
-}
+import { load } from './guide-project.ts'
 
 /**
- * Runs a block as it stands, with the names that its page takes for granted.
+ * Runs a block as it stands, in the project of a reader, with the names that the page takes for granted.
  *
+ * @param given - names of the reader's own application, and of earlier blocks. A name of our packages has to be imported by the block.
  * @param site - stands for the addresses of the page: `https://hub.example`, and paths such as `/events/orders/42`
  * @returns the constants that the block declares
  */
@@ -30,10 +13,12 @@ export async function runCode(code: string, given: Record<string, unknown>, site
   const local = code
     .replaceAll(/https:\/\/hub\.example(?:\.com)?/g, site)
     .replaceAll(/'(?=\/(?:events|log)\b)/g, `'${site}`)
-  const body = local.replaceAll(/^import (type )?(.+) from ('.+')$/gm, (_, isType, names, from) =>
-    isType ? '' : `const ${names.startsWith('{') ? names : `{ default: ${names} }`} = await load(${from})`,
-  )
-  const declared = [...body.matchAll(/^(?:export )?(?:const|function) (\w+)/gm)].map(([, name]) => name)
+  const body = local.replaceAll(/^import (type )?(.+) from ('[^']+')(?: \/\/.*)?$/gm, (_, isType, names, from) => {
+    if (isType) return ''
+    if (names.startsWith('* as ')) return `const ${names.slice(5)} = await load(${from})`
+    return `const ${names.startsWith('{') ? namesOf(names) : `{ default: ${names} }`} = await load(${from})`
+  })
+  const declared = [...body.matchAll(/^(?:export )?(?:const|(?:async )?function) (\w+)/gm)].map(([, name]) => name)
   const whole = `async function run(load, { ${Object.keys(given).join(', ')} }) {
     { ${body.replaceAll(/^export /gm, '')}
       return { ${declared.join(', ')} } } }`
@@ -41,6 +26,7 @@ export async function runCode(code: string, given: Record<string, unknown>, site
   return new Function(`${plain}\nreturn run`)()(load, given)
 }
 
-function load(name: string): Promise<unknown> {
-  return import(/* @vite-ignore */ name)
+/** `{ a, type B }` without its types. */
+function namesOf(list: string): string {
+  return list.replaceAll(/\btype \w+(?:, )?/g, '')
 }

@@ -1,9 +1,13 @@
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createHub, type Hub } from '@rejoin/hub'
-import { memoryLog } from '@rejoin/hub/memory'
-import { nodeHandler } from '@rejoin/hub/node'
+import type { Hub } from '@rejoin/hub'
 import { onTestFinished } from 'vitest'
+import { load } from './guide-project.ts'
+
+// Of the reader's project, as the hubs of the blocks are.
+export const { createHub } = await load<typeof import('@rejoin/hub')>('@rejoin/hub')
+export const { memoryLog } = await load<typeof import('@rejoin/hub/memory')>('@rejoin/hub/memory')
+export const { nodeHandler } = await load<typeof import('@rejoin/hub/node')>('@rejoin/hub/node')
 
 /** The site that a guide speaks of: a hub on a free port, closed when the test ends. */
 export async function serveSite(hub?: Hub, listener?: RequestListener): Promise<{ hub: Hub; url: string }> {

@@ -1,24 +1,30 @@
+import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { connect, type EventStream } from '@rejoin/client'
-import { createHub, type Hub } from '@rejoin/hub'
-import { expressHandler, subscribe } from '@rejoin/hub/express'
-import { memoryLog } from '@rejoin/hub/memory'
-import { nodeHandler } from '@rejoin/hub/node'
-import { createMdns, type Listener } from '@rejoin/mdns'
+import type { Hub } from '@rejoin/hub'
+import type { Listener } from '@rejoin/mdns'
 import { EventSource } from 'eventsource'
-import express from 'express'
-import { serve } from 'rejoin'
-import * as valibot from 'valibot'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { root } from '../support/paths.ts'
-import { readText } from '../support/repository.ts'
-import { guideCode, runCode } from './guide-code.ts'
-import { nextReader, serveSite } from './guide-site.ts'
+import { guideCode } from './guide-blocks.ts'
+import { runCode } from './guide-code.ts'
+import { load, project } from './guide-project.ts'
+import { createHub, memoryLog, nextReader, nodeHandler, serveSite } from './guide-site.ts'
+import { guidesCompile } from './guides-compile.ts'
+
+const { createMdns } = await load<typeof import('@rejoin/mdns')>('@rejoin/mdns')
+const { serve } = await load<typeof import('rejoin')>('rejoin')
+
+const run = promisify(execFile)
+
+afterAll(() => project.remove())
+guidesCompile()
 
 const blocks = guideCode()
 const taken = new Set<string>()
@@ -31,9 +37,9 @@ function blockOf(page: string, text: string): string {
   return block.code
 }
 
-/** A block that is one expression, so that a test gets what it makes. */
-function expressionOf(page: string, text: string): string {
-  return `const made = ${blockOf(page, text)}`
+/** A block that connects and keeps no name for the stream, so that a test gets it. */
+function connectingOf(page: string, text: string): string {
+  return blockOf(page, text).replace(/^connect\(/m, 'const made = connect(')
 }
 
 /** Blocks that other tests run, where there is what they need. */
@@ -45,7 +51,6 @@ const elsewhere: [page: string, text: string, test: string][] = [
   ['client.md', "persist: 'session'", 'test/browser/client-persistence.test.ts'],
   ['client.md', 'shareAcrossTabs', 'test/browser/tabs.test.ts'],
   ['redis.md', 'redisLog(', 'test/services/redis/guide.test.ts'],
-  ['testing-your-app.md', 'attachTo(', 'examples/order-board/board.test.tsx'],
   ['testing-your-app.md', 'chaosOf(', 'test/browser/chaos.test.ts'],
 ]
 
@@ -68,11 +73,6 @@ afterAll(() => {
   expect(blocks.filter(({ page, code }) => whole.has(page) && !taken.has(code))).toEqual([])
 })
 
-test('testing-your-app.md: its test is one of the order board', () => {
-  const [, shown] = /^```tsx\n([\s\S]*?)^```$/m.exec(readText('docs/guides/testing-your-app.md')) ?? []
-  expect(readText('examples/order-board/board.test.tsx')).toContain(shown)
-})
-
 describe('access.md', () => {
   test('a token of your application lets its user read, by the client and by an EventSource with tickets', async () => {
     const secret = 'kY7ryw1QsbCOpzUe3vT9aLxgF0mDJnh4'
@@ -84,7 +84,7 @@ describe('access.md', () => {
     const freshToken = async () => token
 
     const reading = nextReader(hub)
-    const { made } = await runCode(expressionOf('access.md', '/users/7/inbox'), { connect, freshToken }, url)
+    const { made } = await runCode(connectingOf('access.md', '/users/7/inbox'), { freshToken }, url)
     const stream = opened(made)
     await reading
     const inbox = nextEvent(stream)
@@ -100,8 +100,7 @@ describe('access.md', () => {
     }
     const show = vi.fn()
     const following = nextReader(hub)
-    const page = blockOf('access.md', 'follow()').replace('async function follow', 'const follow = async function')
-    const { follow } = await runCode(page, { EventSource: Source, freshToken, show }, url)
+    const { follow } = await runCode(blockOf('access.md', 'follow()'), { EventSource: Source, freshToken, show }, url)
     await follow()
     await following
     await hub.publish('news', { text: 'good' })
@@ -111,33 +110,21 @@ describe('access.md', () => {
 })
 
 test('load-then-follow.md: what is published while the state loads arrives, and the page shows it', async () => {
-  const hub = await createHub({ log: memoryLog() })
-  const app = express()
+  const code = blockOf('load-then-follow.md', 'hub.cursor(').replace('app.listen(3000)', 'const server = app.listen(0)')
+  const publishing = { during: async () => undefined as unknown }
   const loadOrder = async () => {
-    await hub.publish('orders/42', { type: 'shipped', data: { at: 1 } })
+    await publishing.during()
     return { status: 'paid' }
   }
-  await runCode(blockOf('load-then-follow.md', 'hub.cursor('), { app, hub, loadOrder })
-  app.use(expressHandler(hub))
-  const server = app.listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const shown: unknown[] = []
-  let stream: EventStream | undefined
-  onTestFinished(async () => {
-    stream?.close()
-    await hub.close()
-    server.close()
-  })
-  await runCode(blockOf('load-then-follow.md', '{ from: cursor }'), {
-    fetch: (path: string) => fetch(at + path),
-    connect: (path: string, options: { from: string }) => {
-      stream = connect(at + path, options)
-      return stream
-    },
-    show: (order: unknown) => shown.push(order),
-  })
-  await expect.poll(() => shown).toEqual([{ status: 'paid' }, { status: 'paid', at: 1 }])
+  const { hub, server } = await runCode(code, { loadOrder })
+  publishing.during = () => hub.publish('orders/42', { type: 'shipped', data: { at: 1 } })
+  const url = await addressOf(server, hub)
+  const show = vi.fn()
+  const page = blockOf('load-then-follow.md', '{ from: cursor }')
+  const { stream } = await runCode(page, { fetch: (path: string) => fetch(url + path), show }, url)
+  opened(stream)
+  await vi.waitFor(() => expect(show).toHaveBeenLastCalledWith({ status: 'paid', at: 1 }), 20_000)
+  expect(show.mock.calls).toEqual([[{ status: 'paid' }], [{ status: 'paid', at: 1 }]])
 })
 
 describe('adapters.md', () => {
@@ -154,12 +141,10 @@ describe('adapters.md', () => {
   })
 
   test('the parts for operators stand beside the stream', async () => {
-    const hub = await createHub({ log: memoryLog() })
-    const app = express()
     const requireAdmin = (_request: unknown, _response: unknown, next: () => void) => next()
     const write = vi.spyOn(console, 'log').mockImplementation(() => undefined)
     onTestFinished(() => write.mockRestore())
-    await runCode(blockOf('adapters.md', '@rejoin/hub/operations'), { app, hub, expressHandler, requireAdmin })
+    const { app, hub } = await runCode(blockOf('adapters.md', '@rejoin/hub/operations'), { requireAdmin })
     const { url } = await serveSite(hub, app)
     await hub.publish('orders/42', { data: 1 })
     expect(await (await fetch(`${url}/debug/sse-state?channel=orders/42`)).json()).toMatchObject({ length: 1 })
@@ -169,9 +154,7 @@ describe('adapters.md', () => {
   })
 
   test('a route of your own chooses the channels', async () => {
-    const hub = await createHub({ log: memoryLog() })
-    const app = express()
-    await runCode(blockOf('adapters.md', '/me/events'), { app, hub, subscribe })
+    const { app, hub } = await runCode(blockOf('adapters.md', '/me/events'), {})
     const { url } = await serveSite(hub, app)
     const stream = await reader(hub, `${url}/me/events?user=ada`)
     const received = nextEvent(stream)
@@ -220,14 +203,14 @@ test('backup.md: a log is backed up under its hub, and restored', async () => {
 
 describe('channels.md', () => {
   test('a channel that has ended is read to its end', async () => {
-    const { hub, url } = await serveSite()
-    await runCode(blockOf('channels.md', 'hub.end('), { hub, id: 17, token: 'one' })
+    const { hub } = await runCode(blockOf('channels.md', 'hub.end('), { id: 17, token: 'one' })
+    const { url } = await serveSite(hub)
     const response = await fetch(`${url}/events/answers/17?lastEventId=earliest`)
     expect(await response.text()).toMatch(/data: one\n[\s\S]*"reason":"finished"/)
   })
 
   test('of values with keys the newest is retained, and a key that was forgotten is not', async () => {
-    const { hub } = await runCode(blockOf('channels.md', "retain: ['prices/*']"), { createHub, log: memoryLog() })
+    const { hub } = await runCode(blockOf('channels.md', "retain: ['prices/*']"), {})
     const { url } = await serveSite(hub)
     const stream = opened(connect(`${url}/events/prices/fx?lastEventId=lost`))
     const { retained } = await new Promise<{ retained: { data: unknown }[] }>(
@@ -244,7 +227,7 @@ describe('channels.md', () => {
   })
 
   test('people in a room are shown to each other', async () => {
-    const { hub } = await runCode(blockOf('channels.md', "retain: ['presence/*']"), { createHub, log: memoryLog() })
+    const { hub } = await runCode(blockOf('channels.md', "retain: ['presence/*']"), {})
     const authorize = () => ({ subject: 'ada', subscribe: ['*'] })
     const { url } = await serveSite(hub, nodeHandler(hub, { authorize }))
     const presence = await reader(hub, `${url}/events/presence/7`)
@@ -296,8 +279,7 @@ describe('client.md', () => {
     const { hub, url } = await serveSite()
     const log = vi.fn()
     const reading = nextReader(hub)
-    // Any library of Standard Schema will do, and this one has the same names.
-    const { stream } = await runCode(blockOf('client.md', 'schemas:'), { connect, z: valibot, log }, url)
+    const { stream } = await runCode(blockOf('client.md', 'schemas:'), { log }, url)
     opened(stream)
     const shipped = vi.fn()
     stream.on('shipped', shipped)
@@ -311,8 +293,7 @@ describe('client.md', () => {
     const { hub, url } = await serveSite()
     const token = vi.fn(() => 'fresh')
     const reading = nextReader(hub)
-    const { made } = await runCode(expressionOf('client.md', 'session.token('), {
-      connect,
+    const { made } = await runCode(connectingOf('client.md', 'session.token('), {
       url: `${url}/events/a`,
       session: { token },
     })
@@ -323,18 +304,20 @@ describe('client.md', () => {
 
   test('a channel that is added is loaded', async () => {
     const { hub, url } = await serveSite()
-    const stream = await reader(hub, `${url}/events/orders`)
-    await vi.waitFor(() => expect(stream.cursor).toBeTruthy(), 20_000)
     const reload = vi.fn()
-    const { more } = await runCode(blockOf('client.md', '&added='), { connect, stream, reload }, url)
-    opened(more)
+    const reading = nextReader(hub)
+    const { stream, readInvoicesToo } = await runCode(blockOf('client.md', '&added='), { reload }, url)
+    await reading
+    await vi.waitFor(() => expect(stream.cursor).toBeTruthy(), 20_000)
+    opened(readInvoicesToo())
     await vi.waitFor(() => expect(reload).toHaveBeenCalledWith(['invoices']), 20_000)
   })
 
   test('a program waits for one answer', async () => {
     const { hub, url } = await serveSite()
     const reading = nextReader(hub)
-    const answer = runCode(blockOf('client.md', 'maxRetries: 3'), { connect, url: `${url}/events/jobs/1` })
+    const { answerOf } = await runCode(blockOf('client.md', 'maxRetries: 3'), {})
+    const answer = answerOf(`${url}/events/jobs/1`)
     await reading
     await hub.publish('jobs/1', { type: 'finished', data: { result: 42 } })
     expect(await answer).toEqual({ result: 42 })
@@ -344,9 +327,10 @@ describe('client.md', () => {
 
 test('debug.md: every change of state is printed', async () => {
   const { hub, url } = await serveSite()
-  const stream = await reader(hub, `${url}/events/orders/42`)
   const log = vi.fn()
-  await runCode(blockOf('debug.md', 'onState'), { stream, console: { log } })
+  const reading = nextReader(hub)
+  const { stream } = await runCode(blockOf('debug.md', 'onState'), { console: { log } }, url)
+  await reading
   stream.close()
   expect(log).toHaveBeenCalledWith(expect.objectContaining({ state: 'closed' }))
 })
@@ -354,7 +338,7 @@ test('debug.md: every change of state is printed', async () => {
 test('observe.md: a client that sends reports reads', async () => {
   const { hub, url } = await serveSite()
   const reading = nextReader(hub)
-  const { made } = await runCode(expressionOf('observe.md', 'reports:'), { connect }, url)
+  const { made } = await runCode(connectingOf('observe.md', 'reports:'), {}, url)
   opened(made)
   await reading
 })
@@ -372,11 +356,10 @@ test('publishing.md: a publisher publishes, in batches too, and a repeated shipm
 })
 
 test('rights.md: a user reads its own channels, and nobody without a session', async () => {
-  const hub = await createHub({ log: memoryLog() })
   const userOf = ({ headers }: { headers: { cookie?: string } }) =>
     headers.cookie === undefined ? null : { id: headers.cookie, sessionEndsAt: Date.now() + 60_000 }
-  const { handler } = await runCode(blockOf('rights.md', 'nodeHandler('), { hub, nodeHandler, userOf })
-  const { url } = await serveSite(hub, handler)
+  const { hub, server } = await runCode(blockOf('rights.md', 'nodeHandler(').replace('3000', '0'), { userOf })
+  const url = await addressOf(server, hub)
   const statusOf = async (path: string, cookie?: string) => {
     const response = await fetch(`${url}${path}`, { method: 'HEAD', headers: cookie === undefined ? {} : { cookie } })
     return response.status
@@ -390,11 +373,10 @@ describe('snapshots.md', () => {
   const database = { orderByChannel: async (channel: string) => ({ channel, status: 'shipped' }) }
 
   test('the hub sends the state along', async () => {
-    const { hub } = await runCode(blockOf('snapshots.md', 'snapshot: async'), { createHub, memoryLog, database })
+    const { hub } = await runCode(blockOf('snapshots.md', 'snapshot: async'), { database })
     const { url } = await serveSite(hub)
-    const stream = () => opened(connect(`${url}/events/orders/42?lastEventId=lost`))
     const showOrder = vi.fn()
-    await runCode(blockOf('snapshots.md', 'onSync(({ snapshot })'), late(stream, { showOrder }))
+    opened((await runCode(afterAGap(blockOf('snapshots.md', 'onSync(({ snapshot })')), { showOrder }, url)).stream)
     await vi.waitFor(() => expect(showOrder).toHaveBeenCalledWith({ channel: 'orders/42', status: 'shipped' }), 20_000)
   })
 
@@ -402,9 +384,8 @@ describe('snapshots.md', () => {
     const state = await serveSite(undefined, (_request, response) => void response.end('{"status":"shipped"}'))
     const hub = await createHub({ log: memoryLog(), snapshotUrl: () => `${state.url}/state` })
     const { url } = await serveSite(hub)
-    const stream = () => opened(connect(`${url}/events/orders/42?lastEventId=lost`))
     const showOrder = vi.fn()
-    await runCode(blockOf('snapshots.md', 'snapshotUrl })'), late(stream, { showOrder }))
+    opened((await runCode(afterAGap(blockOf('snapshots.md', 'snapshotUrl })')), { showOrder }, url)).stream)
     await vi.waitFor(() => expect(showOrder).toHaveBeenCalledWith({ status: 'shipped' }), 20_000)
   })
 })
@@ -518,25 +499,16 @@ describe('write-a-source.md', () => {
   })
 })
 
-describe('write-a-log.md', () => {
-  test('a log of your own is opened by a hub', async () => {
-    const connectTo = (_options: unknown, environment: never) => memoryLog().open(environment)
-    const { myLog } = await runCode(blockOf('write-a-log.md', 'myLog('.concat('options')), { connectTo })
-    const hub = await createHub({ log: myLog({}) })
-    expect(await hub.publish('a', { data: 1 })).toMatchObject({ id: expect.any(String) })
-    await hub.close()
-  })
-
-  test('the contract suite offers its tests, without the one that the log differs in', async () => {
-    const offered: string[] = []
-    const collect = Object.assign((name: string) => void offered.push(name), { skip: () => undefined })
-    const suite = (_name: string, define: () => void) => define()
-    const code = blockOf('write-a-log.md', 'logContract({').replace(/^import .* from 'vitest'$/m, '')
-    await runCode(code, { describe: suite, test: collect, myLog: memoryLog })
-    expect(offered.length).toBeGreaterThan(30)
-    expect(offered).not.toContain('events, ids and order survive a close and an open')
-  })
+test.each(['testing-your-app.md', 'write-a-log.md'])('%s: the tests that it shows pass', async (page) => {
+  // The page is in the project: `guidesCompile` has pasted it.
+  const vitest = join(project.folder, 'node_modules/vitest/vitest.mjs')
+  await run(process.execPath, [vitest, 'run'], { cwd: join(project.folder, 'guides', page, '1') })
 })
+
+/** A page that opens its stream after it was away for too long. */
+function afterAGap(code: string): string {
+  return code.replace("'/events/orders/42'", "'/events/orders/42?lastEventId=lost'")
+}
 
 /** Names, with a stream that is made when the code starts: a stream has to get its handlers in the turn in which it was made. */
 function late(stream: () => EventStream, given: Record<string, unknown>): Record<string, unknown> {

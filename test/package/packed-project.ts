@@ -42,9 +42,16 @@ function withTarballs(command: string, tarballs: string[]): string {
 }
 
 /** Frameworks and clients of databases are the user's. They come from here, unless the commands have installed them. */
-async function linkPeers(folder: string): Promise<void> {
-  const peers = manifests().flatMap(({ peerDependencies = {} }) => Object.keys(peerDependencies))
-  for (const name of new Set(peers)) {
+function linkPeers(folder: string): Promise<void> {
+  return linkPackages(
+    folder,
+    manifests().flatMap(({ peerDependencies = {} }) => Object.keys(peerDependencies)),
+  )
+}
+
+/** Installs packages that the clone has as well, without fetching them. */
+export async function linkPackages(folder: string, names: readonly string[]): Promise<void> {
+  for (const name of new Set(names)) {
     const target = join(folder, 'node_modules', name)
     if (existsSync(target)) continue
     await mkdir(dirname(target), { recursive: true })

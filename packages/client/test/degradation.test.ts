@@ -14,7 +14,7 @@ test('a stream that a proxy holds back is polled instead, from the same cursor',
     await retried(stream)
   }
   const poll = await server.visit()
-  expect(poll.url.pathname).toBe('/poll/orders')
+  expect(poll.url.searchParams.get('waitMs')).toBe('0')
   expect(poll.url.searchParams.get('lastEventId')).toBe('e1')
   expect(stream.state.transport).toBe('long-poll')
   poll.answer(200, { 'content-type': 'application/json' })
@@ -39,23 +39,23 @@ test('a server that cannot be polled is streamed from again', async () => {
     await retried(stream)
   }
   const poll = await server.visit()
-  expect(poll.url.pathname).toBe('/poll/orders')
+  expect(poll.url.searchParams.get('waitMs')).toBe('0')
   poll.answer(404)
   poll.end()
   await retried(stream)
   const visit = await server.stream()
-  expect(visit.url.pathname).toBe('/events/orders')
+  expect(visit.url.searchParams.has('waitMs')).toBe(false)
   visit.send(...hello({}, 'e0'))
   visit.send(...message('e1'))
   expect(await events.until(1)).toEqual(['e1'])
 })
 
 test.each([
-  [['fetch', 'long-poll'] as const, '/events/orders'],
-  [['long-poll'] as const, '/poll/orders'],
+  [['fetch', 'long-poll'] as const, null],
+  [['long-poll'] as const, '0'],
 ])(
   'of %j, a transport whose code is out of reach is no end, and another is used meanwhile',
-  async (transports, path) => {
+  async (transports, waitMs) => {
     vi.doMock('../src/transports/fallbacks.ts', () => {
       throw new Error('404')
     })
@@ -70,7 +70,7 @@ test.each([
     await stateOf(stream, 'backoff')
     vi.doUnmock('../src/transports/fallbacks.ts')
     await retried(stream)
-    expect((await server.visit()).url.pathname).toBe(path)
+    expect((await server.visit()).url.searchParams.get('waitMs')).toBe(waitMs)
   },
 )
 
@@ -131,7 +131,7 @@ test('a user who wants one transport gets no other', async () => {
   const { stream } = start({ transports: ['fetch'] })
   for (let attempt = 0; attempt < 5; attempt++) {
     const visit = await server.stream()
-    expect(visit.url.pathname).toBe('/events/orders')
+    expect(visit.url.searchParams.has('waitMs')).toBe(false)
     await stateOf(stream, 'connected')
     visit.cut()
     await retried(stream)
@@ -146,7 +146,7 @@ test.each<[string, (stream: EventStream) => unknown]>([
   const { report, stream } = startNative()
   void ask(stream)
   await retried(stream)
-  expect((await server.visit()).url.pathname).toBe('/poll/orders')
+  expect((await server.visit()).url.searchParams.get('waitMs')).toBe('0')
   expect(report).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ code: 'invalid-option' }))
 })
 

@@ -61,7 +61,7 @@ function watchedFetch(receipts: Receipts): typeof globalThis.fetch {
 
 /** Where streams do not last, the client asks for one answer after the other (§4.14). */
 function isPoll(input: RequestInfo | URL): boolean {
-  return new URL(String(input)).pathname.startsWith('/poll')
+  return new URL(String(input)).searchParams.has('waitMs')
 }
 
 /** Each answer counts as a connection. Gives the number of its events. */

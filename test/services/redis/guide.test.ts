@@ -1,6 +1,10 @@
-import { expect, test } from 'vitest'
-import { guideCode, runCode } from '../../package/guide-code.ts'
+import { afterAll, expect, test } from 'vitest'
+import { guideCode } from '../../package/guide-blocks.ts'
+import { runCode } from '../../package/guide-code.ts'
+import { project } from '../../package/guide-project.ts'
 import { redis } from './servers.ts'
+
+afterAll(() => project.remove())
 
 test('the code of the guide makes a hub on Redis that publishes', async () => {
   const server = await redis({ settings: { appendonly: 'yes' } })

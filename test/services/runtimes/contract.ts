@@ -82,7 +82,7 @@ export function runtimeContract({ start: begin, tellsAddress }: RuntimeContract)
   test('polls: what was missed, and then what happens (§4.14)', async () => {
     const { url, publish } = await start()
     const [id] = await publish(1, 2)
-    const poll = async (cursor: string) => (await fetch(url(`/poll/orders/1?cursor=${cursor}`))).json()
+    const poll = async (cursor: string) => (await fetch(url(`/events/orders/1?waitMs=25000&cursor=${cursor}`))).json()
     const missed = (await poll(id as string)) as Polled
     expect(messagesOf(missed)).toEqual(['2'])
     const waiting = poll(missed.cursor) as Promise<Polled>

@@ -19,7 +19,8 @@ export function createTransport(...[address, options, clock]: TransportParts): T
     let waitMs = 0
     let isFirst = true
     for (;;) {
-      const url = pollAddress(address)
+      const url = new URL(address)
+      // At the address of the stream, a hub takes this parameter for a poll.
       url.searchParams.set('waitMs', String(waitMs))
       const askedAt = clock.now()
       // In the query: a proxy cannot take the cursor away there, and a browser needs no permission to send it.
@@ -76,13 +77,6 @@ export function createTransport(...[address, options, clock]: TransportParts): T
       return false
     }
   }
-}
-
-/** The address for polls: `/poll` instead of `/events` or `/stream`, behind the same prefix of the application. */
-export function pollAddress(address: URL): URL {
-  const url = new URL(address)
-  url.pathname = url.pathname.replace(/\/(events|stream)(?=\/|$)/, '/poll')
-  return url
 }
 
 /**

@@ -51,7 +51,7 @@ export function unrulyHub(random: () => number) {
     if (luck < 0.14) return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     const isStripped = isUnruly && random() < 0.1
     const cursor = (isStripped ? null : headers.get('Last-Event-ID')) ?? input.searchParams.get('lastEventId')
-    return input.pathname.startsWith('/poll') ? poll(cursor) : stream(cursor, signal)
+    return input.searchParams.has('waitMs') ? poll(cursor) : stream(cursor, signal)
   }
 
   function stream(cursor: string | null, signal: AbortSignal): Response {

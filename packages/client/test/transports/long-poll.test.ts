@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { createHandlers } from '../../src/handlers.ts'
 import type { RequestOptions } from '../../src/request.ts'
-import { createTransport, pollAddress } from '../../src/transports/long-poll.ts'
+import { createTransport } from '../../src/transports/long-poll.ts'
 import { scriptedServer, type Visit } from '../support/scripted-server.ts'
 import { runTransport } from '../support/transport-run.ts'
 
@@ -98,7 +98,7 @@ describe('a run of polls', () => {
     const server = await script()
     const run = runTransport(transportTo(server.url))
     const first = await server.visit()
-    expect(first.url.pathname).toBe('/poll/orders')
+    expect(first.url.pathname).toBe('/events/orders')
     expect(first.url.searchParams.get('waitMs')).toBe('0')
     expect(first.headers).toMatchObject({ accept: 'application/json' })
     answer(first, null, [event('1')], '1', 7000)
@@ -270,14 +270,6 @@ describe('a run of polls', () => {
     await expect(run.ended).rejects.toThrow()
     expect(run.blocks).toEqual([])
   })
-})
-
-test.each([
-  ['http://h/events/a/events', 'http://h/poll/a/events'],
-  ['http://h/api/stream/a?x=1', 'http://h/api/poll/a?x=1'],
-  ['http://h/events?channel=a', 'http://h/poll?channel=a'],
-])('%s is polled at %s', (address, polled) => {
-  expect(pollAddress(new URL(address)).href).toBe(polled)
 })
 
 test.each([0, -1, null, 'soon'])(

@@ -15,6 +15,16 @@ export async function answerPoll(
   return jsonAnswer(200, answer, { Vary: 'Last-Event-ID, Authorization, Cookie, Origin' })
 }
 
+/** Whether a request to the address of a stream asks for a poll. A request below `/poll` needs no `waitMs`. */
+export function isPoll(target: Target): boolean {
+  return target.mayHave('waitMs') && target.query.has('waitMs')
+}
+
+/** Whether a rejected reader can read a status. A native `EventSource` cannot: it returns after no status but 200 (§4.12). */
+export function readsStatus(target: Target): boolean {
+  return target.endpoint === 'poll' || isPoll(target) || target.query.get('reject') === 'status'
+}
+
 /** The facts that an adapter knows of a poll: when its sender has gone, and which connection carries its answers. */
 export type Poller = Pick<PollOptions, 'signal' | 'connection'>
 

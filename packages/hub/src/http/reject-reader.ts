@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { CloseReason } from '@rejoin/protocol'
 import type { ReaderRejection } from '../hub/hub.ts'
 import { type Answer, closedStream, readerRejection } from './answer.ts'
+import { readsStatus } from './poll.ts'
 import { sendPlainAnswer } from './send.ts'
 import { type Target, targetOf } from './target.ts'
 
@@ -18,9 +19,8 @@ export function rejectReader(request: IncomingMessage, response: ServerResponse,
 }
 
 /** The answer by which `rejectReader` rejects. */
-export function rejectedReader({ endpoint, query }: Target, why: StreamRejection): Answer {
-  if (endpoint === 'poll' || query.get('reject') === 'status') return readerRejection(why)
-  return closedStream(why.reason, why.retryMs)
+export function rejectedReader(target: Target, why: StreamRejection): Answer {
+  return readsStatus(target) ? readerRejection(why) : closedStream(why.reason, why.retryMs)
 }
 
 /** `retryMs` needs a random part (§4.11): otherwise all rejected readers return at the same moment. */

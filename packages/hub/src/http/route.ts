@@ -15,7 +15,7 @@ import {
   shownError,
   wrongMethod,
 } from './answer.ts'
-import { answerPoll, type Poller } from './poll.ts'
+import { answerPoll, isPoll, type Poller, readsStatus } from './poll.ts'
 import { maxBodyBytes, publishBody } from './publish.ts'
 import { type AskedStream, type Channels, namedSelectors, readSubscription, streamHeaders } from './subscribe.ts'
 import type { Target } from './target.ts'
@@ -80,9 +80,9 @@ function planFor(hub: Hub, target: Target, request: RequestHead): Promise<Plan> 
   switch (target.endpoint) {
     case 'events':
     case 'stream':
-      return toldInBand(hub, target, request, planStream(hub, channelOf(hub, target), target, request))
+      return toldOf(hub, target, request, planReader(hub, channelOf(hub, target), target, request))
     case 'poll':
-      return toldOf(hub, target, request, planPoll(hub, target, request))
+      return toldOf(hub, target, request, planPoll(hub, channelOf(hub, target), target, request))
     case 'publish':
       return planPublish(hub, target, request)
     case 'end':
@@ -99,38 +99,27 @@ function channelOf({ defaultChannel = '' }: Hub, { rest, query }: Target): strin
   return rest === '' && !query.has('channel') ? defaultChannel : rest
 }
 
-/** The plan for a stream at a route of the program's own. Never throws and never rejects. */
+/** The plan for a stream at a route of the program's own, or for a poll at the same route. Never throws and never rejects. */
 export function routeStream(
   hub: Hub,
   request: RequestHead,
   channels: () => Channels | Promise<Channels>,
 ): Promise<Plan> {
-  const plan = async () => planStream(hub, await channels(), request.target, request)
-  return explained(hub, toldInBand(hub, request.target, request, plan()))
+  const plan = async () => planReader(hub, await channels(), request.target, request)
+  return explained(hub, toldOf(hub, request.target, request, plan()))
 }
 
-/** Tells the hub's observers when a reader's request is rejected. */
+/**
+ * Tells the hub's observers when a reader's request is rejected. During an outage, such as a key set that cannot be read, a
+ * reader that cannot read a status gets a stream that ends at once.
+ */
 async function toldOf(hub: Hub, target: Target, request: RequestHead, plan: Promise<Plan>): Promise<Plan> {
   try {
     return await plan
   } catch (error) {
-    tellRejection(hub, target, request, error)
-    throw error
-  }
-}
-
-/**
- * Like `toldOf`, for a stream. During an outage, such as a key set that cannot be read, the reader gets a stream that ends at
- * once: a native `EventSource` returns after no status but 200 (§4.12).
- */
-async function toldInBand(hub: Hub, target: Target, request: RequestHead, plan: Promise<Plan>): Promise<Plan> {
-  try {
-    return await plan
-  } catch (error) {
-    const reason = isOurs(error) && outages[error.code]
-    const isInBand = reason && request.method === 'GET' && target.query.get('reject') !== 'status'
-    tellRejection(hub, target, request, error, isInBand ? { status: 200 } : {})
-    if (!isInBand) throw error
+    const reason = isOurs(error) && request.method === 'GET' && !readsStatus(target) && outages[error.code]
+    tellRejection(hub, target, request, error, reason ? { status: 200 } : {})
+    if (!reason) throw error
     if (error.code === 'unreachable') hub.port.failed(error)
     const retryMs = hub.port.retryMsFor(namedSelectors(channelOf(hub, target), target.query))
     return answerWith(closedStream(reason, retryMs))
@@ -206,6 +195,11 @@ function isOurs(error: unknown): error is RejoinError {
   return error instanceof RejoinError && error.code !== 'internal'
 }
 
+function planReader(hub: Hub, channels: Channels, target: Target, request: RequestHead): Promise<Plan> {
+  const plan = isPoll(target) ? planPoll : planStream
+  return plan(hub, channels, target, request)
+}
+
 async function planStream(hub: Hub, channels: Channels, target: Target, request: RequestHead): Promise<Plan> {
   if (request.method !== 'GET' && request.method !== 'HEAD') return answerWith(wrongMethod('GET'))
   const subscribe = await readRequest(hub, channels, target, request)
@@ -218,9 +212,9 @@ async function planStream(hub: Hub, channels: Channels, target: Target, request:
   return { kind: 'stream', headers, subscribe }
 }
 
-async function planPoll(hub: Hub, target: Target, request: RequestHead): Promise<Plan> {
+async function planPoll(hub: Hub, channels: Channels, target: Target, request: RequestHead): Promise<Plan> {
   if (request.method !== 'GET') return answerWith(wrongMethod('GET'))
-  const subscribe = await readRequest(hub, channelOf(hub, target), target, request)
+  const subscribe = await readRequest(hub, channels, target, request)
   // A poll is not rejected here but by its answer, because a reader that polls already keeps its room.
   const verdict = await hub.port.admit(subscribe, { readsStatus: false, polls: true })
   if (verdict && verdict.kind !== 'rejected') return answerWith(nothingMoreOf(verdict.kind, subscribe))

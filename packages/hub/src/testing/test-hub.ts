@@ -3,6 +3,7 @@ import type { Environment } from '../environment.ts'
 import { hubEndpoints, isReaderEndpoint } from '../http/endpoints.ts'
 import { type FetchHandler, fetchHandler } from '../http/fetch.ts'
 import type { AdapterOptions, BasePathOptions } from '../http/options.ts'
+import { isPoll } from '../http/poll.ts'
 import { parseTarget } from '../http/target.ts'
 import { createHub } from '../hub/create-hub.ts'
 import type { Hub, TypedHub } from '../hub/hub.ts'
@@ -202,13 +203,13 @@ export async function createTestHub(options: TestHubOptions = {}): Promise<TestH
     if (isClosed) throw new TypeError('fetch failed')
     const { handler } = serving
     const request = requestOf(input, init)
-    const { endpoint } = parseTarget(request.url).below(basePath)
+    const target = parseTarget(request.url).below(basePath)
     // Nobody waits for the answer to a poll: it may come with the next event only.
-    const isAwaited = endpoint !== 'poll'
+    const isAwaited = target.endpoint !== 'poll' && !isPoll(target)
     if (isAwaited) unanswered += 1
     try {
       // Publishes do not cross the faulty network, so that a test can publish during a cut.
-      return await (isReaderEndpoint(endpoint) ? network.carry(request, handler) : handler(request))
+      return await (isReaderEndpoint(target.endpoint) ? network.carry(request, handler) : handler(request))
     } finally {
       if (isAwaited) unanswered -= 1
       moved()

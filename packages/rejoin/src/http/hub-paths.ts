@@ -87,6 +87,11 @@ const streaming: ParameterDoc[] = [
       const: 'status',
     },
   ),
+  queryParameter(
+    'waitMs',
+    'With it, the request is a poll, and gets the answer of `/poll`: how long the hub waits for an event, in milliseconds.',
+    { type: 'integer', maximum: 60_000 },
+  ),
   queryParameter('heartbeat', 'With `event`, heartbeats are events that a page can see, and not comments.', {
     const: 'event',
   }),

@@ -75,6 +75,21 @@ export function subscribeContract(
       expect(stream.events.map(({ data }) => data)).toEqual([expect.stringContaining('"resumed":true'), '2'])
     })
 
+    test('is polled at its own address, for the same channels (§4.14)', async () => {
+      const { hub, url } = await start()
+      const poll = async (path: string) => (await fetch(url(path))).json()
+      const { cursor } = await poll('/me/events?waitMs=0&channel=secret')
+      const waiting = poll(`/me/events?waitMs=25000&channel=secret&lastEventId=${cursor}`)
+      await publish(hub, 'secret', 1)
+      await publish(hub, 'news', 2)
+      const { events } = await waiting
+      expect(events.map(({ type, data }: { type: string; data: string }) => type === 'message' && data)).toEqual([
+        false,
+        '2',
+      ])
+      expect((await fetch(url('/live/a//b?waitMs=0'))).status).toBe(400)
+    })
+
     test('rejects a name that is none (§5.2)', async () => {
       const { open } = await start()
       expect((await open('/live/a//b')).status).toBe(400)

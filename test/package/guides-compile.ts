@@ -1,0 +1,40 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { guideBlocks } from './guide-blocks.ts'
+import { compileModules } from './guide-compiler.ts'
+import { guideModules } from './guide-modules.ts'
+import { nameOf, namesOfTheReader } from './guide-names.ts'
+import { load, project } from './guide-project.ts'
+
+const modules = guideModules(guideBlocks())
+
+/** The blocks of the guides compile in the project of a reader, pasted one after the other. */
+export function guidesCompile(): void {
+  describe('in a project of the README, under "strict"', () => {
+    let complaints: string[]
+    beforeAll(async () => {
+      complaints = await compileModules(project.folder, modules)
+    })
+
+    test.each([...new Set(modules.map(({ page }) => page))])(
+      'the blocks of %s compile, pasted one after the other',
+      (page) => {
+        expect(complaints.filter((line) => line.startsWith(`guides/${page}/`))).toEqual([])
+      },
+    )
+
+    test('the compiler complains of nothing else', () => {
+      expect(complaints.filter((line) => !line.startsWith('guides/'))).toEqual([])
+    })
+
+    test('a page takes none of our names for granted', async () => {
+      const ours = new Set<string>()
+      for (const entry of project.entries) for (const name of Object.keys(await load<object>(entry))) ours.add(name)
+      expect(
+        Object.values(namesOfTheReader)
+          .flat()
+          .map(nameOf)
+          .filter((name) => ours.has(name)),
+      ).toEqual([])
+    })
+  })
+}

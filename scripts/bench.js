@@ -11,7 +11,7 @@ if (name === undefined || !benches.has(name)) {
   console.log(`usage: npm run bench -- <name> [options]\n`)
   for (const [bench, description] of benches) console.log(`  ${bench.padEnd(12)} ${description}`)
   process.exitCode = name === undefined ? 0 : 1
-} else if (compile('bench')) {
+} else if (await compile('bench')) {
   const program = new URL(`../bench/dist/bench/${name}.js`, import.meta.url)
   process.argv.splice(1, 2, fileURLToPath(program))
   await import(program.href)

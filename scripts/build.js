@@ -7,5 +7,6 @@ const [, , project = '.'] = process.argv
 const hasStandalone = ['.', 'packages/client', 'packages/rejoin'].includes(project)
 const hasPages = ['.', 'packages/rejoin'].includes(project)
 
-const built = compile(project) && (!hasStandalone || (await buildStandalone())) && (!hasPages || (await buildPages()))
+const built =
+  (await compile(project)) && (!hasStandalone || (await buildStandalone())) && (!hasPages || (await buildPages()))
 process.exitCode = built ? 0 : 1

@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,12 +12,13 @@ const packages = ['protocol', 'hub', 'client', 'mdns', 'rejoin']
  * Brings the given projects, and what they refer to, up to date. Nothing is printed and little is done when they are;
  * errors go to the terminal.
  * @param {string} project a folder with a tsconfig.json; '.' stands for everything
- * @returns {boolean} whether the code compiles
+ * @returns {Promise<boolean>} whether the code compiles
  */
-export function compile(project) {
+export async function compile(project) {
   forgetRemovedOutput()
   const tsc = join(root, 'node_modules/typescript/bin/tsc')
-  return spawnSync(process.execPath, [tsc, '-b', project], { cwd: root, stdio: 'inherit' }).status === 0
+  const [code] = await once(spawn(process.execPath, [tsc, '-b', project], { cwd: root, stdio: 'inherit' }), 'exit')
+  return code === 0
 }
 
 /** tsc asks its .tsbuildinfo alone what is stale, so a package whose dist/ was deleted would count as built. */

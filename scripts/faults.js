@@ -11,7 +11,7 @@ if (name === undefined || !runs.has(name)) {
   console.log(`usage: npm run faults -- <name> [--seed <number>] [--keep] [options]\n`)
   for (const [run, description] of runs) console.log(`  ${run.padEnd(8)} ${description}`)
   process.exitCode = name === undefined ? 0 : 1
-} else if (compile('test/faults')) {
+} else if (await compile('test/faults')) {
   const program = new URL(`../test/faults/dist/faults/runs/${name}.js`, import.meta.url)
   process.argv.splice(1, 2, fileURLToPath(program))
   await import(program.href)

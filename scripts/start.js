@@ -5,7 +5,12 @@ import { buildPages } from './pages.js'
 
 const program = new URL('../packages/rejoin/bin/rejoin.js', import.meta.url)
 
-if (compile('packages/rejoin') && (await buildPages())) {
+// The first build takes half a minute, and nobody should have to wonder what happens.
+const notice = setTimeout(() => console.error('Building what has changed…'), 1000)
+const isBuilt = (await compile('packages/rejoin')) && (await buildPages())
+clearTimeout(notice)
+
+if (isBuilt) {
   // The program runs in this process, so that signals and the exit code need nobody to carry them.
   process.argv.splice(1, 1, fileURLToPath(program), 'serve')
   await import(program.href)

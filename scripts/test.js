@@ -20,7 +20,7 @@ const skips = []
 const times = []
 
 await step('lint', () => single('lint', lint()))
-await step('types and build', () => single('types and build', compile('.')))
+await step('types and build', async () => single('types and build', await compile('.')))
 await step('unit tests', () => vitest(['unit', 'unit-alone']))
 const files = serviceTests()
 const missing = provideServices(services.filter((service) => files.some((file) => isNeededBy(service, file))))

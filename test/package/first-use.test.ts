@@ -14,6 +14,7 @@ const { version } = readJson<{ version: string }>('packages/client/package.json'
 test('in a fresh clone, npm start builds what it needs and serves, and what the README says to try works', async () => {
   const clone = freshClone()
   const program = startCommand('npm', ['start', '--', '--port', '0'], clone)
+  await program.prints(/Building what has changed…/)
   const [url] = await program.prints(/http:\/\/127\.0\.0\.1:\d+/)
   const reader = await fetch(`${url}/events/demo`)
   const text = reader.body?.pipeThrough(new TextDecoderStream())

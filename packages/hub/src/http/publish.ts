@@ -3,6 +3,7 @@ import type { Hub } from '../hub/hub.ts'
 import { readJson } from '../hub/json-text.ts'
 import type { Message } from '../hub/publish/message.ts'
 import type { PublishedEvent, PublishOptions } from '../hub/publish/publishing.ts'
+import { jsonMistake } from '../json-mistake.ts'
 import { type Answer, jsonTextAnswer } from './answer.ts'
 import { dataTexts } from './data-texts.ts'
 import type { Target } from './target.ts'
@@ -118,7 +119,7 @@ function parseJson(text: string, mayBeText: boolean): unknown {
   } catch (cause) {
     if (mayBeText) return undefined
     throw new RejoinError(
-      'The body is not JSON. Send {"channel":…,"data":…} or an array of those, or plain text to /publish/<channel>.',
+      `The body is not JSON: ${jsonMistake(cause)}. Send {"channel":…,"data":…} or an array of those, or plain text to /publish/<channel>.`,
       { code: 'invalid-event', cause },
     )
   }

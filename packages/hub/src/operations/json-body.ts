@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { RejoinError } from '@rejoin/protocol'
+import { jsonMistake } from '../json-mistake.ts'
 
 /** The JSON value in a request's body; null for an empty body. */
 export async function readJson(request: IncomingMessage, maxBytes: number): Promise<unknown> {
@@ -8,7 +9,7 @@ export async function readJson(request: IncomingMessage, maxBytes: number): Prom
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new RejoinError('The body is not JSON. GET /openapi.json says what belongs there.', {
+    throw new RejoinError(`The body is not JSON: ${jsonMistake(cause)}. GET /openapi.json says what belongs there.`, {
       code: 'invalid-data',
       cause,
     })

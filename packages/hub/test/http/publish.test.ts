@@ -108,7 +108,7 @@ describe('a publish that is rejected', () => {
     ['a reserved type', '/publish/a?type=hello', 'x', 400, 'invalid-type'],
     ['a type with a line break', '/publish/a?type=x%0Aid:%201', 'x', 400, 'invalid-type'],
     ['an empty type', '/publish/a?type=', 'x', 400, 'invalid-type'],
-    ['a body that is no JSON', '/publish', 'x', 400, 'invalid-event'],
+    ['a body that is not JSON', '/publish', 'x', 400, 'invalid-event'],
     ['an envelope that is no object', '/publish', '"x"', 400, 'invalid-event'],
     ['an envelope without channel', '/publish', '{"data":1}', 400, 'invalid-event'],
     ['an envelope without data', '/publish', '{"channel":"a"}', 400, 'invalid-event'],
@@ -139,6 +139,11 @@ describe('a publish that is rejected', () => {
     const { id } = await server.hub.publish('a', { data: 'next' })
     await stream.waitFor((events) => events.length === 2)
     expect(stream.events[1]?.id).toBe(id)
+  })
+
+  test('a body that is not JSON is answered with what is wrong in it', async () => {
+    const { body } = await post(await serveHub(), '/publish', '{"channel":"a" "data":1}')
+    expect(body.error.message).toMatch(/^The body is not JSON: expected ',' or '}' after property value at position 15/)
   })
 
   test('a body without an end is rejected once it is over the limit, without being kept', async () => {

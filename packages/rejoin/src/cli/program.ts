@@ -1,5 +1,6 @@
 import { RejoinError } from '@rejoin/protocol'
 import { Command, CommanderError, Option } from 'commander'
+import { closestName } from '../closest-name.ts'
 import { defaultConfigFile } from '../config/file.ts'
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { flagOf, hasFlag, type Setting, settings } from '../config/settings.ts'
@@ -25,7 +26,7 @@ import { fail, type ProgramHost } from './program-host.ts'
 export async function runProgram(args: readonly string[], host: ProgramHost): Promise<void> {
   try {
     const program = commandLine(host)
-    rejectUnknown(args[0], program)
+    rejectUnknown(args[0] === 'help' ? args[1] : args[0], program)
     await program.parseAsync(args, { from: 'user' })
   } catch (error) {
     // Commander has already printed what is wrong with the command line, or the help.
@@ -39,7 +40,9 @@ export async function runProgram(args: readonly string[], host: ProgramHost): Pr
 function rejectUnknown(word: string | undefined, { commands }: Command): void {
   const names = [...commands.map((command) => command.name()), 'help']
   if (word === undefined || word.startsWith('-') || names.includes(word)) return
-  throw new RejoinError(`There is no command ${JSON.stringify(word)}. There are ${names.join(', ')}.`, {
+  const meant = closestName(word, names)
+  const advice = meant === undefined ? '' : ` Did you mean ${meant}?`
+  throw new RejoinError(`There is no command ${JSON.stringify(word)}.${advice} There are ${names.join(', ')}.`, {
     code: 'invalid-option',
   })
 }

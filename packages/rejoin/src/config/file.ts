@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { RejoinError } from '@rejoin/protocol'
-import type { ParseError } from 'jsonc-parser'
 import { invalidOption } from '../errors.ts'
+import { jsonMistake } from './json-mistake.ts'
 
 export const defaultConfigFile = 'rejoin.config.json'
 
@@ -35,17 +35,8 @@ async function parseSettings(name: string, text: string): Promise<unknown> {
     return JSON.parse(text)
   } catch {
     // The error of `JSON.parse` quotes the file, which may hold secrets. So the error is neither shown nor passed on.
-    throw invalidOption(`${name} is not JSON: see ${await pointOfMistake(text)}.`)
+    throw invalidOption(`${name} is not JSON: ${await jsonMistake(text)}.`)
   }
-}
-
-async function pointOfMistake(text: string): Promise<string> {
-  // Loaded on demand, because almost no start needs it.
-  const { parseTree } = await import('jsonc-parser')
-  const mistakes: ParseError[] = []
-  parseTree(text, mistakes, { disallowComments: true })
-  const lines = text.slice(0, mistakes[0]?.offset).trimEnd().split('\n')
-  return `line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`
 }
 
 function reasonOf({ code, message }: NodeJS.ErrnoException): string {

@@ -1,5 +1,6 @@
 import type { BaseIssue } from 'valibot'
-import { type Setting, settings } from './settings.ts'
+import { closestName, plainName } from '../closest-name.ts'
+import { flagOf, type Setting, settings } from './settings.ts'
 
 /**
  * What is wrong with a setting: its name, the value found, and the values allowed. `origin` is the flag, the variable or the file
@@ -8,7 +9,7 @@ import { type Setting, settings } from './settings.ts'
 export function describeIssue(issue: BaseIssue<unknown>, origin: string, only?: Setting): string {
   const path = issue.path?.map(({ key }) => String(key)) ?? []
   const name = path.length === 0 ? origin : `"${path.join('.')}" in ${origin}`
-  if (issue.type === 'strict_object' && issue.expected === 'never') return `${name} is no setting. ${beside(path)}`
+  if (issue.type === 'strict_object' && issue.expected === 'never') return `${name} is not a setting. ${beside(path)}`
   const setting = only ?? settingAt(path)
   const isWhole = path.length === (only ? 0 : setting?.key.split('.').length)
   const allowed = setting && (isWhole || setting.kind.repeatable) ? setting.kind.allowed : wordsFor(issue)
@@ -28,7 +29,7 @@ function holdsSecrets(path: readonly string[]): boolean {
   return settings.some(({ key, secret }) => secret && key.startsWith(`${path.join('.')}.`))
 }
 
-/** The keys that are allowed where an unknown key was found. */
+/** The setting that was probably meant by an unknown key, else the keys that are allowed where it was found. */
 function beside(path: readonly string[]): string {
   const above = path.slice(0, -1)
   const depth = above.length
@@ -36,9 +37,27 @@ function beside(path: readonly string[]): string {
     .map(({ key }) => key.split('.'))
     .filter((keys) => keys.length > depth && above.every((name, index) => keys[index] === name))
     .map((keys) => keys[depth])
-  const names = [...new Set(known)].sort().join(', ')
-  if (names === '') return 'Leave it out.'
-  return depth === 0 ? `There are ${names}.` : `In "${above.join('.')}" there are ${names}.`
+  const names = [...new Set(known)].filter((name) => name !== undefined).sort()
+  const meant = closestName(path.at(-1) ?? '', names)
+  if (meant !== undefined) return `Did you mean "${[...above, meant].join('.')}"?`
+  const elsewhere = inAnotherGroup(path)
+  if (elsewhere !== undefined) return `Did you mean ${written(elsewhere.split('.'))}?`
+  if (names.length === 0) return 'Leave it out.'
+  return depth === 0 ? `There are ${names.join(', ')}.` : `In "${above.join('.')}" there are ${names.join(', ')}.`
+}
+
+/** The setting that was written outside of its group: `maxPerIp`, or `limits-max-per-ip` like its flag. */
+function inAnotherGroup(path: readonly string[]): string | undefined {
+  // Below a setting that is an object, such as `windows`, the keys have no names of settings.
+  if (settingAt(path.slice(0, -1))) return undefined
+  const name = plainName(path.at(-1) ?? '')
+  const namesOf = (setting: Setting) => [setting.key, flagOf(setting), setting.key.split('.').at(-1) ?? '']
+  return settings.find((setting) => namesOf(setting).some((each) => plainName(each) === name))?.key
+}
+
+/** A setting as the file has it: `{"limits": {"maxPerIp": …}}`. */
+function written([name, ...below]: readonly string[]): string {
+  return name === undefined ? '…' : `{"${name}": ${written(below)}}`
 }
 
 /** The values that the schema allows, in words. The schema writes them as `("adaptive" | number)` or `>=500`. */

@@ -3,6 +3,7 @@ import { invalidOption } from '../errors.ts'
 import type { Config } from './config.ts'
 import { readConfigFile } from './file.ts'
 import { describeIssue, inOneText } from './issue.ts'
+import { jsonMistake } from './json-mistake.ts'
 import { logKindOf } from './log-location.ts'
 import { flagOf, type Setting, settings, variableOf } from './settings.ts'
 
@@ -18,7 +19,10 @@ export async function loadConfig(given: Given): Promise<LoadedConfig> {
   for (const { setting, origin, value } of values) {
     if (origin === 'default') continue
     const { issues = [] } = v.safeParse(setting.kind.schema, value)
-    for (const issue of issues) problems.push(describeIssue(issue, origin, setting))
+    // Of JSON that could not be read, `value` is the text.
+    const isBroken = issues.length > 0 && setting.kind.argument === 'json' && value === given.env[origin]
+    if (isBroken) problems.push(await brokenJson(origin, value as string, setting))
+    else for (const issue of issues) problems.push(describeIssue(issue, origin, setting))
   }
   if (file) {
     const { issues = [] } = v.safeParse(fileSchema, file.content)
@@ -82,6 +86,10 @@ function inEnvironment(setting: Setting, env: Given['env']): Said | undefined {
   const text = env[variableOf(setting)]
   // An empty variable counts as unset: shells and compose files leave a variable out in this way.
   return text === undefined || text === '' ? undefined : { origin: variableOf(setting), value: setting.kind.read(text) }
+}
+
+async function brokenJson(origin: string, text: string, { kind }: Setting): Promise<string> {
+  return `${origin} is not JSON: ${await jsonMistake(text)}. Give ${kind.allowed}.`
 }
 
 const fileSchema = schemaOf(settings.map((setting) => ({ keys: setting.key.split('.'), schema: setting.kind.schema })))

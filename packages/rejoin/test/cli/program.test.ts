@@ -101,13 +101,16 @@ test('the help names every setting that has a flag, and the file', async () => {
   expect([...flags].sort()).toEqual(['config', 'help', ...settings.filter(hasFlag).map(flagOf)].sort())
 })
 
-test('a command that is not there is answered with those that are', async () => {
-  const { exitCode, stderr } = await run(['publsh', 'demo', 'hello'])
-  expect(stderr).toBe(
-    'rejoin: There is no command "publsh". There are serve, config, publish, tail, channels, token, drain, backup, restore, migrate, doctor, storm, completion, help.\n',
-  )
-  expect(exitCode).toBe(1)
-})
+test.each([[['publsh', 'demo', 'hello']], [['help', 'publsh']]])(
+  'a command that is not there is answered with the one that was meant, and with all that are: %j',
+  async (args) => {
+    const { exitCode, stderr } = await run(args)
+    expect(stderr).toBe(
+      'rejoin: There is no command "publsh". Did you mean publish? There are serve, config, publish, tail, channels, token, drain, backup, restore, migrate, doctor, storm, completion, help.\n',
+    )
+    expect(exitCode).toBe(1)
+  },
+)
 
 test('rejoin without a command serves', async () => {
   const { url, signal } = await started(['--port', '0', '--log', 'memory'])

@@ -27,8 +27,9 @@ test.each([
 
 function flagShown(setting: Setting): string {
   if (!hasFlag(setting)) return 'none'
-  const no = setting.kind.argument === undefined && setting.default === true ? 'no-' : ''
-  return `\`--${no}${flagOf(setting)}\``
+  const flag = flagOf(setting)
+  if (setting.kind.argument !== undefined || setting.default === false) return `\`--${flag}\``
+  return setting.default === true ? `\`--no-${flag}\`` : `\`--${flag}\`, \`--no-${flag}\``
 }
 
 function defaultShown({ default: value, defaultByLog, otherwise }: Setting): string {

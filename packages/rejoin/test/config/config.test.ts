@@ -70,12 +70,12 @@ describe('a wrong setting is named, with the value that was found and the values
         "insecure" in rejoin.config.json is "yes". Give true or false.
         "log" in rejoin.config.json is "redis". Give lmdb, memory, or the address of a Redis, such as redis://localhost:6379.
         "window.maxEvents" in rejoin.config.json is 1.5. Give a whole number of at least 1.
-        "window.maxAge" in rejoin.config.json is no setting. In "window" there are maxAgeMs, maxBytes, maxEvents.
+        "window.maxAge" in rejoin.config.json is not a setting. Did you mean "window.maxAgeMs"?
         "retryMs" in rejoin.config.json is "soon". Give a whole number from 500 to 60000, or "adaptive".
         "limits.maxConnections" in rejoin.config.json is "many". Give a whole number of at least 1.
         "limits.maxPerIp" in rejoin.config.json is 0. Give a whole number of at least 1.
         "tls" in rejoin.config.json is "cert.pem". Give an object.
-        "prot" in rejoin.config.json is no setting. There are access, admin, chaos, data, defaultChannel, drainMs, durability, fromStart, heartbeatMs, host, hotBytes, ids, insecure, limits, lockTimeoutMs, log, logLevel, logMaxBytes, logPrefix, maxReplayAgeMs, maxReplayEvents, maxTailSilenceMs, mdns, metrics, playground, port, replicas, retain, retries, retryMs, sinkBudgetBytes, snapshots, stallTimeoutMs, tls, trustProxy, whenDown, window, windows."
+        "prot" in rejoin.config.json is not a setting. Did you mean "port"?"
     `)
   })
 
@@ -96,6 +96,31 @@ describe('a wrong setting is named, with the value that was found and the values
     `)
   })
 
+  test.each([
+    [{ 'trust-proxy': true }, 'Did you mean "trustProxy"?'],
+    [{ limits: { maxPerIP: 20 } }, 'Did you mean "limits.maxPerIp"?'],
+    [{ maxPerIp: 20 }, 'Did you mean {"limits": {"maxPerIp": …}}?'],
+    [{ 'limits.maxPerIp': 20 }, 'Did you mean {"limits": {"maxPerIp": …}}?'],
+    [{ 'cors-origin': ['https://a.example'] }, 'Did you mean {"access": {"cors": …}}?'],
+    [{ limits: { trustProxy: true } }, 'Did you mean {"trustProxy": …}?'],
+    [{ tls: { certificate: 'cert.pem' } }, 'In "tls" there are cert, http2, key.'],
+    [{ colour: 'red' }, 'There are access, admin, '],
+  ])('in a name that is misspelt, or outside of its group: %j', async (content, advice) => {
+    expect(await complaint({ file: configFile(content) })).toContain(` is not a setting. ${advice}`)
+  })
+
+  test('in JSON of a variable', async () => {
+    const texts = ['{"prices/*": {"maxEvents": 10}', "{'prices/*': 1}", '{"a": 1,}', '"news"', 'news']
+    const complaints = await Promise.all(texts.map((text) => complaint({ env: { REJOIN_WINDOWS: text } })))
+    expect(complaints.join('\n')).toMatchInlineSnapshot(`
+      "REJOIN_WINDOWS is not JSON: a closing brace is missing at line 1, column 31. Give windows by channel or pattern, such as {"prices/*": {"maxEvents": 10}}.
+      REJOIN_WINDOWS is not JSON: a word without double quotes at line 1, column 2. Give windows by channel or pattern, such as {"prices/*": {"maxEvents": 10}}.
+      REJOIN_WINDOWS is not JSON: a name in double quotes is missing at line 1, column 9. Give windows by channel or pattern, such as {"prices/*": {"maxEvents": 10}}.
+      REJOIN_WINDOWS is "news". Give windows by channel or pattern, such as {"prices/*": {"maxEvents": 10}}.
+      REJOIN_WINDOWS is not JSON: a word without double quotes at line 1, column 1. Give windows by channel or pattern, such as {"prices/*": {"maxEvents": 10}}."
+    `)
+  })
+
   test('in the settings of a channel', async () => {
     const file = configFile({
       windows: { 'prices/*': { maxEvents: 0, maxAge: 1 }, news: 5 },
@@ -105,7 +130,7 @@ describe('a wrong setting is named, with the value that was found and the values
       "7 settings are wrong.
 
         "windows.prices/*.maxEvents" in rejoin.config.json is 0. Give at least 1.
-        "windows.prices/*.maxAge" in rejoin.config.json is no setting. Leave it out.
+        "windows.prices/*.maxAge" in rejoin.config.json is not a setting. Leave it out.
         "windows.news" in rejoin.config.json is 5. Give an object.
         "retries.prices/*" in rejoin.config.json is 100. Give at least 500.
         "retries.news" in rejoin.config.json is "soon". Give "adaptive" or a number.
@@ -133,10 +158,10 @@ describe('a wrong setting is named, with the value that was found and the values
       "rejoin.config.json holds no object. Write settings as {"port": 4747}.
       rejoin.config.json holds no object. Write settings as {"port": 4747}.
       rejoin.config.json holds no object. Write settings as {"port": 4747}.
-      rejoin.config.json is not JSON: see line 1, column 2.
-      rejoin.config.json is not JSON: see line 2, column 9.
-      rejoin.config.json is not JSON: see line 2, column 14.
-      rejoin.config.json is not JSON: see line 1, column 1."
+      rejoin.config.json is not JSON: a closing brace is missing at line 1, column 2.
+      rejoin.config.json is not JSON: a word without double quotes at line 2, column 9.
+      rejoin.config.json is not JSON: a name in double quotes is missing at line 2, column 14.
+      rejoin.config.json is not JSON: a value is missing at line 1, column 1."
     `)
   })
 
@@ -170,7 +195,7 @@ describe('rejoin config', () => {
 
   test('names variables that look like ours and are not', async () => {
     const { stdout } = await run(['config'], { REJOIN_PROT: '80' })
-    expect(stdout).toContain('REJOIN_PROT is set, and is no setting: it is not read.\n')
+    expect(stdout).toContain('REJOIN_PROT is set, and is not a setting: it is not read. Did you mean REJOIN_PORT?\n')
   })
 
   test('complains like serve does', async () => {
@@ -240,11 +265,11 @@ describe('secrets', () => {
     expect(complaints.join('\n')).not.toContain(secret)
     expect(complaints.join('\n')).toMatchInlineSnapshot(`
       "REJOIN_ADMIN_TOKEN is wrong, and not shown because it is secret. Give at least 16 characters, none of them a space.
-      REJOIN_ACCESS_JWT is wrong, and not shown because it is secret. Give a list of rules, such as [{"secret": "…"}].
+      REJOIN_ACCESS_JWT is not JSON: a closing brace is missing at line 1, column 60. Give a list of rules, such as [{"secret": "…"}].
       2 settings are wrong.
 
         "0.algorithms.0" in REJOIN_ACCESS_JWT is wrong, and not shown because it is secret. Give "HS256" or "HS384" or "HS512" or "RS256" or "RS384" or "RS512" or "PS256" or "PS384" or "PS512" or "ES256" or "ES384" or "ES512" or "EdDSA".
-        "0.horse" in REJOIN_ACCESS_JWT is no setting. Leave it out.
+        "0.horse" in REJOIN_ACCESS_JWT is not a setting. Leave it out.
       "access.jwt" in rejoin.config.json is wrong, and not shown because it is secret. Give a list of rules, such as [{"secret": "…"}].
       3 settings are wrong.
 
@@ -254,8 +279,8 @@ describe('secrets', () => {
       2 settings are wrong.
 
         "admin.token" in rejoin.config.json is wrong, and not shown because it is secret. Give at least 16 characters, none of them a space.
-        "admin.horses" in rejoin.config.json is no setting. In "admin" there are port, token.
-      rejoin.config.json is not JSON: see line 1, column 43.
+        "admin.horses" in rejoin.config.json is not a setting. In "admin" there are port, token.
+      rejoin.config.json is not JSON: a word without double quotes at line 1, column 43.
       2 settings are wrong.
 
         "access" in rejoin.config.json is wrong, and not shown because it is secret. Give an object.
@@ -266,7 +291,7 @@ describe('secrets', () => {
         "access.keys.0" in rejoin.config.json is "not shown, because it may hold a key". Give an object.
         "access.keys.1.sha256" in rejoin.config.json is "not shown, because it may hold a key". Give a text.
       "access.keys.0.sha256" in rejoin.config.json is "not shown, because it may hold a key". Give its SHA-256 of 64 hex digits: printf %s "$KEY" | sha256sum.
-      REJOIN_ACCESS_KEYS is "not shown, because it may hold a key". Give a list of keys, such as [{"name": "shop", "sha256": "…", "publish": ["orders/*"]}]."
+      REJOIN_ACCESS_KEYS is not JSON: a word without double quotes at line 1, column 1. Give a list of keys, such as [{"name": "shop", "sha256": "…", "publish": ["orders/*"]}]."
     `)
   })
 })

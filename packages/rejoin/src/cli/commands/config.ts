@@ -1,5 +1,7 @@
+import { closestName } from '../../closest-name.ts'
 import { checkSettings } from '../../config/checks.ts'
 import type { LoadedConfig, SettingValue } from '../../config/load.ts'
+import { settings, variableOf } from '../../config/settings.ts'
 import { table } from '../../logging/table.ts'
 import { createOutput } from '../output/output.ts'
 import type { ProgramHost } from '../program-host.ts'
@@ -12,12 +14,18 @@ export async function runConfig(loaded: LoadedConfig, host: ProgramHost, asJson 
   const { values, unread } = loaded
   const output = createOutput(host)
   for (const line of asJson ? values.map(jsonOf) : linesOf(values)) await output.line(line)
-  const unknown = unread.map((variable) => `${variable} is set, and is no setting: it is not read.`)
+  const unknown = unread.map(unknownVariable)
   for (const line of unknown) {
     if (asJson) host.stderr.write(`${line}\n`)
     else await output.line(`\n${line}`)
   }
   await checkSettings(loaded)
+}
+
+function unknownVariable(name: string): string {
+  const meant = closestName(name, settings.map(variableOf))
+  const advice = meant === undefined ? '' : ` Did you mean ${meant}?`
+  return `${name} is set, and is not a setting: it is not read.${advice}`
 }
 
 function jsonOf({ setting, value = null, origin }: SettingValue): string {

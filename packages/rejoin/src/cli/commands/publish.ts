@@ -1,5 +1,5 @@
 import type { PublishMessage } from '@rejoin/client/publisher'
-import { plainLines } from '@rejoin/hub/internal'
+import { jsonMistake, plainLines } from '@rejoin/hub/internal'
 import { RejoinError } from '@rejoin/protocol'
 import type { Command } from 'commander'
 import { invalidOption } from '../../errors.ts'
@@ -151,8 +151,8 @@ function readEvent(text: string, number: number): object {
   let value: unknown
   try {
     value = JSON.parse(text)
-  } catch {
-    throw invalidOption(`Line ${number} is not JSON. ${linesAdvice}`)
+  } catch (cause) {
+    throw invalidOption(`Line ${number} is not JSON: ${jsonMistake(cause)}. ${linesAdvice}`)
   }
   if (typeof value === 'object' && value !== null && ('data' in value || 'text' in value)) return value
   throw invalidOption(`Line ${number} is no event such as {"channel": "orders/42", "data": 1}. ${linesAdvice}`)

@@ -99,7 +99,10 @@ describe('lines', () => {
 
   test.each([
     ['{"price":3}', 'Line 1 is no event such as {"channel": "orders/42", "data": 1}. To publish lines as they are'],
-    ['price', 'Line 1 is not JSON. To publish lines as they are, say --lines. Nothing was published.'],
+    [
+      'price',
+      "Line 1 is not JSON: unexpected token 'p'. To publish lines as they are, say --lines. Nothing was published.",
+    ],
   ])('%j is no event, with advice', async (stdin, advice) => {
     const { url } = await serving()
     const { exitCode, stderr } = await run(['publish', 'demo', '--ndjson', '--url', url], { stdin })

@@ -12,7 +12,7 @@ import type { Listener } from '@rejoin/mdns'
 import { EventSource } from 'eventsource'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { root } from '../support/paths.ts'
-import { guideCode } from './guide-blocks.ts'
+import { guideBlocks, guideCode } from './guide-blocks.ts'
 import { runCode } from './guide-code.ts'
 import { load, project } from './guide-project.ts'
 import { createHub, memoryLog, nextReader, nodeHandler, serveSite } from './guide-site.ts'
@@ -334,6 +334,50 @@ test('debug.md: every change of state is printed', async () => {
   stream.close()
   expect(log).toHaveBeenCalledWith(expect.objectContaining({ state: 'closed' }))
 })
+
+describe('commands, pasted into a shell in the folder of the project', () => {
+  test('deleting.md: they show the channels of a person, delete their events and the channel, and revoke the tokens', async () => {
+    const { hub, paste } = await servedProgram()
+    await hub.publish('users/7/orders', { data: 'secret' })
+    const [deleting, removing, revoking] = shellBlocks('deleting.md')
+    const deleted = await paste(deleting)
+    expect(deleted).toMatch(/users\/7\/orders +1 /)
+    expect(deleted).toContain('"events":0')
+    await paste(removing)
+    await expect(hub.publish('users/7/orders', { data: 1 })).rejects.toMatchObject({ code: 'channel-ended' })
+    expect(await paste(revoking)).toContain('"revoked":"7"')
+  })
+
+  test('ids.md: they show a switch of formats, make it, and list the formats', async () => {
+    const { hub, paste } = await servedProgram()
+    const [, migrating] = shellBlocks('ids.md')
+    expect(await paste(migrating)).toMatch(/would get[\s\S]*New events get[\s\S]*v2_ uuidv7/)
+    expect((await hub.publish('a', { data: 1 })).id).toMatch(/^v2_[0-9a-f-]{36}$/)
+  })
+})
+
+function shellBlocks(page: string): string[] {
+  return guideBlocks()
+    .filter((block) => block.page === page && block.language === 'sh')
+    .map(({ code }) => code)
+}
+
+/** The program with its admin API, and a shell for which it has the ports of the guides. */
+async function servedProgram() {
+  const { hub, url, adminUrl, close } = await serve({ port: 0, admin: { port: 0 } })
+  onTestFinished(() => close({ withinMs: 0 }))
+  const paste = async (commands = '') => {
+    const here = commands.replaceAll('http://127.0.0.1:4747', url).replaceAll('http://127.0.0.1:4748', String(adminUrl))
+    const PATH = `${join(project.folder, 'node_modules/.bin')}:${process.env.PATH}`
+    // `-f`: an answer that says no fails the command.
+    const { stdout } = await run('sh', ['-ec', here.replaceAll(/^curl /gm, 'curl -sSf ')], {
+      cwd: project.folder,
+      env: { ...process.env, PATH },
+    })
+    return stdout
+  }
+  return { hub, paste }
+}
 
 test('observe.md: a client that sends reports reads', async () => {
   const { hub, url } = await serveSite()

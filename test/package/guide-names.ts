@@ -40,6 +40,8 @@ export const namesOfTheReader: Record<string, string[]> = {
     'interface Order { id: string; shipped?: boolean }',
     'function fetchOrders(): Promise<Record<string, Order>>',
     'function Board(props: { orders: Record<string, Order> }): import("react").ReactNode',
+    'const user: { id: string }',
+    'const auth: { token(): Promise<string> }',
   ],
   'redux.md': [
     'interface Order { id: string }',

@@ -15,8 +15,9 @@ export function Board({ cursor, orders: initial }: Loaded) {
     reduce: applyEvent,
     // Events are gone, after a long absence say: the hub sends the orders along.
     onSync: async ({ snapshot }) => (snapshot as Orders | undefined) ?? (await loadOrders()).orders,
-    // All tabs of a browser read through one connection.
+    // All tabs of a browser read through one connection. Nobody signs in here, so that needs no name of a user.
     shareAcrossTabs: true,
+    credentials: 'omit',
   })
   return (
     <main>

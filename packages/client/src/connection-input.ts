@@ -22,6 +22,8 @@ export type Report =
   | { readonly type: 'unusable' }
   /** Bytes have arrived, if only a comment: the connection is alive. */
   | { readonly type: 'bytes' }
+  /** Signs of life are overdue, as the transport knows before the machine does. */
+  | { readonly type: 'late' }
   /** The server's `retry:`. */
   | { readonly type: 'retry'; readonly ms: number }
   | ({ readonly type: 'hello' } & Greeting)

@@ -94,6 +94,9 @@ const reactions: { readonly [Type in Input['type']]: Reaction<Extract<Input, { t
   answered,
   unusable: skip,
   bytes: live,
+  late(next) {
+    next.stale = true
+  },
   retry(next, _, { ms }) {
     next.retryMs = ms
   },

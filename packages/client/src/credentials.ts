@@ -28,6 +28,13 @@ export async function sendWithCredentials(
   return send(new Headers(), 'follow')
 }
 
+/** Asks for the headers of the next connection, while this one goes on. */
+export async function renewHeaders(options: RequestOptions, tell: Sink['tell'], signal: AbortSignal): Promise<void> {
+  // A failure was reported. The stream goes on until the hub ends it; then the headers are asked for again.
+  const headers = await userHeaders(options, { refresh: true, signal }).catch(() => undefined)
+  if (headers) tell({ type: 'renewed', headers })
+}
+
 /** The headers that the user wants sent with one attempt. */
 export async function userHeaders({ headers, token }: RequestOptions, attempt: Attempt): Promise<Headers> {
   try {

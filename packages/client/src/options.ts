@@ -77,10 +77,12 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
   pauseWhenHidden?: boolean
   /**
    * Shares one connection among all tabs of this browser that have this stream open. One tab reads and passes its
-   * events to the others. When that tab is closed, crashes or is frozen, another tab goes on from its own cursor. Tabs
-   * share when their URL and the given text are the same. Give the id of the signed-in user: with `true`, a tab of
-   * another user of the same site would get what the first user may read. So `true` is rejected with `token` or
-   * `headers`. Without Web Locks, as in a page without HTTPS, each tab reads for itself.
+   * events to the others. When that tab is closed, crashes, hangs or is frozen, another tab goes on from its own cursor.
+   * Tabs share when their URL, their `identity` and the text given here are the same, so that nobody gets what only
+   * another user may read. Give `true` with an `identity`, or the id of the signed-in user here. Without either, tabs
+   * share only when their requests carry no credentials: no `token`, `headers` or `fetch`, and no cookies, as with
+   * `credentials: 'omit'`. Otherwise that is reported, and each tab reads for itself, as without Web Locks (in a page
+   * without HTTPS).
    * @defaultValue none: one connection for each tab, of which HTTP/1.1 allows six
    */
   shareAcrossTabs?: string | true

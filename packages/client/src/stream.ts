@@ -221,15 +221,12 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   }
 
   function renew(): void {
-    const { generation } = connection
     const { signal } = controller
+    const { generation } = connection
+    const tell = (report: Report) => dispatch(report, generation)
     void optional()
-      .then((it) => it.userHeaders(options, { refresh: true, signal }))
-      .then(
-        (headers) => dispatch({ type: 'renewed', headers }, generation),
-        // The error was reported. The stream goes on until the hub ends it; then the credentials are asked for again.
-        () => undefined,
-      )
+      .then((it) => it.renewHeaders(options, tell, signal))
+      .catch(report)
   }
 
   function notify(): void {

@@ -9,8 +9,15 @@ export function openBrowser(): Browser {
 
   function claim(key: string, claimed: Claim): void {
     const queue = queues.get(key) ?? []
-    queues.set(key, [...queue, claimed])
-    if (queue.length === 0) claimed.grant()
+    const [holder, ...waiting] = queue
+    if (claimed.mode === 'ifAvailable' && holder) {
+      claimed.refuse()
+      return
+    }
+    const isStolen = claimed.mode === 'steal' && holder
+    queues.set(key, isStolen ? [claimed, ...waiting] : [...queue, claimed])
+    if (isStolen) holder.lose()
+    if (isStolen || !holder) claimed.grant()
   }
 
   function free(isFreed: (claimed: Claim) => boolean): void {
@@ -33,6 +40,7 @@ export function openBrowser(): Browser {
         return new Promise((resolve) => answers.push(resolve))
       },
       hang: (hangMs) => worker.postMessage({ hangMs }),
+      stick: () => worker.postMessage({ stick: true }),
       close: () => worker.postMessage({ close: true }),
       async kill() {
         tabs.delete(tab)
@@ -40,12 +48,19 @@ export function openBrowser(): Browser {
         await exited
         free((claimed) => claimed.tab === tab)
       },
-      leads: () => [...queues.values()].some(([first]) => first?.tab === tab),
+      leads: () => [...queues].some(([key, [first]]) => !key.endsWith(' next') && first?.tab === tab),
     }
     worker.on('message', (told: Told) => {
       if (told.lock && told.key) {
         const { lock: id } = told
-        claim(told.key, { tab, id, grant: () => worker.postMessage({ granted: id }) })
+        claim(told.key, {
+          tab,
+          id,
+          mode: told.steal ? 'steal' : told.ifAvailable ? 'ifAvailable' : undefined,
+          grant: () => worker.postMessage({ granted: id }),
+          refuse: () => worker.postMessage({ refused: id }),
+          lose: () => worker.postMessage({ stolen: id }),
+        })
       } else if (told.free) free((claimed) => claimed.tab === tab && claimed.id === told.free)
       else if (told.numbers) answers.shift()?.(told as TabView)
       else if (typeof told.state === 'string') tab.state = told.state
@@ -78,6 +93,8 @@ export interface Tab {
   look(): Promise<TabView>
   /** Nothing runs in the tab for so long. */
   hang(ms: number): void
+  /** Its handler takes the next event, and never ends. */
+  stick(): void
   /** Closes its stream in order. */
   close(): void
   /** Ends it in the middle of whatever it does. */
@@ -96,12 +113,17 @@ type OpenTab = { -readonly [Field in keyof Tab]: Tab[Field] }
 interface Claim {
   readonly tab: Tab
   readonly id: number
+  readonly mode: 'steal' | 'ifAvailable' | undefined
   grant(): void
+  refuse(): void
+  lose(): void
 }
 
 interface Told extends Partial<TabView> {
   readonly lock?: number
   readonly key?: string
+  readonly steal?: boolean
+  readonly ifAvailable?: boolean
   readonly free?: number
   readonly state?: unknown
 }

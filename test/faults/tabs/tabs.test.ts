@@ -62,6 +62,35 @@ test('events are still told as gone when the tab that reads is told so', async (
   for (const view of await stage.viewsAt(tabs, 3)) expect(view).toMatchObject({ numbers: [1, 2, 3], gaps: ['forced'] })
 })
 
+test('a tab whose handler never ends gives up leading, also to a tab that comes later', async () => {
+  const stage = await openStage()
+  const [stuck] = await stage.openTabs(1)
+  stuck!.stick()
+  // More than a tab holds for its handlers.
+  await stage.publish(1500)
+  const [other] = await stage.openTabs(1, stage.ids[999])
+  await until('the other tab leads', () => other!.leads(), patience)
+  const [third] = await stage.openTabs(1, stage.ids[999])
+  await stage.publish(1500)
+  for (const view of await stage.viewsAt([other!, third!], 3000)) expect(view.numbers).toEqual(range(1001, 3000))
+  await until('the others read through one connection', () => stage.readers() === 2, patience)
+})
+
+test('a tab that hangs loses the lead, and reads on like the others when it is back', async () => {
+  const stage = await openStage()
+  const tabs = await stage.openTabs(4)
+  const [leader, ...others] = tabs
+  await stage.publish(5)
+  await stage.viewsAt(tabs, 5)
+  leader!.hang(10_000)
+  await until('another tab leads', () => others.some((tab) => tab.leads()), patience)
+  await stage.publish(5)
+  for (const view of await stage.viewsAt(others, 10)) expect(view).toMatchObject({ numbers: range(1, 10), gaps: [] })
+  expect(stage.requests()).toBe(2)
+  expect((await stage.viewsAt([leader!], 10))[0]).toMatchObject({ numbers: range(1, 10), gaps: [] })
+  await until('one connection is left', () => stage.readers() === 1, patience)
+})
+
 // More of them: TAB_SEEDS=200.
 const seeds = Array.from({ length: Number(process.env.TAB_SEEDS ?? 3) }, (_, index) => index + 1)
 
@@ -74,11 +103,12 @@ test.each(seeds)(
     for (let turn = 0; turn < 25; turn += 1) {
       const victim = tabs[Math.floor(random() * tabs.length)]!
       const leader = tabs.find((tab) => tab.leads()) ?? victim
-      const move = Math.floor(random() * 7)
+      const move = Math.floor(random() * 8)
       if (move === 0 && tabs.length > 1) tabs = tabs.filter((tab) => tab !== leader || void leader.kill())
       else if (move === 1 && tabs.length > 1) tabs = tabs.filter((tab) => tab !== leader || leader.close())
       else if (move === 2) leader.hang(300)
       else if (move === 3) victim.hang(300)
+      else if (move === 7 && turn % 5 === 0) leader.hang(6000)
       else if (move === 4) stage.proxy.cutAll(random() < 0.5 ? 'reset' : 'fin')
       else if (move === 5 && tabs.length < 6) tabs = [...tabs, ...(await stage.openTabs(1, stage.ids.at(-5) ?? null))]
       await stage.publish(1 + Math.floor(random() * 5))

@@ -1,6 +1,7 @@
 import type { Hello } from '@rejoin/protocol'
 import { invalidOption } from '../address.ts'
 import type { OpenRequest } from '../connection.ts'
+import { slackMs } from '../connection-limits.ts'
 import { report } from '../handler-set.ts'
 import type { ConnectOptions } from '../options.ts'
 import type { Block, Sink, Transport } from './transport.ts'
@@ -17,21 +18,37 @@ import type { Block, Sink, Transport } from './transport.ts'
  * yet. Otherwise the tab reads for itself until it has an id that the leader has passed on meanwhile. From that id on,
  * both see the same.
  *
+ * A leader that cannot go on gives up leading: its handlers have not kept up, so it has stopped reading. A leader that
+ * does not answer at all, as in a tab that hangs, loses the lock to a tab that has asked. Who leads is a matter of
+ * connections alone: ids keep the events in order, even while two tabs believe that they lead.
+ *
  * @returns undefined where tabs cannot share; each tab then reads for itself
  */
-export function createSharing(
-  { shareAcrossTabs: name, token, headers }: ConnectOptions,
-  address: URL,
-): ((own: Transport) => Transport) | undefined {
-  if (name === true && (token ?? headers)) {
-    report(invalidOption('shareAcrossTabs is true with a token. Give the id of the user.'))
+export function createSharing(options: ConnectOptions, address: URL): ((own: Transport) => Transport) | undefined {
+  const { shareAcrossTabs: name, identity } = options
+  if (name === true && !identity && mayCarryCredentials(options, address)) {
+    report(invalidOption("shareAcrossTabs is true, but who reads is not known. Give identity, or credentials: 'omit'."))
     return
   }
   const { locks } = globalThis.navigator ?? {}
   // Pages without HTTPS have no locks, and servers have no tabs.
   if (!locks || !globalThis.BroadcastChannel) return
-  const key = `rejoin:${name} ${address}`
+  const key = `rejoin:${JSON.stringify([name, identity])} ${address}`
   return (own) => (request, sink, signal) => share(own, request, sink, signal, key, locks)
+}
+
+/**
+ * Whether requests may carry credentials. A page cannot see whose they are: cookies are hidden from it, and a function
+ * may return another user's token tomorrow. An `EventSource` always sends the cookies of its own origin.
+ */
+function mayCarryCredentials(
+  { token, headers, fetch, credentials, transports }: ConnectOptions,
+  { origin }: URL,
+): boolean {
+  const isHere = origin === globalThis.location?.origin
+  const sendsCookies =
+    credentials === 'include' || (isHere && (credentials !== 'omit' || transports?.includes('event-source')))
+  return Boolean(token || headers || fetch || sendsCookies)
 }
 
 async function share(
@@ -44,15 +61,22 @@ async function share(
 ): Promise<void> {
   const me = Math.random()
   const channel = new BroadcastChannel(key)
-  const leaving = new AbortController()
   const ended = deferred<void>()
-  const freed = deferred<void>()
   const deliver = createDelivery(sink, ended.resolve)
   // The last id of this tab, and the ids before it. When a leader starts at one of these ids, it repeats some events,
   // which the machine drops, and skips none.
   let cursor = request.cursor
   const recent = [cursor]
   let isLeading = false
+  let hasLeft = false
+  // Takes this tab out of the queue for the lock, and gives the lock back.
+  let leaveQueue = (): void => undefined
+  // The handlers of this tab have not kept up, and reading waits for them.
+  let isFull = false
+  // When a leader last gave a sign of life, and when this tab last asked for one.
+  let heardAt = performance.now()
+  let askedAt = 0
+  let isLate = false
   // The tab that this tab follows.
   let leader: number | undefined
   // The connection of this tab, while it reads for itself or for all tabs.
@@ -63,6 +87,7 @@ async function share(
   let hello: Partial<Hello> | undefined
   let isGreeted = false
   let retryMs = 0
+  let bytesAt = 0
   let saidAliveAt = 0
 
   const leave = () => ended.resolve()
@@ -71,15 +96,8 @@ async function share(
   globalThis.document?.addEventListener('freeze', leave)
   channel.onmessage = ({ data }: MessageEvent<Message>) => hear(data)
   const unanswered = setTimeout(() => leader ?? read(), answerWithinMs)
-  locks
-    .request(key, { signal: leaving.signal }, () => {
-      isLeading = true
-      if (reading) announce()
-      else read()
-      return freed.promise
-    })
-    // The tab left before it got the lock.
-    .catch(() => undefined)
+  const watch = setInterval(look, lookEveryMs)
+  queue()
   say({ ask: true })
   try {
     await ended.promise
@@ -87,22 +105,80 @@ async function share(
     signal.removeEventListener('abort', leave)
     globalThis.document?.removeEventListener('freeze', leave)
     clearTimeout(unanswered)
+    clearInterval(watch)
+    hasLeft = true
     reading?.abort()
-    leaving.abort()
-    freed.resolve()
+    leaveQueue()
     channel.close()
   }
 
-  function hear({ from, ask, at, hello: greeting, retryMs: ms = 0, block }: Message): void {
+  /** Waits for the lock, or takes it from the tab that has it. */
+  function queue(steal?: true): void {
+    leaveQueue()
+    const waiting = new AbortController()
+    const freed = deferred<void>()
+    leaveQueue = () => {
+      isLeading = false
+      waiting.abort()
+      freed.resolve()
+    }
+    // A request that steals cannot be aborted.
+    locks
+      .request(key, steal ? { steal } : { signal: waiting.signal }, () => {
+        if (waiting.signal.aborted) return
+        isLeading = true
+        say({ leads: true })
+        if (reading) announce()
+        else read()
+        return freed.promise
+      })
+      .catch(() => {
+        // This tab left before it got the lock, or may have none.
+        if (waiting.signal.aborted || !isLeading) return
+        // Another tab took the lock, because this tab did not answer. It goes on reading for itself, until it can follow.
+        queue()
+        say({ ask: true })
+      })
+  }
+
+  /** A leader that has given no sign of life since it was asked for one hangs, and must not keep the others waiting. */
+  function look(): void {
+    if (isLeading) return
+    if (askedAt > heardAt) {
+      isLate = true
+      sink.tell({ type: 'late' })
+      // One tab at a time, until the others have heard of it. Otherwise each would open a connection.
+      const claim = async (lock: unknown) => {
+        if (!lock || hasLeft) return
+        queue(true)
+        await new Promise((resolve) => setTimeout(resolve, lookEveryMs))
+      }
+      locks.request(`${key} next`, { ifAvailable: true }, claim).catch(report)
+    } else if (performance.now() - heardAt > lookEveryMs) {
+      askedAt = performance.now()
+      say({ ask: true })
+    }
+  }
+
+  function hear({ from, ask, leads, at, hello: greeting, retryMs: ms = 0, block }: Message): void {
     // The leader ignores blocks of the tab that led before: it reads them again from the hub.
     if (isLeading) {
-      if (ask) announce()
-    } else if (greeting) meet(from, at!, greeting, ms)
+      if (ask) answer()
+      return
+    }
+    if (ask) return
+    heardAt = performance.now()
+    if (greeting) meet(from, at!, greeting, ms)
     else if (block && reading) overhear(from, block)
-    else if (from === leader) {
+    else if (from === leader && !leads) {
       sink.tell({ type: 'bytes' })
       if (block) void take(block)
     }
+  }
+
+  function answer(): void {
+    if (isFull) queue()
+    else if (!announce()) say({ leads: true })
   }
 
   /** A leader has told its last id. */
@@ -118,6 +194,8 @@ async function share(
 
   function attach(from: number, at: string | null, greeting: Partial<Hello>, ms: number): void {
     leader = from
+    if (isLate) sink.tell({ type: 'bytes' })
+    isLate = false
     if (isGreeted) return
     isGreeted = true
     sink.tell({ type: 'answered', status: 200, isStream: true, retryAfterMs: 0 })
@@ -135,7 +213,7 @@ async function share(
   /** The tab stops reading for itself once the leader has passed on the last id that the tab has read. */
   function follow(): void {
     const at = overheard.findLastIndex(([, { id }]) => id === cursor)
-    if (isLeading || !isGreeted || at < 0) return
+    if (isLeading || isFull || !isGreeted || at < 0) return
     reading?.abort()
     reading = undefined
     leader = overheard[at]![0]
@@ -154,7 +232,10 @@ async function share(
     const tell: Sink['tell'] = (told) => {
       if (signal.aborted) return
       if (told.type === 'retry') retryMs = told.ms
-      if (told.type === 'bytes' && isLeading && Date.now() - saidAliveAt > 1000) say({})
+      if (told.type === 'bytes') {
+        bytesAt = performance.now()
+        if (isLeading && bytesAt - saidAliveAt > 1000) say({})
+      }
       sink.tell(told)
     }
     const receive: Sink['receive'] = (block) => {
@@ -162,6 +243,7 @@ async function share(
       if (block.type === 'hello') return greeted(block, sent)
       if (isLeading) say({ block })
       const full = take(block)
+      if (full) pause(full)
       follow()
       return full
     }
@@ -197,21 +279,36 @@ async function share(
     return deliver(block)
   }
 
-  function announce(): void {
-    if (isLeading && hello) say({ at: cursor, hello, retryMs })
+  /** Reading waits for the handlers of this tab. Other tabs must not wait for them: the next in the queue leads. */
+  function pause(until: Promise<void>): void {
+    isFull = true
+    void until.then(() => {
+      isFull = false
+    })
+    if (isLeading) queue()
+  }
+
+  /** @returns false when following this tab would be no better than waiting: it does not read, or its hub is silent */
+  function announce(): boolean {
+    const dueMs = (hello?.heartbeatMs || Infinity) + slackMs
+    if (!isLeading || isFull || !hello || performance.now() - bytesAt > dueMs) return false
+    say({ at: cursor, hello, retryMs })
+    return true
   }
 
   function say(message: Omit<Message, 'from'>): void {
-    saidAliveAt = Date.now()
+    saidAliveAt = performance.now()
     channel.postMessage({ from: me, ...message } satisfies Message)
   }
 }
 
-/** A message between tabs. A message with nothing but `from` is a sign of life. */
+/** A message between tabs. A message with nothing but `from` says that the hub has given a sign of life. */
 interface Message {
   readonly from: number
   /** Asks who leads, and at which id. */
   readonly ask?: boolean
+  /** The sender leads, but has nothing to follow yet. */
+  readonly leads?: boolean
   /** The leader's answer, also sent when it starts to lead: its last id, and the `hello` of the hub. */
   readonly at?: string | null
   readonly hello?: Partial<Hello>
@@ -225,6 +322,12 @@ interface Message {
  * stay empty.
  */
 const answerWithinMs = 1000
+
+/**
+ * How often a tab looks whether its leader is alive, in ms. It asks at one look and acts at the next, so that a machine
+ * that was asleep does not take all leaders for dead.
+ */
+const lookEveryMs = 2000
 
 /** Blocks that are held for a slow handler or for a leader. With more, a tab reads again from the hub. */
 const maxHeld = 1000

@@ -332,8 +332,8 @@ function rest(next: Draft, until: number | null): void {
 }
 
 function close(next: Draft, closeReason: CloseReason): void {
+  rest(next, null)
   next.state = 'closed'
-  next.nextRetryAt = null
   next.closeReason = closeReason
 }
 

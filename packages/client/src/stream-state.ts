@@ -19,7 +19,8 @@ export interface StreamState {
   readonly lastEventAt: number | null
   /**
    * Whether the page may be out of date: from an overdue heartbeat or a lost connection until a connection proves
-   * itself. Also while the stream waits for a handler for longer than for a heartbeat.
+   * itself. Also while the stream waits for a handler for longer than for a heartbeat. Always true when the stream is
+   * closed.
    */
   readonly stale: boolean
   /** The id up to which handlers have got everything. Pass it to a later `connect` as `from` to continue there. */

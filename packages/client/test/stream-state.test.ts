@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import type { StreamState } from '../src/index.ts'
-import { message } from './support/scripted-server.ts'
+import { hello, message } from './support/scripted-server.ts'
 import { clock, retried, server, start, stateOf, useStage } from './support/stage.ts'
 
 useStage()
@@ -69,5 +69,28 @@ describe('the state', () => {
     await server.stream()
     await stateOf(stream, 'closed')
     expect(second).toEqual(['connecting', 'closed'])
+  })
+
+  test('of a stream that the server ends is stale', async () => {
+    const { stream } = start()
+    const first = await server.stream()
+    first.send(...hello())
+    await stateOf(stream, 'connected')
+    first.send('event: close', 'data: {"reason":"finished"}')
+    expect(await stateOf(stream, 'closed')).toMatchObject({ closeReason: 'finished', stale: true })
+  })
+
+  test('of a stream that is closed before it connected is stale', () => {
+    const { stream } = start()
+    stream.close()
+    expect(stream.state).toMatchObject({ state: 'closed', stale: true })
+  })
+
+  test('of a stream that its owner closes while it is live is stale', async () => {
+    const { stream } = start()
+    ;(await server.stream()).send(...hello())
+    await stateOf(stream, 'connected')
+    stream.close()
+    expect(stream.state).toMatchObject({ state: 'closed', stale: true })
   })
 })

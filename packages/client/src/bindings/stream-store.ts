@@ -21,7 +21,7 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
     state,
     attempt: 0,
     nextRetryAt: null,
-    stale: false,
+    stale: !source,
     closeReason: null,
     closeMessage: null,
     transport: 'fetch',

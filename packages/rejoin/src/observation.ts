@@ -98,7 +98,7 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
   routes.push(openApiRoute([...routes, ...publicRoutes], hubPaths(), version))
 
   const hasToken = admin?.token === undefined ? undefined : adminTokenCheck(admin.token)
-  const serving = { trustProxy, failed: hub.port.failed }
+  const serving = { trustProxy, hub }
   const adminPages = pageRoutes({ '/': 'dashboard.html', '/dashboard': 'dashboard.html' })
   const onPublicPort = serveRoutes([...routes, ...publicRoutes], { ...serving, isAdmin: hasToken ?? (() => false) })
   const onAdminPort = serveRoutes([...routes, ...adminPages], { ...serving, isAdmin: hasToken ?? (() => true) })
@@ -134,9 +134,9 @@ function openApiRoute(routes: readonly Route[], others: PathDocs, version: strin
     path: '/openapi.json',
     open: 'to-all',
     doc: openApiDoc,
-    handle: () => ({ status: 200, body: document }),
+    handle: () => ({ status: 200, body }),
   }
-  const document = openApiDocument([...routes, route], others, version)
+  const body = Buffer.from(`${JSON.stringify(openApiDocument([...routes, route], others, version))}\n`)
   return route
 }
 

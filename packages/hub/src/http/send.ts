@@ -10,21 +10,27 @@ import { resetSocket } from './reset.ts'
 /**
  * Sends an answer that is not a stream, and gives it up when its reader does not take it. A short answer on a connection with
  * no bytes in wait is not watched: the system's own buffer holds it. The answer to a single publish is that short.
+ *
+ * Bytes are sent without a copy. So an answer that many get, such as a page, is in memory once, whoever does not read it.
  */
 export function sendAnswer(
   hub: Pick<Hub, 'port'>,
   request: IncomingMessage,
   response: ServerResponse,
-  { status, headers, body }: Answer,
+  { status, headers, body }: Omit<Answer, 'body'> & { readonly body: string | Uint8Array },
 ): void {
   const length = Buffer.byteLength(body)
   response.writeHead(status, { ...headers, 'Content-Length': length })
+  if (request.method === 'HEAD') {
+    response.end()
+    return
+  }
   const isHttp2 = http2StreamOf(response) !== undefined
   if (length <= shortBytes && !isHttp2 && response.socket?.writableLength === 0) {
     response.end(body)
     return
   }
-  const bytes = Buffer.from(body)
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
   const answer = new LongAnswer(response, length)
   const taken = hub.port.unread.watch(answer)
   onceGone(request, response, taken)
@@ -68,11 +74,17 @@ class LongAnswer implements UnreadAnswer {
   }
 }
 
-/** Sends a short answer whose reader is not watched, such as a rejection. */
+/**
+ * Sends a short answer whose reader is not watched, such as a rejection. Over HTTP/2 even a short answer waits for a reader that
+ * takes nothing, and its stream would stay open for as long as the connection.
+ */
 export function sendPlainAnswer(response: ServerResponse, { status, headers, body }: Answer): void {
   response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) })
+  http2StreamOf(response)?.setTimeout(untakenMs, () => cut(response))
   response.end(body)
 }
+
+const untakenMs = 30_000
 
 const shortBytes = 4096
 const pieceBytes = 64 * 1024

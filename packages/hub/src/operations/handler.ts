@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RejoinError } from '@rejoin/protocol'
 import { type Answer, rejection, wrongMethod } from '../http/answer.ts'
-import { sendPlainAnswer } from '../http/send.ts'
+import { sendAnswer, sendPlainAnswer } from '../http/send.ts'
 import type { Hub } from '../hub/hub.ts'
 
 /** A handler for Node's own server, Express and Connect. */
@@ -22,7 +22,7 @@ export function operationHandler(
     response.on('error', () => response.destroy())
     if (!methods.includes(request.method ?? '')) return sendPlainAnswer(response, wrongMethod(...methods))
     try {
-      sendPlainAnswer(response, await answer(request))
+      sendAnswer(hub, request, response, await answer(request))
     } catch (error) {
       if (response.destroyed) return
       if (!(error instanceof RejoinError)) hub.port.failed(error)

@@ -12,15 +12,15 @@ import type { Result, Route } from './routes.ts'
  * @param folder - the output of `npm run build`; ends in a slash
  */
 export function pageRoutes(pages: Readonly<Record<string, string>>, folder: URL = builtPages): Route[] {
-  // The name of an asset changes with its content, so the map has at most one entry for each built file.
-  const assets = new Map<string, Promise<Asset>>()
+  // At most one entry for each built file. Readers that do not take a file share its bytes.
+  const files = new Map<string, Promise<File>>()
 
-  function load(name: string): Promise<Asset> {
-    const known = assets.get(name)
+  function load(name: string): Promise<File> {
+    const known = files.get(name)
     if (known) return known
-    const loading = loadAsset(new URL(`assets/${name}`, folder))
-    assets.set(name, loading)
-    loading.catch(() => assets.delete(name))
+    const loading = loadFile(new URL(name, folder))
+    files.set(name, loading)
+    loading.catch(() => files.delete(name))
     return loading
   }
 
@@ -28,7 +28,7 @@ export function pageRoutes(pages: Readonly<Record<string, string>>, folder: URL 
     method: 'GET',
     path,
     open: 'to-all',
-    handle: async () => pageResult(await orNotFound(readFile(new URL(file, folder)))),
+    handle: async () => pageResult((await orNotFound(load(file))).plain),
   })
 
   const asset: Route = {
@@ -39,7 +39,7 @@ export function pageRoutes(pages: Readonly<Record<string, string>>, folder: URL 
       // One segment with one dot, so no path leads out of the folder, to a source map or to a hidden file.
       const [, name] = /^\/pages\/assets\/([\w-]+\.(?:js|css))$/.exec(path) ?? []
       if (name === undefined) throw notFound()
-      return assetResult(request, name, await orNotFound(load(name)))
+      return assetResult(request, name, await orNotFound(load(`assets/${name}`)))
     },
   }
 
@@ -49,12 +49,12 @@ export function pageRoutes(pages: Readonly<Record<string, string>>, folder: URL 
 
 const builtPages = new URL('../../dist/pages/', import.meta.url)
 
-interface Asset {
+interface File {
   readonly plain: Buffer
   readonly zipped: Buffer
 }
 
-async function loadAsset(file: URL): Promise<Asset> {
+async function loadFile(file: URL): Promise<File> {
   const plain = await readFile(file)
   return { plain, zipped: await promisify(gzip)(plain) }
 }
@@ -88,7 +88,7 @@ function pageResult(body: Buffer): Result {
   }
 }
 
-function assetResult(request: IncomingMessage, name: string, asset: Asset): Result {
+function assetResult(request: IncomingMessage, name: string, asset: File): Result {
   const isZipped = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))
   return {
     status: 200,

@@ -1,5 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { addressOf, maxReportBytes, readJson, type Target, targetOf } from '@rejoin/hub/internal'
+import type { Hub } from '@rejoin/hub'
+import { addressOf, maxReportBytes, readJson, sendAnswer, type Target, targetOf } from '@rejoin/hub/internal'
 import { RejoinError } from '@rejoin/protocol'
 import type { Middleware } from './middleware.ts'
 import type { OperationDoc } from './openapi.ts'
@@ -45,8 +46,8 @@ export interface RoutesOptions {
   /** Whether a request may use routes for admins. For all other requests such a route does not exist. */
   isAdmin(request: IncomingMessage): boolean
   readonly trustProxy: boolean
-  /** Called with an error that the requester did not cause. */
-  failed(cause: unknown): void
+  /** Learns of errors that the requester did not cause, and of answers that nobody takes. */
+  readonly hub: Pick<Hub, 'port'>
 }
 
 /** Answers requests for these routes, and leaves other requests to the next middleware. */
@@ -86,18 +87,29 @@ export function serveRoutes(routes: readonly Route[], options: RoutesOptions): M
       const isAdmin = options.isAdmin(request)
       const result = await route.handle({ request, path, query, ip, userAgent, isAdmin, body })
       if ('handOver' in result) result.handOver(request, response)
-      else send(response, result)
+      else send(options.hub, request, response, result)
     } catch (error) {
       if (response.destroyed) return
-      if (!(error instanceof RejoinError)) options.failed(error)
+      if (!(error instanceof RejoinError)) options.hub.port.failed(error)
       rejectError(response, error)
     }
   }
 }
 
-function send(response: ServerResponse, { status, body, headers }: Result): void {
-  const type = body === undefined ? {} : { 'Content-Type': 'application/json; charset=utf-8' }
-  response.writeHead(status, { ...type, 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff', ...headers })
-  if (body === undefined) response.end()
-  else response.end(typeof body === 'string' || Buffer.isBuffer(body) ? body : `${JSON.stringify(body)}\n`)
+function send(
+  hub: Pick<Hub, 'port'>,
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, body, headers: given }: Result,
+): void {
+  const headers = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff', ...given }
+  if (body === undefined) {
+    response.writeHead(status, headers).end()
+    return
+  }
+  sendAnswer(hub, request, response, {
+    status,
+    headers: { 'Content-Type': 'application/json; charset=utf-8', ...headers },
+    body: typeof body === 'string' || Buffer.isBuffer(body) ? body : `${JSON.stringify(body)}\n`,
+  })
 }

@@ -24,7 +24,7 @@ export async function guarded(rules: AccessRules, now?: () => number): Promise<G
   const hub = await createHub({ log: memoryLog() })
   const access = createAccess(rules, now ? { now } : {})
   const isAdmin = () => false
-  const routes = serveRoutes([access.ticketRoute], { isAdmin, trustProxy: false, failed: hub.port.failed })
+  const routes = serveRoutes([access.ticketRoute], { isAdmin, trustProxy: false, hub })
   const serveHub = nodeHandler(hub, { authorize: access.authorize })
   const server = createServer((request, response) => {
     if (!access.middleware(request, response) && !routes(request, response)) serveHub(request, response)

@@ -119,6 +119,35 @@ describe.skipIf(!hasOpenssl)('TLS (needs openssl)', () => {
     expect(await get(url, '/healthz')).toMatchObject({ status: 200 })
   })
 
+  // RFC 9113, section 6.9: a client whose window is empty takes the head of an answer and nothing of its body.
+  test.each(['/', '/openapi.json', '/healthz'])(
+    'answers from %s that a client does not take are given up, and were in memory once',
+    async (path) => {
+      const { url, hub } = await secured({ hub: { stallTimeoutMs: 1000 } })
+      await get(url, path)
+      const session = connectHttp2(`https://localhost:${portOf(url)}`, {
+        rejectUnauthorized: false,
+        settings: { initialWindowSize: 0 },
+      })
+      session.on('error', () => session.destroy())
+      onTestFinished(() => session.destroy())
+      await once(session, 'connect')
+      const before = process.memoryUsage().arrayBuffers
+      const streams = Array.from({ length: 200 }, () => session.request({ ':path': path }))
+      const closed = streams.map((stream) =>
+        once(
+          stream.on('error', () => undefined),
+          'close',
+        ),
+      )
+      await Promise.all(streams.map((stream) => once(stream, 'response')))
+      expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(4e6)
+      await Promise.all(closed)
+      expect(streams.map(({ rstCode }) => rstCode)).toEqual(streams.map(() => constants.NGHTTP2_CANCEL))
+      expect(hub.port.unread.bytes).toBe(0)
+    },
+  )
+
   test('HTTP/2 can be left out', async () => {
     const files = certificateFiles('localhost')
     const { url } = await serving({ tls: { ...files, http2: false } })

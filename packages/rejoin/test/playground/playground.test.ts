@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { createHub } from '@rejoin/hub'
+import { memoryLog } from '@rejoin/hub/memory'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { pageRoutes } from '../../src/http/page-routes.ts'
 import { reject } from '../../src/http/rejection.ts'
@@ -47,7 +49,7 @@ describe('the page', () => {
   })
 
   test('says what to do when it has not been built', async () => {
-    const files = served(pageRoutes({ '/': 'absent.html' }, await builtFolder()))
+    const files = await served(pageRoutes({ '/': 'absent.html' }, await builtFolder()))
     const url = await listening((request, response) => void files(request, response))
     for (const path of ['/', '/pages/assets/absent.js']) {
       const { status, text } = await send(url, path)
@@ -266,14 +268,16 @@ async function builtFolder(): Promise<URL> {
 
 /** Those files, before a link that answers what they leave. */
 async function fileServer(): Promise<string> {
-  const files = served(pageRoutes({ '/': 'page.html' }, await builtFolder()))
+  const files = await served(pageRoutes({ '/': 'page.html' }, await builtFolder()))
   return listening((request, response) => {
     if (!files(request, response)) reject(response, 'not-found', 'left to the next')
   })
 }
 
-function served(routes: readonly Route[]) {
-  return serveRoutes(routes, { isAdmin: () => false, trustProxy: false, failed: () => undefined })
+async function served(routes: readonly Route[]) {
+  const hub = await createHub({ log: memoryLog() })
+  onTestFinished(() => hub.close())
+  return serveRoutes(routes, { isAdmin: () => false, trustProxy: false, hub })
 }
 
 async function listening(listener: RequestListener): Promise<string> {

@@ -2,8 +2,8 @@ import type { Environment } from '../../environment.ts'
 import type { Stalled, StallWatch } from '../readers/stall.ts'
 
 /**
- * The answers of polls that the hub holds in memory: from their first event until their readers have taken them. Streams do not
- * need this, because a session stops writing when its sink is full. A poll collects a whole answer. Without a limit, a few
+ * The answers that the hub holds in memory until their readers have taken them; those of polls from their first event on. Streams
+ * do not need this, because a session stops writing when its sink is full. A poll collects a whole answer. Without a limit, a few
  * thousand polls that nobody reads would fill the memory.
  */
 export interface Unread {
@@ -78,6 +78,7 @@ export function createUnread({ maxBytes, environment, stalls, onGivenUp }: Unrea
     watch(answer) {
       const held = answer.pending
       add(held, answer.connection)
+      if (bytes > maxBytes) giveUpOldest()
       const entry: Sent = {
         isPatient: true,
         giveUp(pending) {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { networkOf } from '@rejoin/hub'
-import { addressOf, streamHeaders, targetOf } from '@rejoin/hub/internal'
+import { addressOf, jsonAnswer, sendPlainAnswer, streamHeaders, targetOf } from '@rejoin/hub/internal'
 import type { Middleware } from '../../http/middleware.ts'
 import { reject, rejectMethod } from '../../http/rejection.ts'
 import { createRoom, type RoomOptions } from './room.ts'
@@ -70,8 +70,7 @@ export function probeEndpoint(options: ProbeOptions): Probes {
   }
 
   function sendSeen(response: ServerResponse, token: string): void {
-    response.writeHead(200, { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store' })
-    response.end(`${JSON.stringify(sightings.of(token))}\n`)
+    sendPlainAnswer(response, jsonAnswer(200, sightings.of(token)))
   }
 
   function rejectBusy(response: ServerResponse, waitMs: number): void {

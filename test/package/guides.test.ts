@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { connect, type EventStream } from '@rejoin/client'
 import type { Hub } from '@rejoin/hub'
-import type { Listener } from '@rejoin/mdns'
+import type { DnsRecord, Listener } from '@rejoin/mdns'
 import { EventSource } from 'eventsource'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { root } from '../support/paths.ts'
@@ -507,12 +507,13 @@ async function servedNetwork() {
   const url = await addressOf(createServer(mdns.handler).listen(0, '127.0.0.1'), mdns.hub)
   const announce = (name: string, port: number, ttl = 120) => {
     const service = `${name}._http._tcp.local`
-    network?.answered([
+    const records: DnsRecord[] = [
       { type: 'PTR', name: '_http._tcp.local', ttl, flush: false, data: service },
       { type: 'SRV', name: service, ttl, flush: true, data: { target: `${name}.local`, port } },
       { type: 'TXT', name: service, ttl, flush: true, data: [] },
       { type: 'A', name: `${name}.local`, ttl, flush: true, data: '192.168.1.7' },
-    ])
+    ]
+    network?.answered(records, '192.168.1.7')
   }
   return { mdns, url, announce }
 }

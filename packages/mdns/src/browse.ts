@@ -1,11 +1,20 @@
 import type { Cancel } from '@rejoin/hub'
 import { type DnsRecord, type KnownAnswer, type Query, type Question, sameName } from './network.ts'
-import { createQuestions } from './questions.ts'
-import { createHosts, type Held, type HostKey, hold, type InstanceRecords, markAsked, takeBack } from './records.ts'
+import { createQuestions, isWritable } from './questions.ts'
+import {
+  createHosts,
+  type Held,
+  type HostKey,
+  hold,
+  type InstanceRecords,
+  markAsked,
+  renewed,
+  takeBack,
+} from './records.ts'
 import { type Fact, type Service, sortAddresses } from './service.ts'
 import { allTypes, type ServiceType, serviceType } from './service-type.ts'
 import type { Timing } from './timing.ts'
-import { readTxt } from './txt.ts'
+import { readTxt, type Txt, textBytes } from './txt.ts'
 
 /**
  * Follows the services of one type: records in, facts out. A browse remembers the last fact of each service. So a
@@ -16,10 +25,10 @@ export interface Browse {
   /** Asks for the first time, and then whenever a question is due. */
   start(): void
   /** Takes the records of one packet. */
-  receive(records: readonly DnsRecord[]): void
+  receive(records: readonly DnsRecord[], sender: string): void
   /** The facts that are true now, one for each service. */
   current(): Fact[]
-  /** Whether services were left out because there were too many. */
+  /** Whether services or their TXT were left out because there was too much of them. */
   readonly overflowed: boolean
   stop(): void
 }
@@ -27,7 +36,7 @@ export interface Browse {
 export interface BrowseOptions {
   readonly type: ServiceType
   readonly timing: Timing
-  /** The most services that are followed at once. A network can announce any number. */
+  /** The most services that are followed at once, and half of them for one sender. A network can announce any number. */
   readonly maxServices: number
   ask(query: Query): void
   tell(facts: readonly Fact[]): void
@@ -37,6 +46,8 @@ interface Instance extends InstanceRecords {
   readonly name: string
   /** The full name, as records have it. */
   readonly fullName: string
+  /** The address that announced the instance first. */
+  readonly sender: string
   /** The last fact that was told of the instance, while it is true. */
   stated: Fact | undefined
   /** Told as removed although a PTR record still names it. It counts again when it is complete. */
@@ -58,6 +69,8 @@ const settleMs = 200
 // Other packets of the same answer arrive sooner than this.
 const askMissingMs = 30
 const maxMissingAsks = 5
+// RFC 6763, section 6.2, wants a TXT record to have at most 1,300 bytes.
+const txtBytesPerService = 4000
 // A tick looks at every service. Questions that are due within this time are asked together, which also spares the
 // network.
 const tickPauseMs = 20
@@ -68,6 +81,9 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
   const typeName = sameName(type)
   const instances = new Map<string, Instance>()
   const hosts = createHosts()
+  /** How many instances each sender has announced. */
+  const senders = new Map<string, number>()
+  let txtBytes = 0
   let queryAt = never
   let pauseMs = 1000
   let wakeAt = never
@@ -75,13 +91,14 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
   let cancel: Cancel = () => undefined
   let overflowed = false
 
-  function receive(records: readonly DnsRecord[]): void {
+  function receive(records: readonly DnsRecord[], sender: string): void {
     const now = timing.now()
     const touched = new Set<Instance>()
     // In this order: PTR records name the instances of SRV and TXT records, and SRV records name the hosts of
     // addresses.
-    for (const record of records) if (record.type === 'PTR') take(takePointer(record, now))
-    for (const record of records) if (record.type === 'SRV' || record.type === 'TXT') take(takeDetail(record, now))
+    for (const record of records) if (record.type === 'PTR') take(takePointer(record, now, sender))
+    for (const record of records)
+      if (record.type === 'SRV' || record.type === 'TXT') take(takeDetail(record, now, sender))
     const changedHosts = new Set<HostKey>()
     let dueAt = never
     for (const record of records) {
@@ -101,45 +118,85 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
     }
   }
 
-  function takePointer(record: DnsRecord & { type: 'PTR' }, now: number): Instance | undefined {
+  function takePointer(record: DnsRecord & { type: 'PTR' }, now: number, sender: string): Instance | undefined {
     if (sameName(record.name) !== typeName) return undefined
-    const instance = instanceOf(record.data, record.ttl > 0)
+    const instance = instanceOf(record.data, record.ttl > 0, sender)
     if (!instance) return undefined
     if (record.ttl === 0) takeBack(instance.ptr, now)
-    else instance.ptr = hold(record, record.data, now)
-    return instance
-  }
-
-  function takeDetail(record: DnsRecord & { type: 'SRV' | 'TXT' }, now: number): Instance | undefined {
-    if (type === allTypes) return undefined
-    const instance = instanceOf(record.name, record.ttl > 0)
-    if (!instance) return undefined
-    if (record.type === 'TXT') {
-      if (record.ttl === 0) takeBack(instance.txt, now)
-      else instance.txt = hold(record, record.data, now)
-    } else if (record.ttl === 0) takeBack(instance.srv, now)
     else {
-      const host = sameName(record.data.target)
-      instance.srv = hold(record, { ...record.data, host }, now)
-      hosts.want(host)
+      instance.ptr = hold(record, record.data, now)
+      if (!isWritable(instance.fullName, typeName)) renewDetails(instance, now)
     }
     return instance
   }
 
+  /**
+   * An instance that can be asked for only by its type is alive as long as it is named. Its responder need not add the
+   * other records to that answer.
+   */
+  function renewDetails(instance: Instance, now: number): void {
+    const { srv, txt } = instance
+    if (srv) instance.srv = renewed(srv, now)
+    if (txt) instance.txt = renewed(txt, now)
+  }
+
+  function takeDetail(record: DnsRecord & { type: 'SRV' | 'TXT' }, now: number, sender: string): Instance | undefined {
+    if (type === allTypes) return undefined
+    const instance = instanceOf(record.name, record.ttl > 0, sender)
+    if (!instance) return undefined
+    if (record.type === 'TXT') {
+      if (record.ttl === 0) takeBack(instance.txt, now)
+      else takeTxt(instance, hold(record, readTxt(record.data), now))
+    } else if (record.ttl === 0) takeBack(instance.srv, now)
+    else setSrv(instance, hold(record, { ...record.data, host: sameName(record.data.target) }, now))
+    return instance
+  }
+
+  /** A TXT record for which there is no room is left out; the service is resolved without it. */
+  function takeTxt(instance: Instance, txt: Held<Txt>): void {
+    const more = textBytes(txt.data) - (instance.txt ? textBytes(instance.txt.data) : 0)
+    if (txtBytes + more > maxServices * txtBytesPerService) overflowed = true
+    else setTxt(instance, txt)
+  }
+
+  function setTxt(instance: Instance, txt: Instance['txt']): void {
+    if (txt) txtBytes += textBytes(txt.data)
+    if (instance.txt) txtBytes -= textBytes(instance.txt.data)
+    instance.txt = txt
+  }
+
+  function setSrv(instance: Instance, srv: Instance['srv']): void {
+    if (srv) hosts.want(srv.data.host)
+    if (instance.srv) hosts.release(instance.srv.data.host)
+    instance.srv = srv
+  }
+
+  function remove(key: string, instance: Instance): void {
+    setSrv(instance, undefined)
+    setTxt(instance, undefined)
+    instances.delete(key)
+    const left = (senders.get(instance.sender) ?? 0) - 1
+    if (left > 0) senders.set(instance.sender, left)
+    else senders.delete(instance.sender)
+  }
+
   /** The instance with that name. Makes a new one when that is allowed and there is room. */
-  function instanceOf(fullName: string, mayBeNew: boolean): Instance | undefined {
+  function instanceOf(fullName: string, mayBeNew: boolean, sender: string): Instance | undefined {
     const key = sameName(fullName)
     const known = instances.get(key)
     if (known || !mayBeNew) return known
     const name = instanceName(key, fullName)
     if (name === undefined) return undefined
-    if (instances.size >= maxServices) {
+    const announced = senders.get(sender) ?? 0
+    if (instances.size >= maxServices || announced >= Math.ceil(maxServices / 2)) {
       overflowed = true
       return undefined
     }
+    senders.set(sender, announced + 1)
     const instance: Instance = {
       name,
       fullName: fullName.replace(/\.$/, ''),
+      sender,
       stated: undefined,
       lost: false,
       incompleteSince: undefined,
@@ -221,7 +278,7 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
     const [ip] = addresses
     if (!srv || ip === undefined) return undefined
     const host = `${srv.data.host.toWellFormed()}.`
-    return { type, name, host, port: srv.data.port, ip, addresses, txt: readTxt(txt?.data ?? []) }
+    return { type, name, host, port: srv.data.port, ip, addresses, txt: txt?.data ?? {} }
   }
 
   function tick(): void {
@@ -243,26 +300,23 @@ export function createBrowse({ type, timing, maxServices, ask, tell }: BrowseOpt
     const changed: Instance[] = []
     const gone: Fact[] = []
     const changedHosts = hosts.expire(now)
-    const wanted = new Set<HostKey>()
     for (const [key, instance] of instances) {
       const wasNamed = instance.ptr !== undefined
       let isChanged = instance.settleAt <= now || isOn(instance, changedHosts)
-      for (const kind of ['ptr', 'srv', 'txt'] as const) {
-        if ((instance[kind]?.expiresAt ?? never) > now) continue
-        instance[kind] = undefined
-        isChanged = true
-      }
+      const hasExpired = (held: Held<unknown> | undefined) => held !== undefined && held.expiresAt <= now
+      if ([instance.ptr, instance.srv, instance.txt].some(hasExpired)) isChanged = true
+      if (hasExpired(instance.ptr)) instance.ptr = undefined
+      if (hasExpired(instance.srv)) setSrv(instance, undefined)
+      if (hasExpired(instance.txt)) setTxt(instance, undefined)
       const { ptr, srv, txt, stated, name } = instance
-      if (srv) wanted.add(srv.data.host)
       if (ptr || (!wasNamed && (srv || txt))) {
         if (isChanged) changed.push(instance)
         continue
       }
       // Drops everything that is known of the service: a service that returns under this name may be another.
-      instances.delete(key)
+      remove(key, instance)
       if (stated) gone.push({ event: 'removed', service: { type, name } })
     }
-    hosts.keep(wanted)
     return { changed, gone }
   }
 

@@ -10,7 +10,7 @@ import type { Timing } from './timing.ts'
 export interface Browses {
   /** Joins the browse of a type, or begins it. Rejects with `overloaded` when too many types are browsed. */
   take(type: ServiceType): Promise<TakenBrowse>
-  receive(records: readonly DnsRecord[]): void
+  receive(records: readonly DnsRecord[], sender: string): void
   list(): BrowseFacts[]
   close(): void
 }
@@ -125,8 +125,8 @@ export function createBrowses(options: BrowsesOptions): Browses {
       const { feed, since } = entry
       return { type, feed, since, channel: channelOf(type), release: () => release(entry) }
     },
-    receive(records) {
-      for (const { browse, isOpen } of shared.values()) if (isOpen) browse.receive(records)
+    receive(records, sender) {
+      for (const { browse, isOpen } of shared.values()) if (isOpen) browse.receive(records, sender)
     },
     list: () =>
       [...shared.values()].map(({ type, browse, users }) => {

@@ -44,8 +44,9 @@ export interface MdnsOptions {
    */
   maxTypes?: number
   /**
-   * The most services that are followed of each type. Any machine on the network can announce any number of services.
-   * Services beyond the limit are left out, and `status` says so.
+   * The most services that are followed of each type, and half of them for one sender. Any machine on the network can
+   * announce any number of services. Services beyond the limit are left out, and `status` says so; so are TXT entries
+   * beyond 4 KB for each of that many services.
    * @defaultValue 2000
    */
   maxServices?: number

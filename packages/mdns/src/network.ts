@@ -37,8 +37,8 @@ export interface Network {
 }
 
 export interface Listener {
-  /** The records of one packet. */
-  answered(records: readonly DnsRecord[]): void
+  /** The records of one packet, and the address that sent it. */
+  answered(records: readonly DnsRecord[], sender: string): void
   /** A packet has arrived from another machine, whatever it says. */
   heard(): void
   /** A packet could not be sent or read. */

@@ -50,7 +50,7 @@ function fitting(known: Iterable<KnownAnswer>, typeName: string): KnownAnswer[] 
  * Whether a name can be split at its dots into the labels that it was made of. A dot inside the label of an instance
  * looks like a dot between labels, and bytes that were no UTF-8 are lost. Such an instance is asked for by its type.
  */
-function isWritable(name: string, typeName: string): boolean {
+export function isWritable(name: string, typeName: string): boolean {
   const isInstance = name.toLowerCase().endsWith(`.${typeName}`)
   const labels = isInstance ? [name.slice(0, -typeName.length - 1)] : name.replace(/\.$/, '').split('.')
   return labels.every(

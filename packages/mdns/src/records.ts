@@ -1,4 +1,5 @@
 import { type DnsRecord, sameName } from './network.ts'
+import type { Txt } from './txt.ts'
 
 /** A record that is valid until it expires. The same record, announced again, replaces it. */
 export interface Held<Data> {
@@ -18,11 +19,19 @@ export type HostKey = string
 export interface InstanceRecords {
   ptr?: Held<string> | undefined
   srv?: Held<{ readonly target: string; readonly host: HostKey; readonly port: number }> | undefined
-  txt?: Held<readonly Uint8Array[]> | undefined
+  txt?: Held<Txt> | undefined
 }
 
 export function hold<Data>({ ttl }: Pick<DnsRecord, 'ttl'>, data: Data, now: number): Held<Data> {
-  const ttlMs = Math.min(ttl * 1000, longestMs)
+  return heldFrom(now, data, Math.min(ttl * 1000, longestMs))
+}
+
+/** The record as if it had been announced again now. */
+export function renewed<Data>({ data, ttlMs }: Held<Data>, now: number): Held<Data> {
+  return heldFrom(now, data, ttlMs)
+}
+
+function heldFrom<Data>(now: number, data: Data, ttlMs: number): Held<Data> {
   const held = { data, receivedAt: now, ttlMs, expiresAt: now + ttlMs, askAt: 0, asked: 0 }
   held.askAt = nextAsk(held)
   return held
@@ -54,24 +63,29 @@ function nextAsk({ receivedAt, ttlMs, asked }: Held<unknown>): number {
   return part === undefined ? Number.POSITIVE_INFINITY : receivedAt + part * ttlMs
 }
 
-/** The addresses of hosts. */
+/** The addresses of the hosts that services are on. */
 export function createHosts() {
-  const hosts = new Map<string, Map<string, Held<string> & { readonly type: 'A' | 'AAAA' }>>()
+  const hosts = new Map<HostKey, Host>()
 
   return {
-    get: (host: HostKey) => hosts.get(host),
-    /** Starts to take addresses of a host. Addresses of other hosts are ignored. */
+    get: (host: HostKey) => hosts.get(host)?.addresses,
+    /** A service is on this host. Addresses of hosts without a service are ignored. */
     want(host: HostKey) {
-      if (!hosts.has(host)) hosts.set(host, new Map())
+      const known = hosts.get(host)
+      if (known) known.services += 1
+      else hosts.set(host, { services: 1, addresses: new Map() })
     },
-    /** Drops every host that is not in the set. */
-    keep(wanted: ReadonlySet<HostKey>) {
-      for (const host of hosts.keys()) if (!wanted.has(host)) hosts.delete(host)
+    /** A service has left this host. A host without a service is dropped at once: records may name a new host in every packet. */
+    release(host: HostKey) {
+      const known = hosts.get(host)
+      if (!known) return
+      known.services -= 1
+      if (known.services === 0) hosts.delete(host)
     },
     /** Takes an address record. Returns its effect on the host; undefined when that host is not wanted. */
     take(record: DnsRecord & { type: 'A' | 'AAAA' }, now: number): TakenAddress | undefined {
       const host = sameName(record.name)
-      const addresses = hosts.get(host)
+      const addresses = hosts.get(host)?.addresses
       if (!addresses) return undefined
       const address = record.data.toLowerCase()
       const held = addresses.get(address)
@@ -96,7 +110,7 @@ export function createHosts() {
     /** Drops addresses that nobody has announced again. Returns the hosts that had them. */
     expire(now: number): ReadonlySet<HostKey> {
       const changed = new Set<HostKey>()
-      for (const [host, addresses] of hosts) {
+      for (const [host, { addresses }] of hosts) {
         for (const [address, { expiresAt }] of addresses) {
           if (expiresAt > now) continue
           addresses.delete(address)
@@ -106,6 +120,11 @@ export function createHosts() {
       return changed
     },
   }
+}
+
+interface Host {
+  services: number
+  readonly addresses: Map<string, Held<string> & { readonly type: 'A' | 'AAAA' }>
 }
 
 export interface TakenAddress {

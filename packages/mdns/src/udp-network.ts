@@ -37,7 +37,7 @@ export function udpNetwork({ interface: address, port = 5353 }: UdpOptions = {})
       // RFC 6762, sections 6 and 11: a true answer comes from the mDNS port and from the same link.
       if (from.port !== port || !around.isNear(from.address)) return
       listener.heard()
-      listener.answered([...answers, ...additionals].flatMap(readRecord))
+      listener.answered([...answers, ...additionals].flatMap(readRecord), from.address)
     })
     return {
       ask: (query) => socket.query(packetOf(query), (error) => error && listener.failed(error)),

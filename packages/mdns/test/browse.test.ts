@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { createVirtualEnvironment } from '@rejoin/hub/testing'
 import { describe, expect, test } from 'vitest'
 import { createBrowse } from '../src/browse.ts'
@@ -5,6 +7,8 @@ import type { DnsRecord, Query } from '../src/network.ts'
 import type { Fact } from '../src/service.ts'
 import { allTypes } from '../src/service-type.ts'
 import { type Announced, announcement } from './support/announcement.ts'
+
+const here = '10.0.0.7'
 
 /** A browse of one type on virtual time. */
 function browsing({ type = '_http._tcp.local.', maxServices = 2000 } = {}) {
@@ -21,7 +25,8 @@ function browsing({ type = '_http._tcp.local.', maxServices = 2000 } = {}) {
   browse.start()
   return {
     ...{ time, facts, queries, browse },
-    announce: (announced?: Announced) => browse.receive(announcement(announced)),
+    announce: (announced?: Announced, sender = here) => browse.receive(announcement(announced), sender),
+    receive: (records: DnsRecord[]) => browse.receive(records, here),
     /** The facts since the last call, as words. */
     news: () => facts.splice(0).map(wordsOf),
     /** The questions since the last call, as words. */
@@ -85,9 +90,9 @@ test('a changed port, address or TXT is told, and nothing else is', async () => 
 })
 
 test('names are the same in any case', () => {
-  const { browse, news } = browsing()
-  browse.receive(announcement())
-  browse.receive(announcement({ name: 'MY nas', type: '_HTTP._tcp.LOCAL', host: 'NAS.local' }))
+  const { news, receive } = browsing()
+  receive(announcement())
+  receive(announcement({ name: 'MY nas', type: '_HTTP._tcp.LOCAL', host: 'NAS.local' }))
   expect(news()).toEqual(['resolved My NAS 10.0.0.7:80'])
 })
 
@@ -126,55 +131,53 @@ test('a service that goes without a word is asked for four times before its end,
 })
 
 test('a host that is gone takes its service with it, although the name lives longer', async () => {
-  const { browse, news, time } = browsing()
+  const { news, time, receive } = browsing()
   const records = announcement({ ttl: 4500 })
-  browse.receive(
-    records.map((record) => (record.type === 'PTR' || record.type === 'TXT' ? record : { ...record, ttl: 120 })),
-  )
+  receive(records.map((record) => (record.type === 'PTR' || record.type === 'TXT' ? record : { ...record, ttl: 120 })))
   await time.advance(125_000)
   expect(news()).toEqual(['resolved My NAS 10.0.0.7:80', 'removed My NAS'])
-  browse.receive(announcement())
+  receive(announcement())
   expect(news()).toEqual(['resolved My NAS 10.0.0.7:80'])
 })
 
 describe('records that come in several packets', () => {
   test('are one fact when the last has come', async () => {
-    const { browse, news, time } = browsing()
+    const { news, time, receive } = browsing()
     for (const type of ['SRV', 'PTR', 'A', 'TXT'] as const) {
-      browse.receive(only(announcement(), type))
+      receive(only(announcement(), type))
       await time.advance(20)
     }
-    browse.receive(only(announcement(), 'A'))
+    receive(only(announcement(), 'A'))
     await time.advance(20)
     expect(news()).toEqual(['resolved My NAS 10.0.0.7:80'])
   })
 
   test('are asked for when they do not come', async () => {
-    const { browse, asked, time } = browsing()
+    const { asked, time, receive } = browsing()
     await time.advance(3500)
     asked()
-    browse.receive(only(announcement(), 'PTR'))
+    receive(only(announcement(), 'PTR'))
     await time.advance(50)
     expect(asked()).toEqual(['SRV My NAS._http._tcp.local', 'TXT My NAS._http._tcp.local'])
-    browse.receive(only(announcement(), 'SRV'))
+    receive(only(announcement(), 'SRV'))
     await time.advance(1000)
     expect(asked()).toEqual(['TXT My NAS._http._tcp.local', 'A nas.local', 'AAAA nas.local'])
   })
 
   test('make a service found when only its name is known, and resolved when the rest has come', async () => {
-    const { browse, news, time } = browsing()
-    browse.receive(only(announcement(), 'PTR'))
+    const { news, time, receive } = browsing()
+    receive(only(announcement(), 'PTR'))
     await time.advance(300)
     expect(news()).toEqual(['found My NAS'])
-    browse.receive(announcement())
-    browse.receive(announcement({ ttl: 0 }))
+    receive(announcement())
+    receive(announcement({ ttl: 0 }))
     await time.advance(500)
     expect(news()).toEqual(['resolved My NAS 10.0.0.7:80', 'removed My NAS'])
   })
 
   test('are not waited for for ever: a service without TXT is resolved', async () => {
-    const { browse, news, time, asked } = browsing()
-    browse.receive(only(announcement({ ttl: 4500 }), 'PTR', 'SRV', 'A'))
+    const { news, time, asked, receive } = browsing()
+    receive(only(announcement({ ttl: 4500 }), 'PTR', 'SRV', 'A'))
     await time.advance(300)
     expect(news()).toEqual(['resolved My NAS 10.0.0.7:80'])
     await time.advance(60_000)
@@ -214,19 +217,34 @@ test('a name with a dot in it is kept alive by asking for its type', async () =>
   expect(news()).toEqual(['resolved Printer 2.0 10.0.0.7:80'])
 })
 
+test('a name with a dot in it lives as long as its type names it, also when that answer has no other record', async () => {
+  const { announce, receive, asked, news, time } = browsing()
+  const [pointer, , , address] = announcement({ name: 'Printer 2.0', ttl: 100 }) as [DnsRecord, ...DnsRecord[]]
+  announce({ name: 'Printer 2.0', ttl: 100 })
+  for (let second = 0; second < 1000; second += 5) {
+    await time.advance(5000)
+    const questions = asked()
+    if (questions.includes('PTR _http._tcp.local')) receive([pointer])
+    if (questions.includes('A nas.local')) receive([address as DnsRecord])
+  }
+  expect(news()).toEqual(['resolved Printer 2.0 10.0.0.7:80'])
+  await time.advance(101_000)
+  expect(news()).toEqual(['removed Printer 2.0'])
+})
+
 test('records of other types and of unknown hosts are ignored', async () => {
-  const { announce, browse, news, time } = browsing()
+  const { announce, news, time, receive } = browsing()
   announce({ type: '_ipp._tcp.local' })
-  browse.receive([{ type: 'A', name: 'other.local', ttl: 10, flush: true, data: '10.0.0.9' }])
-  browse.receive([{ type: 'PTR', name: '_http._tcp.local', ttl: 10, flush: false, data: '_http._tcp.local' }])
+  receive([{ type: 'A', name: 'other.local', ttl: 10, flush: true, data: '10.0.0.9' }])
+  receive([{ type: 'PTR', name: '_http._tcp.local', ttl: 10, flush: false, data: '_http._tcp.local' }])
   await time.advance(1000)
   expect(news()).toEqual([])
 })
 
 test('a browse of service types finds types, and ignores names that are no type', async () => {
-  const { browse, news, time } = browsing({ type: allTypes })
+  const { news, time, receive } = browsing({ type: allTypes })
   for (const data of ['_http._tcp.local', '_IPP._tcp.local', 'nonsense', '_x._sctp.local']) {
-    browse.receive([{ type: 'PTR', name: '_services._dns-sd._udp.local', ttl: 10, flush: false, data }])
+    receive([{ type: 'PTR', name: '_services._dns-sd._udp.local', ttl: 10, flush: false, data }])
   }
   expect(news()).toEqual(['found _http._tcp.local.', 'found _ipp._tcp.local.'])
   await time.advance(11_000)
@@ -235,17 +253,60 @@ test('a browse of service types finds types, and ignores names that are no type'
 
 test('services beyond maxServices are passed over, and the overflow is reported', () => {
   const { announce, browse, news } = browsing({ maxServices: 3 })
-  for (let n = 0; n < 10; n += 1) announce({ name: `nas ${n}` })
+  for (let n = 0; n < 10; n += 1) announce({ name: `nas ${n}` }, `10.0.0.${n}`)
   expect(news()).toHaveLength(3)
   expect(browse.overflowed).toBe(true)
 })
 
+test('one machine can announce half of the services, and leaves room for the others', async () => {
+  const { announce, browse, news, time } = browsing({ maxServices: 10 })
+  for (let n = 0; n < 10; n += 1) announce({ name: `flood ${n}`, ttl: 10 }, '10.0.0.66')
+  expect(news()).toHaveLength(5)
+  expect(browse.overflowed).toBe(true)
+  announce({ name: 'honest' }, '10.0.0.7')
+  expect(news()).toEqual(['resolved honest 10.0.0.7:80'])
+  await time.advance(11_000)
+  expect(news()).toHaveLength(5)
+  announce({ name: 'later' }, '10.0.0.66')
+  expect(news()).toEqual(['resolved later 10.0.0.7:80'])
+})
+
+test('a name whose SRV records name a new host in every packet takes the memory of one', () => {
+  const { announce, receive } = browsing()
+  announce()
+  const before = memoryInUse()
+  for (let n = 0; n < 100_000; n += 1) {
+    const target = `${n}.${'x'.repeat(200)}.local`
+    receive([{ type: 'SRV', name: 'My NAS._http._tcp.local', ttl: 120, flush: true, data: { target, port: 80 } }])
+    receive([{ type: 'A', name: target, ttl: 120, flush: true, data: '10.0.0.8' }])
+  }
+  expect(memoryInUse() - before).toBeLessThan(10e6)
+})
+
+test('a TXT record takes about the memory of its text, however many strings it has', () => {
+  const { announce } = browsing()
+  const txt = Array.from({ length: 3000 }, (_, n) => n.toString(36))
+  const before = memoryInUse()
+  for (let n = 0; n < 500; n += 1) announce({ name: `nas ${n}`, txt }, `10.0.${n % 9}.7`)
+  expect(memoryInUse() - before).toBeLessThan(20e6)
+})
+
+test('TXT entries for which there is no room are left out, and the services are told without them', async () => {
+  const { announce, browse, facts, time } = browsing({ maxServices: 2 })
+  const txt = Array.from({ length: 30 }, (_, n) => `${n}=${'x'.repeat(120)}`)
+  announce({ name: 'one', txt }, '10.0.0.1')
+  announce({ name: 'two', txt }, '10.0.0.2')
+  await time.advance(1000)
+  expect(facts.map(({ service }) => 'txt' in service && Object.keys(service.txt).length)).toEqual([30, 0])
+  expect(browse.overflowed).toBe(true)
+})
+
 test('a record costs work for the services that it is about, however many others there are', async () => {
-  const { browse, facts, time } = browsing()
+  const { facts, time, receive } = browsing()
   let looks = 0
   const many = 500
   for (let n = 0; n < many; n += 1) {
-    browse.receive(
+    receive(
       announcement({ name: `nas ${n}`, ttl: 4500 }).map((record) => {
         if (record.type !== 'TXT') return record
         // A look at a service reads its TXT.
@@ -273,3 +334,9 @@ test('the facts that hold now are the last of each service', async () => {
   await time.advance(500)
   expect(browse.current().map(wordsOf)).toEqual(['resolved two 10.0.0.7:81'])
 })
+
+function memoryInUse(): number {
+  setFlagsFromString('--expose-gc')
+  ;(runInNewContext('gc') as () => void)()
+  return process.memoryUsage().heapUsed
+}

@@ -9,7 +9,7 @@ import { eventsOf, has, hasEvents, stage } from './support/stage.ts'
 async function talkative() {
   const hub = await createMdnsHub({ stallTimeoutMs: 1000 })
   onTestFinished(() => hub.close())
-  const staged = await stage({ hub })
+  const staged = await stage({ hub, maxServices: 8000 })
   const responses: ServerResponse[] = []
   staged.server.on('request', (_request, response) => void responses.push(response))
   const first = await staged.read()

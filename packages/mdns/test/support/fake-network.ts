@@ -28,7 +28,7 @@ export function fakeNetwork(): FakeNetwork {
     },
     answer(...records) {
       listener?.heard()
-      listener?.answered(records)
+      listener?.answered(records, '10.0.0.7')
     },
   }
   return network

@@ -93,8 +93,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: 'hub/src/hub/read/snapshot.ts',
-        find: 'resolve({ position, branch, state })',
-        replace: 'resolve({ position: live.head, branch: live.branch, state })',
+        find: 'call.resolve({ position, branch, state:',
+        replace: 'call.resolve({ position: live.head, branch: live.branch, state:',
       },
     ],
   },
@@ -408,9 +408,9 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: freshStart,
-        find: '    const taken = await snapshots.take(channels, notBefore)\n',
+        find: '    const taken = await snapshots.take(channels, notBefore, isGone)\n',
         replace: `    const early = await context.retained(channels)
-    const taken = await snapshots.take(channels, notBefore)
+    const taken = await snapshots.take(channels, notBefore, isGone)
 `,
       },
       { file: freshStart, find: 'context.retained(channels)])', replace: 'early])' },

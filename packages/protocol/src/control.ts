@@ -83,8 +83,14 @@ export function encodeHello(hello: Hello, { id, retryMs }: { id?: string | undef
   return encodeRetry(retryMs) + encodeControl('hello', hello, id)
 }
 
-export function encodeSyncRequired(sync: SyncRequired, { id }: { id: string }): string {
-  return encodeControl('sync-required', sync, id)
+/** @param snapshot - JSON text, which is not parsed: a state may be large. */
+export function encodeSyncRequired(
+  sync: Omit<SyncRequired, 'snapshot'>,
+  { id, snapshot }: { id: string; snapshot?: string | undefined },
+): string {
+  const data = JSON.stringify(sync)
+  const whole = snapshot === undefined ? data : `${data.slice(0, -1)},"snapshot":${snapshot}}`
+  return encodeEvent({ id, type: 'sync-required', data: whole })
 }
 
 /**

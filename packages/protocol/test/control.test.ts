@@ -54,7 +54,7 @@ describe('sync-required (§4.6)', () => {
 
   test('carries a snapshot of any JSON value', () => {
     for (const snapshot of [null, 0, 'a\nb', { items: [1, 2] }]) {
-      const { events } = read(encodeSyncRequired({ ...sync, snapshot }, { id }))
+      const { events } = read(encodeSyncRequired(sync, { id, snapshot: JSON.stringify(snapshot, null, 2) }))
       expect(JSON.parse(events[0]!.data)).toEqual({ ...sync, snapshot })
     }
   })

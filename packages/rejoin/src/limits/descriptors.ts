@@ -17,7 +17,8 @@ export function readerRoom(connections: number): number {
   return connections - Math.min(reservedForOthers, Math.ceil(connections / 8))
 }
 
-// The program itself has about thirty descriptors open. The rest is for admins and for files that are open for a moment.
+// The program itself has about thirty descriptors open, and asks snapshot webhooks over 32 at most. The rest is for admins and for
+// files that are open for a moment.
 const reserved = 128
 // A publish on a new connection uses it for a few milliseconds, so 256 connections carry many thousand publishes a second.
 const reservedForOthers = 256

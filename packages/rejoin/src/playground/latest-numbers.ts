@@ -17,11 +17,11 @@ export function createLatestNumbers(): LatestNumbers {
       const [oldest] = latest.keys()
       if (latest.size > maxTabs && oldest !== undefined) latest.delete(oldest)
     },
-    snapshot: (other) => (channels) => {
+    snapshot: (other) => (channels, call) => {
       const [channel = ''] = channels
       const isOurs = channels.length === 1 && channel.startsWith(prefix)
       const number = isOurs ? latest.get(channel.slice(prefix.length)) : undefined
-      return number === undefined ? other?.(channels) : { latest: number }
+      return number === undefined ? other?.(channels, call) : { latest: number }
     },
   }
 }

@@ -21,12 +21,14 @@ export function snapshotsBy(
   }
 
   return {
-    async snapshot(channels) {
+    async snapshot(channels, { signal }) {
       const rule = ruleOf(channels)
       if (!rule || 'url' in rule) return undefined
       try {
-        return await askWebhook(rule, channels)
+        return await askWebhook(rule, channels, signal)
       } catch (error) {
+        // Nobody waits for the state any more, which is not a failure of the webhook.
+        if (signal.aborted && signal.reason.name !== 'TimeoutError') return undefined
         warn(
           `The snapshot webhook ${rule.webhook} failed: ${(error as Error).message}. Readers are told without a snapshot.`,
         )

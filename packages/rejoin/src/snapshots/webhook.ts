@@ -1,3 +1,5 @@
+import { JsonText } from '@rejoin/hub/internal'
+
 /** A program of the operator. The hub asks it for the state of channels. */
 export interface Webhook {
   /** The URL to which the hub posts `{"channels": [...]}`. It answers 200 with the state as JSON, or 204 without a state. */
@@ -16,12 +18,15 @@ export interface Webhook {
 
 /**
  * The state of these channels; undefined when the webhook has none. Follows no redirect, because it could lead our credentials to
- * another host. Rejects when the answer is not 200 or 204, is no JSON or is too long. The hub bounds the time.
+ * another host. Rejects when the answer is not 200 or 204, is no JSON or is too long.
+ *
+ * @param signal - ends the request: nobody waits for the state any more
  */
 export async function askWebhook(
   { webhook, authorization, maxBytes = 1024 * 1024 }: Webhook,
   channels: readonly string[],
-): Promise<unknown> {
+  signal: AbortSignal,
+): Promise<JsonText | undefined> {
   const response = await fetch(webhook, {
     method: 'POST',
     headers: {
@@ -30,15 +35,17 @@ export async function askWebhook(
     },
     body: JSON.stringify({ channels }),
     redirect: 'manual',
-    // The hub stops waiting sooner. This ends a request that nobody waits for any more.
-    signal: AbortSignal.timeout(30_000),
+    signal,
   })
   if (response.status === 204) return undefined
   if (response.status !== 200) {
     await response.body?.cancel()
     throw new Error(`it answered ${response.status}, and 200 or 204 is expected`)
   }
-  return JSON.parse(await textOf(response, maxBytes))
+  const text = await textOf(response, maxBytes)
+  // Only a check: readers could not read what is no JSON.
+  JSON.parse(text)
+  return new JsonText(text)
 }
 
 async function textOf(response: Response, maxBytes: number): Promise<string> {

@@ -1,7 +1,11 @@
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { JsonText } from '@rejoin/hub/internal'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type SnapshotRule, snapshotsBy } from '../../src/snapshots/snapshots.ts'
+import { send, serving } from '../support/http.ts'
+
+const call = { signal: new AbortController().signal }
 
 describe('an address for clients (§4.6)', () => {
   const { snapshotUrl = () => 'none' } = by({
@@ -28,14 +32,14 @@ describe('a webhook', () => {
       response.end('{"status":"shipped"}')
     })
     const { snapshot } = by({ 'orders/*': { webhook, authorization: 'Bearer secret' } })
-    expect(await snapshot?.(['orders/42'])).toEqual({ status: 'shipped' })
+    expect(await snapshot?.(['orders/42'], call)).toEqual(new JsonText('{"status":"shipped"}'))
     expect(asked).toEqual([['POST', 'Bearer secret', { channels: ['orders/42'] }]])
   })
 
   test('that has no state answers 204, and there is no snapshot', async () => {
     const webhook = await answering((_request, response) => response.writeHead(204).end())
     const warned = vi.fn()
-    expect(await by({ '*': { webhook } }, warned).snapshot?.(['a'])).toBeUndefined()
+    expect(await by({ '*': { webhook } }, warned).snapshot?.(['a'], call)).toBeUndefined()
     expect(warned).not.toHaveBeenCalled()
   })
 
@@ -49,15 +53,51 @@ describe('a webhook', () => {
     const webhook = await answering(answer)
     const warned = vi.fn()
     const { snapshot } = by({ '*': { webhook, maxBytes: 100 } }, warned)
-    for (const channel of ['a', 'b', 'c']) expect(await snapshot?.([channel])).toBeUndefined()
+    for (const channel of ['a', 'b', 'c']) expect(await snapshot?.([channel], call)).toBeUndefined()
     expect(warned.mock.calls).toEqual([[expect.stringContaining(why)]])
+  })
+
+  test('that takes too long is told to the operator, and one that nobody waits for is not', async () => {
+    const webhook = await answering(() => undefined)
+    const warned = vi.fn()
+    const { snapshot } = by({ '*': { webhook } }, warned)
+    const left = AbortSignal.abort()
+    expect(await snapshot?.(['a'], { signal: left })).toBeUndefined()
+    expect(warned).not.toHaveBeenCalled()
+    const late = AbortSignal.timeout(1)
+    expect(await snapshot?.(['a'], { signal: late })).toBeUndefined()
+    expect(warned).toHaveBeenCalledOnce()
+  })
+
+  test('is asked over few connections, however many readers come and go (§4.6)', async () => {
+    const open = new Set<unknown>()
+    let most = 0
+    const webhook = await answering((_request, response) => {
+      open.add(response)
+      most = Math.max(most, open.size)
+      response.once('close', () => open.delete(response))
+    })
+    const { url } = await serving({ hub: by({ '*': { webhook } }) })
+    for (let round = 0; round < 10; round += 1) {
+      const leave = new AbortController()
+      const polls = Array.from({ length: 40 }, (_, n) =>
+        fetch(`${url}/poll/news/${round}-${n}?lastEventId=unknown`, { signal: leave.signal }).catch(() => undefined),
+      )
+      await expect.poll(() => open.size).toBeGreaterThan(0)
+      leave.abort()
+      await Promise.all(polls)
+    }
+    expect(most).toBeLessThanOrEqual(32)
+    // Long before `snapshotTimeoutMs`, because nobody waits.
+    await expect.poll(() => open.size, { timeout: 4000 }).toBe(0)
+    expect((await send(url, '/healthz')).status).toBe(200)
   })
 
   test('is asked about nobody else’s channels', async () => {
     const asked = vi.fn<RequestListener>((_request, response) => void response.end('1'))
     const { snapshot } = by({ 'orders/*': { webhook: await answering(asked) } })
-    expect(await snapshot?.(['news'])).toBeUndefined()
-    expect(await snapshot?.(['orders/1', 'news'])).toBeUndefined()
+    expect(await snapshot?.(['news'], call)).toBeUndefined()
+    expect(await snapshot?.(['orders/1', 'news'], call)).toBeUndefined()
     expect(asked).not.toHaveBeenCalled()
   })
 })

@@ -57,7 +57,7 @@ async function readState(context: FreshStartContext, request: FreshStartRequest)
   const { channels, notBefore, isGone, tailIsCurrent } = request
   for (;;) {
     const { epoch } = newestBranch(log)
-    const taken = await snapshots.take(channels, notBefore)
+    const taken = await snapshots.take(channels, notBefore, isGone)
     // Almost always the hot window covers the position. Then the log is not asked about patterns: it would look at every channel,
     // and a bad cursor must not cost that much.
     const isHere = live.hot.covers(channels, taken.position)

@@ -38,8 +38,9 @@ export async function announceGap(
   })
   if (isGone()) return
   const id = context.idOn(position, branch)
-  const sync = { reason, channels, requested, oldest, latest: id, ...state }
-  session.crossGap(position, branch, encodeSyncRequired(sync, { id }))
+  const { snapshot, ...rest } = state
+  const sync = { reason, channels, requested, oldest, latest: id, ...rest }
+  session.crossGap(position, branch, encodeSyncRequired(sync, { id, snapshot }))
 }
 
 /** A gap that a session has found behind the cursor of its reader. */

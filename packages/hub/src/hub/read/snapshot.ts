@@ -5,10 +5,31 @@ import type { Environment } from '../../environment.ts'
  * Gives the state of the given channels, for readers that lost a part of their history. Read it from the primary, and write state
  * before you publish it. The hub notes a position before the call, and sends every event after that position.
  */
-export type SnapshotHook = (channels: readonly string[]) => unknown
+export type SnapshotHook = (channels: readonly string[], call: SnapshotCall) => unknown
+
+export interface SnapshotCall {
+  /**
+   * Aborted when no reader waits for the state any more, or, with a `TimeoutError`, when `snapshotTimeoutMs` is over. Give it to
+   * `fetch`, for example.
+   */
+  readonly signal: AbortSignal
+}
+
+/** State that is JSON text already. A hook that has such text returns this, and spares the hub parsing and writing it again. */
+export class JsonText {
+  readonly text: string
+
+  /** @param text - valid JSON */
+  constructor(text: string) {
+    this.text = text
+  }
+}
 
 export interface SnapshotOptions {
-  /** Gives the current state to readers after a gap. Without this hook, readers are told of the gap and load the state. */
+  /**
+   * Gives the current state to readers after a gap. Without this hook, readers are told of the gap and load the state. At most 32
+   * calls run at a time; others wait.
+   */
   snapshot?: SnapshotHook
   /**
    * Gives the address from which readers of these channels can load the state themselves. A `sync-required` without a snapshot
@@ -32,14 +53,20 @@ export interface SnapshotOptions {
 export interface Snapshot {
   readonly position: Position
   readonly branch: Branch
-  readonly state: { readonly snapshot?: unknown; readonly snapshotUrl?: string }
+  readonly state: {
+    /** JSON text. */
+    readonly snapshot?: string
+    readonly snapshotUrl?: string
+  }
 }
 
 export interface Snapshots {
   /**
    * A snapshot at `notBefore` or later. An older one would move the cursor back, and the reader would meet the same gap again.
+   *
+   * @param isGone - whether the reader has left. A call of the hook that nobody waits for is ended.
    */
-  take(channels: readonly string[], notBefore: Position): Promise<Snapshot>
+  take(channels: readonly string[], notBefore: Position, isGone: () => boolean): Promise<Snapshot>
 }
 
 export function createSnapshots(
@@ -52,45 +79,108 @@ export function createSnapshots(
   environment: Environment,
   live: { readonly head: Position; readonly branch: Branch },
 ): Snapshots {
-  const inFlight = new Map<string, { position: Position; branch: Branch; taking: Promise<Snapshot> }>()
+  /** The newest call for each state, running or queued. */
+  const shared = new Map<string, Call>()
+  const queue = new Set<Call>()
+  const running = new Set<Call>()
+  let isWatching = false
 
   function addressOf(channels: readonly string[]): Snapshot['state'] {
     const url = snapshotUrl?.(channels)
     return url === undefined ? {} : { snapshotUrl: url }
   }
 
-  function begin(hook: SnapshotHook, key: string, channels: readonly string[]): Promise<Snapshot> {
+  function begin(key: string, channels: readonly string[]): Call {
     // The position comes first. Events between the position and the read of the state are sent again. The other way round, they
     // would be neither in the state nor sent. A reader that shares this snapshot later gets this position for the same reason.
     const { head: position, branch } = live
-    const taking = new Promise<Snapshot>((resolve) => {
-      const finish = (state: Snapshot['state']) => {
-        cancel()
-        if (inFlight.get(key)?.taking === taking) inFlight.delete(key)
-        resolve({ position, branch, state })
-      }
-      const without = () => finish(addressOf(channels))
-      const cancel = environment.after(snapshotTimeoutMs, without)
-      void ask(hook, channels).then((state) => (state.snapshot === undefined ? without() : finish(state)), without)
+    const call: Call = { key, channels, position, branch, readers: [], ...deferred(), end: new AbortController() }
+    const cancel = environment.after(snapshotTimeoutMs, () => {
+      call.end.abort(new DOMException(`It took over ${snapshotTimeoutMs} ms.`, 'TimeoutError'))
+      finish(call)
     })
-    inFlight.set(key, { position, branch, taking })
-    return taking
+    call.end.signal.addEventListener('abort', cancel)
+    shared.set(key, call)
+    queue.add(call)
+    return call
+  }
+
+  function runNext(hook: SnapshotHook): void {
+    for (const call of queue) {
+      if (running.size >= maxRunning) break
+      queue.delete(call)
+      running.add(call)
+      void ask(hook, call).then(
+        (text) => finish(call, text),
+        () => finish(call),
+      )
+    }
+    if (running.size > 0) watch()
+  }
+
+  /** Ends calls that nobody waits for. */
+  function watch(): void {
+    if (isWatching) return
+    isWatching = true
+    environment.after(watchEveryMs, () => {
+      isWatching = false
+      for (const call of [...running, ...queue]) if (call.readers.every((isGone) => isGone())) finish(call)
+      if (running.size > 0) watch()
+    })
+  }
+
+  /** @param snapshot - JSON text; left out, readers are told without a snapshot. */
+  function finish(call: Call, snapshot?: string): void {
+    const { key, channels, position, branch, end } = call
+    if (!running.delete(call) && !queue.delete(call)) return
+    end.abort()
+    if (shared.get(key) === call) shared.delete(key)
+    call.resolve({ position, branch, state: snapshot === undefined ? addressOf(channels) : { snapshot } })
+    if (hook) runNext(hook)
   }
 
   return {
-    async take(channels, notBefore) {
+    async take(channels, notBefore, isGone) {
       if (!hook) return { position: live.head, branch: live.branch, state: addressOf(channels) }
       const key = snapshotKey(channels)
-      const shared = inFlight.get(key)
-      const isGood = shared?.branch.epoch === live.branch.epoch && !isAfter(notBefore, shared.position)
-      return shared && isGood ? shared.taking : begin(hook, key, channels)
+      const known = shared.get(key)
+      const isGood = known?.branch.epoch === live.branch.epoch && !isAfter(notBefore, known.position)
+      const call = known && isGood ? known : begin(key, channels)
+      call.readers.push(isGone)
+      runNext(hook)
+      return call.taken
     },
   }
 }
 
-async function ask(hook: SnapshotHook, channels: readonly string[]): Promise<{ snapshot: unknown }> {
-  const snapshot = await hook(channels)
-  // A value that is no JSON throws here, and only the snapshot is lost. Later, it would break the announcement of the gap.
-  JSON.stringify(snapshot)
-  return { snapshot }
+/** One call of the hook, and the readers that share it. */
+interface Call {
+  readonly key: string
+  readonly channels: readonly string[]
+  readonly position: Position
+  readonly branch: Branch
+  /** For each reader, whether it has left. */
+  readonly readers: (() => boolean)[]
+  readonly taken: Promise<Snapshot>
+  resolve(snapshot: Snapshot): void
+  /** Aborted when the call is over. */
+  readonly end: AbortController
+}
+
+// Each call may use a connection, which `connectionRoom` of the program reserves.
+const maxRunning = 32
+const watchEveryMs = 250
+
+function deferred(): Pick<Call, 'taken' | 'resolve'> {
+  let resolve: Call['resolve'] = () => undefined
+  const taken = new Promise<Snapshot>((settle) => {
+    resolve = settle
+  })
+  return { taken, resolve }
+}
+
+/** The state as JSON text; undefined without a state. Rejects for a value that is no JSON: only the snapshot is lost. */
+async function ask(hook: SnapshotHook, { channels, end }: Call): Promise<string | undefined> {
+  const state = await hook(channels, { signal: end.signal })
+  return state instanceof JsonText ? state.text : JSON.stringify(state)
 }

@@ -129,35 +129,50 @@ test('the dashboard does not say how long a client may be away from a channel th
 test.concurrent.for([
   ['a narrow phone', { width: 390, height: 844 }],
   ['a desk', desktop],
-] as const)(
-  'on %s every action is in sight, and no row is cut at the edge of its list',
-  async ([, viewport], context) => {
-    const server = await startHub(context)
-    for (let number = 10; number < 30; number += 1) {
-      await server.hub.publish(`orders/of-a-customer-with-a-long-name/${number}`, { text: 'one' })
-    }
-    const reader = await fetch(`${server.url}/events/orders/42?channel=prices/of-something-with-a-long-name`)
-    await fetch(`${server.url}/events/orders/42`, { headers: { origin: 'http://evil.example' } })
-    const page = await openDashboard(context, server, { viewport })
-    await page.locator('[data-rejected="origin"]').waitFor()
-    await expectNoSidewaysScroll(page)
-    for (const [list, name] of [
-      ['Channels and what they hold', 'Invalidate'],
-      ['Who is connected', 'Disconnect'],
-    ] as const) {
-      const rows = page.getByLabel(list)
-      const button = rows.getByRole('button', { name }).first()
-      await button.scrollIntoViewIfNeeded()
-      const box = await button.boundingBox()
-      expect(box && box.x >= 0 && box.x + box.width <= viewport.width).toBe(true)
-    }
-    const channels = page.getByLabel('Channels and what they hold')
-    for (const top of [0, 100, 217, 10_000]) {
-      expect(await channels.evaluate(cutRows, top)).toBe(0)
-    }
-    await reader.body?.cancel()
-  },
-)
+] as const)('on %s every action is in sight, and no text is cut', async ([, viewport], context) => {
+  const server = await startHub(context)
+  const longName = 'orders/of-a-customer-with-a-long-name/and-another'
+  for (let number = 10; number < 30; number += 1) await server.hub.publish(`${longName}/${number}`, { text: 'one' })
+  const reader = await fetch(`${server.url}/events/orders/42?channel=prices/of-something-with-a-long-name`)
+  const left = await fetch(`${server.url}/events/${longName}/10`)
+  await left.body?.cancel()
+  await fetch(`${server.url}/events/orders/42`, { headers: { origin: 'http://evil.example' } })
+  const page = await openDashboard(context, server, { viewport })
+  await page.locator('[data-rejected="origin"]').waitFor()
+  await page.getByText('disconnected').first().waitFor()
+  await expectNoSidewaysScroll(page)
+  for (const [list, name] of [
+    ['Channels and what they hold', 'Invalidate'],
+    ['Who is connected', 'Disconnect'],
+  ] as const) {
+    const rows = page.getByLabel(list)
+    const button = rows.getByRole('button', { name }).first()
+    await button.scrollIntoViewIfNeeded()
+    const box = await button.boundingBox()
+    expect(box && box.x >= 0 && box.x + box.width <= viewport.width).toBe(true)
+  }
+  expect(await page.evaluate(cutTexts)).toEqual([])
+  await reader.body?.cancel()
+})
+
+test('a list that scrolls shows whole rows, and says how many more there are', async (context) => {
+  const server = await startHub(context)
+  for (let number = 10; number < 30; number += 1) await server.hub.publish(`orders/${number}`, { text: 'one' })
+  const page = await openDashboard(context, server)
+  const channels = page.getByLabel('Channels and what they hold')
+  await page.getByText('↓ 10 more').waitFor()
+  for (const top of [0, 100, 217]) expect(await channels.evaluate(cutRows, top)).toBe(0)
+  await page.getByText('↓ 5 more').waitFor()
+  expect(await channels.evaluate(cutRows, 10_000)).toBe(0)
+  await page.getByText(/↓ \d+ more/).waitFor({ state: 'detached' })
+})
+
+test('every list says of when it is', async (context) => {
+  const page = await openDashboard(context, await startHub(context))
+  for (const list of ['Channels', 'Connections']) {
+    await page.getByRole('heading', { name: new RegExp(`^${list} at \\d\\d:\\d\\d:\\d\\d$`) }).waitFor()
+  }
+})
 
 test('it shows what readers are told to wait, and that a log of its own has one node', async (context) => {
   const server = await startHub(context)
@@ -182,7 +197,10 @@ test('the other hubs on its log are shown, with what they tell of themselves', a
   const row = page.getByRole('row').filter({ hasText: name })
   await row.getByText('4,321', { exact: true }).waitFor()
   await row.getByText('98,765', { exact: true }).waitFor()
-  await page.getByRole('row').filter({ hasText: 'this one' }).waitFor()
+  // The note of this node is of the time before its reader came.
+  const reader = await fetch(`${other.url}/events/orders/42`)
+  await page.getByRole('row', { name: /this one .* 1 \d+ / }).waitFor()
+  await reader.body?.cancel()
   expect(await foreignElements(page)).toBe(0)
 })
 
@@ -312,6 +330,15 @@ describe.each([
 test('it weighs at most 300 KB', () => {
   expect(weightOf('dashboard')).toBeLessThan(300_000)
 })
+
+/** The texts that do not fit where they are shown. Names end in an ellipsis where there is room for their other columns only. */
+function cutTexts(): string[] {
+  const isPhone = innerWidth <= 760
+  return [...document.querySelectorAll('.rows, td, th, li, dd, dt, h2, h3, p')]
+    .filter((element) => isPhone || !element.matches('.name'))
+    .filter(({ scrollWidth, clientWidth }) => clientWidth > 0 && scrollWidth > clientWidth + 1)
+    .map((element) => element.textContent ?? '')
+}
 
 /** How many rows show in part, once a list that was scrolled there has come to rest. */
 async function cutRows(list: Element, top: number): Promise<number> {

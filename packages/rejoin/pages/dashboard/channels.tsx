@@ -20,7 +20,7 @@ interface Channel {
 export function Channels({ admin, ask }: { admin: Admin; ask(question: Question): void }) {
   const [prefix, setPrefix] = useState('')
   const path = `/admin/channels?limit=20&prefix=${encodeURIComponent(prefix)}`
-  const { answer } = useListing<Page>(admin, path)
+  const { answer, at } = useListing<Page>(admin, path)
 
   function invalidate(channel: string): void {
     ask({
@@ -36,6 +36,7 @@ export function Channels({ admin, ask }: { admin: Admin; ask(question: Question)
     <Listing
       id="channels"
       title="Channels"
+      at={at}
       filter={{ label: 'Channels that begin with', placeholder: 'begin with…', value: prefix, change: setPrefix }}
       label="Channels and what they hold"
       headings={['channel', 'events', 'size', 'a client may be away', actions]}
@@ -43,13 +44,13 @@ export function Channels({ admin, ask }: { admin: Admin; ask(question: Question)
     >
       {answer?.channels.map((channel) => (
         <tr key={channel.channel}>
-          <td className="name">
+          <td className="name" title={channel.channel}>
             {channel.channel}
             {channel.ended && <small> ended</small>}
           </td>
-          <td>{count(channel.events)}</td>
+          <td data-label="events">{count(channel.events)}</td>
           <td>{bytes(channel.bytes)}</td>
-          <td>{channel.ended ? '–' : durationWords(bridged(channel))}</td>
+          <td data-label="may be away">{channel.ended ? '–' : durationWords(bridged(channel))}</td>
           <td>
             <button type="button" onClick={() => invalidate(channel.channel)}>
               Invalidate<span className="unseen"> {channel.channel}</span>

@@ -22,7 +22,7 @@ interface Connection {
 export function Connections({ admin, ask }: { admin: Admin; ask(question: Question): void }) {
   const [channel, setChannel] = useState('')
   const path = `/admin/connections?limit=20${channel ? `&channel=${encodeURIComponent(channel)}` : ''}`
-  const { answer, reload } = useListing<Page>(admin, path)
+  const { answer, at, reload } = useListing<Page>(admin, path)
 
   function disconnect(connection: string): void {
     ask({
@@ -41,6 +41,7 @@ export function Connections({ admin, ask }: { admin: Admin; ask(question: Questi
     <Listing
       id="connections"
       title="Connections"
+      at={at}
       filter={{
         label: 'Connections of the channel',
         placeholder: 'of the channel…',
@@ -53,14 +54,16 @@ export function Connections({ admin, ask }: { admin: Admin; ask(question: Questi
     >
       {answer?.connections.map((each) => (
         <tr key={each.connection}>
-          <td className="name">
+          <td>
             {each.connection}
             <small> {[each.subject, each.ip].filter(Boolean).join(' · ')}</small>
           </td>
-          <td className="name">{each.channels.join(', ')}</td>
+          <td className="name" title={each.channels.join(', ')}>
+            {each.channels.join(', ')}
+          </td>
           <td>{each.full ? 'slow' : each.mode}</td>
-          <td>{bytes(each.pending)}</td>
-          <td>{durationWords(Math.max(0, Date.now() - each.since))}</td>
+          <td data-label="waits">{bytes(each.pending)}</td>
+          <td data-label="for">{durationWords(Math.max(0, Date.now() - each.since))}</td>
           <td>
             <button type="button" onClick={() => disconnect(each.connection)}>
               Disconnect<span className="unseen"> {each.connection}</span>
@@ -81,5 +84,5 @@ function moreOf(page: Page | null): string {
   if (!page) return 'Loading…'
   if (page.total === 0) return 'Nobody is connected.'
   const shown = page.connections.length
-  return shown < page.total ? `The oldest ${shown} of ${count(page.total)} are shown.` : ''
+  return shown < page.total ? `The oldest ${shown} of ${count(page.total)} are listed.` : ''
 }

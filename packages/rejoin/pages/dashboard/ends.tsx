@@ -22,7 +22,9 @@ export function Ends({ closes, slowest }: { closes: readonly EndedStream[]; slow
           <tr key={`${connection} ${at}`}>
             <td>{time(at)}</td>
             <td>{reason}</td>
-            <td className="name">{channels.join(', ')}</td>
+            <td className="name" title={channels.join(', ')}>
+              {channels.join(', ')}
+            </td>
             <td>after {durationWords(durationMs)}</td>
           </tr>
         ))}

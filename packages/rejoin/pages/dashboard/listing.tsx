@@ -1,12 +1,15 @@
 import type { ReactNode } from 'react'
+import { time } from './format.ts'
 import { Rows } from './rows.tsx'
 
 /** A table of a listing of the admin API, with a field that filters its rows. */
-export function Listing({ id, title, filter, label, headings, more, children }: ListingProps) {
+export function Listing({ id, title, at, filter, label, headings, more, children }: ListingProps) {
   return (
     <section className="card" aria-labelledby={id}>
       <div className="title">
-        <h2 id={id}>{title}</h2>
+        <h2 id={id}>
+          {title} {at !== null && <small>at {time(at)}</small>}
+        </h2>
         <input
           aria-label={filter.label}
           placeholder={filter.placeholder}
@@ -25,6 +28,8 @@ export function Listing({ id, title, filter, label, headings, more, children }: 
 interface ListingProps {
   readonly id: string
   readonly title: string
+  /** When the rows were loaded. They are some seconds older than the figures above them. */
+  readonly at: number | null
   readonly filter: {
     readonly label: string
     readonly placeholder: string

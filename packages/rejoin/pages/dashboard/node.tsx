@@ -8,6 +8,12 @@ import { Rows } from './rows.tsx'
 export function Node({ now, history }: { now: Figures; history: readonly Figures[] }) {
   const { log, node, nodes, version, startedAt, at } = now
   const cpu = ratesOf(history.slice(-2), (figures) => figures.process.cpuMs).at(-1)
+  // The note of this node is up to five seconds old, and the figures above it are of this second.
+  const own = {
+    connections: now.readers.live + now.readers.replaying,
+    deliveriesPerSecond: ratesOf(history.slice(-2), ({ totals }) => totals.deliveries).at(-1) ?? 0,
+    rssBytes: now.process.rssBytes,
+  }
   const facts: [string, string][] = [
     ['version', version],
     ['up for', durationWords(at - startedAt)],
@@ -33,9 +39,9 @@ export function Node({ now, history }: { now: Figures; history: readonly Figures
           </div>
         ))}
       </dl>
-      <h3>Nodes on this log</h3>
+      <h3>Nodes on this log {nodes && nodes.length > 1 && <small>the others report every 5 s</small>}</h3>
       {nodes && nodes.length > 0 ? (
-        <Nodes nodes={nodes} node={node} at={at} />
+        <Nodes nodes={nodes.map((each) => (each.name === node ? { ...each, ...own } : each))} node={node} at={at} />
       ) : (
         <p className="more">
           {nodes
@@ -60,15 +66,15 @@ function Nodes({ nodes, node, at }: { nodes: NonNullable<Figures['nodes']>; node
     <Rows label="Nodes on this log" headings={['node', 'version', 'up for', 'connections', 'deliveries/s', 'memory']}>
       {nodes.map((each) => (
         <tr key={each.name}>
-          <td className="name">
+          <td className="name" title={each.name}>
             {each.name}
             {each.name === node && <small> this one</small>}
           </td>
           <td>{each.version}</td>
-          <td>{durationWords(Math.max(0, at - each.startedAt))}</td>
-          <td>{count(each.connections)}</td>
-          <td>{count(each.deliveriesPerSecond)}</td>
-          <td>{bytes(each.rssBytes)}</td>
+          <td data-label="up for">{durationWords(Math.max(0, at - each.startedAt))}</td>
+          <td data-label="connections">{count(each.connections)}</td>
+          <td data-label="deliveries/s">{count(each.deliveriesPerSecond)}</td>
+          <td data-label="memory">{bytes(each.rssBytes)}</td>
         </tr>
       ))}
     </Rows>

@@ -14,7 +14,7 @@ function declared(...interfaces: [file: string, name: string][]): string[] {
   return interfaces
     .flatMap(([file, name]) => {
       const body = new RegExp(`export interface ${name}[^{]*\\{\\n([\\s\\S]*?)\\n\\}`).exec(readText(file))?.[1] ?? ''
-      return [...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, member]) => member ?? '')
+      return [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??:/gm)].map(([, member]) => member ?? '')
     })
     .sort()
 }
@@ -58,6 +58,17 @@ describe('every option has its line in docs/reference/hub.md, and no other has',
   test('of redisLog', () => {
     expect(documented('## `redisLog')).toEqual(declared([hub('log/redis/options.ts'), 'RedisLogOptions']))
   })
+})
+
+test.each([
+  ['### Window', ['hub/read/channel-window.ts', 'ChannelWindow']],
+  ['### Connection', ['hub/hub.ts', 'Connection'], ['hub/observation.ts', 'ReaderFacts']],
+] as const)('%s: every field has its line in docs/reference/hub.md, and no other has', (heading, ...interfaces) => {
+  const fields = declared(...interfaces.map(([file, name]): [string, string] => [`packages/hub/src/${file}`, name]))
+  expect(fields.length).toBeGreaterThan(7)
+  const section = readText('docs/reference/hub.md').split(`${heading}\n`)[1]?.split('\n#')[0] ?? ''
+  const columns = [...section.matchAll(/^\| (`[^|]+) \|/gm)].map(([, column]) => column)
+  expect([...columns.join().matchAll(/`(\w+)`/g)].map(([, name]) => name).sort()).toEqual(fields)
 })
 
 test('every member of a test hub has its line in docs/reference/testing.md, and no other has', () => {

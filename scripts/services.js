@@ -21,7 +21,7 @@ export const services = [
     name: 'Redis',
     binaries: ['redis-server'],
     packages: ['redis-server'],
-    tests: ['test/services/redis/'],
+    tests: ['test/services/redis/', 'test/browser/tickets'],
   },
   {
     name: 'Valkey',

@@ -79,6 +79,7 @@ export type {
   OrdersPage,
   Page,
   PageLimit,
+  PutIfAbsent,
   Stamp,
   Tail,
   TailBatch,

@@ -1,5 +1,5 @@
-import { createHub, type Hub, type HubOptions, type LimitOptions, type LogSource } from '@rejoin/hub'
-import { coldBytes } from '@rejoin/hub/internal'
+import { createHub, type Hub, type HubOptions, type LimitOptions, type LogSource, type PutIfAbsent } from '@rejoin/hub'
+import { coldBytes, createValues } from '@rejoin/hub/internal'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
 import { allowedHosts, oneHost } from './access/hosts.ts'
@@ -41,13 +41,16 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
   const address = await resolveHost(host)
   const isLoopback = isLoopbackAddress(address)
   const rules = rulesOf(options, isLoopback)
-  let hubWithRights: Pick<Hub, 'renewRights'> | undefined
+  let hubWithRights: Pick<Hub, 'renewRights' | 'log'> | undefined
   let mdns: MdnsSource | undefined
   const onKeysChanged = () => {
     hubWithRights?.renewRights()
     mdns?.hub.renewRights()
   }
-  const access = rules && (await import('./access/access.ts')).createAccess(rules, { onKeysChanged })
+  // Somebody else's log may not have it.
+  const ownValues = createValues(Date.now)
+  const putIfAbsent: PutIfAbsent = (...put) => hubWithRights?.log.putIfAbsent?.(...put) ?? ownValues(...put)
+  const access = rules && (await import('./access/access.ts')).createAccess(rules, { onKeysChanged, putIfAbsent })
   const certificate = options.tls && watchCertificate(options.tls, { onReload: renewCertificate })
 
   const latest = (options.playground ?? !access) ? createLatestNumbers() : undefined

@@ -38,6 +38,10 @@ describe.each(Object.entries(clients))('redis log, with a client of %s', (name, 
         reason: 'its feed holds more than the windows do, for as long as it is told to',
         tests: ['a tail that can no longer start where it was asked to says from where it goes on'],
       },
+      {
+        reason: 'Redis expires texts by its own clock, not by that of the hub',
+        tests: ['a text goes when its time has passed, and one without a time stays'],
+      },
     ],
   })
 })
@@ -58,6 +62,14 @@ test('channels of the redis log have the window of the narrowest name over them,
   const counts = (await log.windows(channels)).map(({ events }) => events)
   expect(counts).toEqual([2, 3, 4, 6, expect.any(Number)])
   expect(counts[4]).toBeLessThan(6)
+})
+
+test('a text that hubs agree on goes when its time has passed, and one without a time stays', async () => {
+  const { log } = await openRedisLog(server.port, { prefix: 'texts' })
+  await log.putIfAbsent?.('lasting', 'first')
+  await log.putIfAbsent?.('short', 'first', 50)
+  await expect.poll(() => log.putIfAbsent?.('short', 'second', 60_000)).toBe('second')
+  expect(await log.putIfAbsent?.('lasting', 'second')).toBe('first')
 })
 
 test('hubs on one log find each other’s notes, the last of each, until it has not been renewed', async () => {

@@ -88,8 +88,11 @@ export interface Hub {
   entries(selector: string, options?: EntriesOptions): Promise<readonly ChannelEntry[]>
   /** Calls `observe` for each observation of that kind until the returned function is called. */
   readonly on: Observers['on']
-  /** The log of the hub, for a banner, a health check or a backup, and to change the format of ids. */
-  readonly log: Pick<Log, 'name' | 'durability' | 'window' | 'meet' | 'backup' | 'budget' | 'formats' | 'switchIds'>
+  /** The log of the hub, for a banner, a health check or a backup, to change the format of ids, and to agree with other hubs. */
+  readonly log: Pick<
+    Log,
+    'name' | 'durability' | 'window' | 'meet' | 'putIfAbsent' | 'backup' | 'budget' | 'formats' | 'switchIds'
+  >
   /** The channel of requests that name none; undefined when such requests are rejected. */
   readonly defaultChannel: string | undefined
   /** For adapters, which connect readers and publishers; `@rejoin/hub/node` is one. */

@@ -154,6 +154,16 @@ export interface Log {
   orders?(call: OrdersCall): Promise<OrdersPage>
 
   /**
+   * Stores a short text under a name unless one stands there, and resolves with the text that stands there now. All hubs of the
+   * log get the same text, however many call at once, and also after a restart. It is as durable as an event when the call
+   * resolves. So of several callers with texts of their own, exactly one gets its own back: that is how a ticket is used once,
+   * and how hubs agree on a key. A repeated call with the same text changes nothing. The text stays for `forMs` milliseconds,
+   * or for ever when that is left out; the log may reject with `overloaded` when too many are kept. Absent for a log that
+   * cannot decide this: each hub then keeps such texts for itself, so tickets are good only on the hub that issued them.
+   */
+  putIfAbsent?: PutIfAbsent
+
+  /**
    * Copies the log into a folder, while readers and publishers go on. The copy is the log of one moment, with everything that was
    * acknowledged before the call: a copy of several moments could hold an event and miss the event before it. The copy is marked
    * as a copy. A hub that opens it tells readers with an older id of a gap, because nobody knows which events came after the
@@ -281,6 +291,8 @@ export interface TypedPosition {
   readonly position: Position
   readonly type: string
 }
+
+export type PutIfAbsent = (name: string, text: string, forMs?: number) => Promise<string>
 
 export interface OrdersCall {
   /** The last order that was carried out here, '' for none. */

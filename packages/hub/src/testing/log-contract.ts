@@ -9,6 +9,7 @@ import type { Bench } from './log-bench.ts'
 import { logDuties } from './log-duties.ts'
 import { patternDuties } from './pattern-duties.ts'
 import { settleTails } from './settled-tails.ts'
+import { valueDuties } from './value-duties.ts'
 import { createVirtualEnvironment } from './virtual-environment.ts'
 
 export interface LogContractOptions {
@@ -76,4 +77,5 @@ const duties = {
   ...keyDuties,
   ...budgetDuties,
   ...idDuties,
+  ...valueDuties,
 }

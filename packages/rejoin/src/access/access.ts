@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import type { Grant } from '@rejoin/hub'
+import type { Grant, PutIfAbsent } from '@rejoin/hub'
+import { createValues } from '@rejoin/hub/internal'
 import type { Middleware } from '../http/middleware.ts'
 import type { Route } from '../http/routes.ts'
 import { createApiKeys } from './api-keys.ts'
@@ -41,6 +42,11 @@ export interface AccessOptions {
   now?: () => number
   /** Called when tokens are checked by other keys from now on. Rights that were given before have to be checked again. */
   onKeysChanged?: () => void
+  /**
+   * Where the hubs of a log agree on the key of their tickets, and record which tickets were used.
+   * @defaultValue the memory of this process
+   */
+  putIfAbsent?: PutIfAbsent
 }
 
 // Bounds the tokens that are remembered and decoded. Node takes 16 KiB for all headers together.
@@ -48,7 +54,8 @@ const maxTokenLength = 8192
 const minKeyLength = 32
 
 /** Throws `invalid-option` when a rule is wrong or a key is weak. */
-export function createAccess(rules: AccessRules, { now = Date.now, onKeysChanged }: AccessOptions = {}): Access {
+export function createAccess(rules: AccessRules, options: AccessOptions = {}): Access {
+  const { now = Date.now, onKeysChanged, putIfAbsent = createValues(now) } = options
   const { jwt = [], keys = [], anonymous, cookie, ticketMs = 30_000 } = rules
   if (cookie !== undefined && !/^[\w!#$%&'*+.^`|~-]+$/.test(cookie)) {
     throw badRule(`${JSON.stringify(cookie)} is no name of a cookie. Use letters, digits and - _`)
@@ -61,7 +68,7 @@ export function createAccess(rules: AccessRules, { now = Date.now, onKeysChanged
   // Keyed by the whole header, so that a known token need not even be cut out of it.
   const verifiedHeaders = createVerified(now)
   const revocations = createRevocations(now)
-  const tickets = createTickets(ticketMs, now)
+  const tickets = createTickets({ ticketMs, now, putIfAbsent })
   const keyOwner = createApiKeys(keys)
   const checkJwt = createJwtCheck(jwt, { now, changed: forget, signal: closing.signal })
   const nobody = {
@@ -100,20 +107,16 @@ export function createAccess(rules: AccessRules, { now = Date.now, onKeysChanged
     return identity
   }
 
-  /** The token that a request presents, directly or by a ticket. */
-  function tokenOf(request: IncomingMessage): string | undefined {
-    const credential = credentialOf(request, cookie)
-    if (credential?.from !== 'ticket') return credential?.text
-    const token = redeemed.get(request) ?? redeem(request, credential.text)
-    redeemed.set(request, token)
-    return token
-  }
-
-  function redeem({ method }: IncomingMessage, ticket: string): string {
-    if (method !== 'GET') throw notGood('A ticket opens streams and polls, nothing else. Send the token itself.')
-    const token = tickets.redeem(ticket)
-    if (token !== undefined) return token
-    throw notGood('The ticket was used already or is too old. Get a new one from POST /ticket.')
+  async function redeem(request: IncomingMessage, text: string): Promise<Identity> {
+    const before = redeemed.get(request)
+    if (before !== undefined) return identify(before)
+    if (request.method !== 'GET') throw notGood(onlyReads)
+    const ticket = await tickets.open(text)
+    // Before the use is recorded: while tokens cannot be checked, the ticket stays good.
+    const identity = await identify(ticket.token)
+    await ticket.use()
+    redeemed.set(request, ticket.token)
+    return stillGood(identity)
   }
 
   return {
@@ -121,9 +124,11 @@ export function createAccess(rules: AccessRules, { now = Date.now, onKeysChanged
       const { authorization = '' } = request.headers
       const known = verifiedHeaders.get(authorization)
       if (known) return stillGood(known).grant
-      const token = tokenOf(request)
-      if (token === undefined) return nobody.subscribe.length + nobody.publish.length === 0 ? null : nobody
-      return identify(token, authorization).then(({ grant }) => grant)
+      const credential = credentialOf(request, cookie)
+      if (!credential) return nobody.subscribe.length + nobody.publish.length === 0 ? null : nobody
+      const { from, text } = credential
+      const identity = from === 'ticket' ? redeem(request, text) : identify(text, authorization)
+      return identity.then(({ grant }) => grant)
     },
     middleware: guardOrigins(rules),
     ticketRoute: ticketRoute(issueTicket),
@@ -133,9 +138,12 @@ export function createAccess(rules: AccessRules, { now = Date.now, onKeysChanged
   }
 
   async function issueTicket(request: IncomingMessage) {
-    const token = tokenOf(request)
-    if (token === undefined) throw notGood('A ticket is given for a token. Send "Authorization: Bearer <token>".')
-    const { subject, expiresAt = Number.POSITIVE_INFINITY } = (await identify(token)).grant
-    return tickets.issue(token, subject, expiresAt)
+    const credential = credentialOf(request, cookie)
+    if (!credential) throw notGood('A ticket is given for a token. Send "Authorization: Bearer <token>".')
+    if (credential.from === 'ticket') throw notGood(onlyReads)
+    const { expiresAt = Number.POSITIVE_INFINITY } = (await identify(credential.text)).grant
+    return tickets.issue(credential.text, expiresAt)
   }
 }
+
+const onlyReads = 'A ticket opens streams and polls, nothing else. Send the token itself.'

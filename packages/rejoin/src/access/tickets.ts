@@ -1,12 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { RejoinError } from '@rejoin/protocol'
-import { digestOf } from './digest.ts'
+import type { PutIfAbsent } from '@rejoin/hub'
+import { notGood } from './identity.ts'
+import { keyBytes, seal, unseal } from './sealed.ts'
 
-/** Tickets replace a token where only a URL can be given, as in a browser's EventSource. Each works once, for a short time. */
+/**
+ * Tickets replace a token where only a URL can be given, as in a browser's EventSource. Each works once, for a short time, on
+ * every hub of the log. A ticket is the token itself, sealed with a key that the hubs keep in their log. So nothing has to be
+ * stored until a ticket is used, and the hub that gets the ticket judges the token by its own rules and revocations.
+ */
 export interface Tickets {
-  issue(token: string, subject: string, notAfter: number): Ticket
-  /** The token behind the ticket; undefined for a used, expired or unknown ticket. */
-  redeem(ticket: string): string | undefined
+  issue(token: string, notAfter: number): Promise<Ticket>
+  /** Rejects with `unauthorized` for a ticket that has expired or that no hub of this log has issued. */
+  open(ticket: string): Promise<OpenedTicket>
 }
 
 export interface Ticket {
@@ -15,61 +20,79 @@ export interface Ticket {
   readonly expiresAt: number
 }
 
-// 10,000 readers that connect within the life of one ticket. With tokens of 1 KB this is about 10 MB.
-const maxTickets = 10_000
-// For the tabs of one browser that connect at once. One ticket more invalidates the subject's oldest, so nobody can use up all.
-const maxPerSubject = 16
+export interface OpenedTicket {
+  readonly token: string
+  /** Records the use where all hubs see it. Rejects with `unauthorized` when the ticket was used before, here or elsewhere. */
+  use(): Promise<void>
+}
 
-export function createTickets(ticketMs: number, now: () => number): Tickets {
-  // In the order in which the tickets expire, unless the clock is changed.
-  const issued = new Map<string, Issued>()
-  const bySubject = new Map<string, Set<string>>()
+export interface TicketsContext {
+  readonly ticketMs: number
+  readonly now: () => number
+  readonly putIfAbsent: PutIfAbsent
+}
 
-  function remove(key: string): Issued | undefined {
-    const entry = issued.get(key)
-    if (!entry) return undefined
-    issued.delete(key)
-    const others = bySubject.get(entry.subject)
-    others?.delete(key)
-    if (others?.size === 0) bySubject.delete(entry.subject)
-    return entry
+const keyName = 'ticket-key'
+// A use is recorded for longer than the ticket is good here: on a hub whose clock is behind ours, the ticket is good for longer.
+const clockSkewMs = 10_000
+// Requests with invented tickets must not become as many calls to the log.
+const askAgainAfterMs = 1000
+
+export function createTickets({ ticketMs, now, putIfAbsent }: TicketsContext): Tickets {
+  let key: Buffer | undefined
+  let askedAt = Number.NEGATIVE_INFINITY
+
+  /**
+   * The key that stands in the log. A log that was emptied gets the key back that this hub knows, so tickets stay good. When
+   * another hub was faster, its key counts from now on.
+   */
+  async function standingKey(): Promise<Buffer> {
+    askedAt = now()
+    const own = key ?? randomBytes(keyBytes)
+    key = Buffer.from(await putIfAbsent(keyName, own.toString('base64url')), 'base64url')
+    return key
   }
 
-  function makeRoom(subject: string): void {
-    for (const [key, { unusedUntil }] of issued) {
-      if (unusedUntil > now()) break
-      remove(key)
+  async function keyToIssue(): Promise<Buffer> {
+    try {
+      return await standingKey()
+    } catch (error) {
+      // The log is unavailable. The ticket is good when it is back.
+      if (key) return key
+      throw error
     }
-    const own = bySubject.get(subject)
-    const [oldest] = own ?? []
-    if (own && oldest !== undefined && own.size >= maxPerSubject) remove(oldest)
-    if (issued.size < maxTickets) return
-    throw new RejoinError('Too many tickets are waiting to be used. Try again in a while.', {
-      code: 'overloaded',
-      retryable: true,
-    })
+  }
+
+  async function contentOf(ticket: string) {
+    const content = key && unseal(key, ticket)
+    if (content || (key && now() - askedAt < askAgainAfterMs)) return content
+    return unseal(await standingKey(), ticket)
   }
 
   return {
-    issue(token, subject, notAfter) {
-      makeRoom(subject)
-      const ticket = randomBytes(24).toString('base64url')
-      const key = digestOf(ticket)
-      const unusedUntil = now() + ticketMs
-      const expiresAt = Math.min(unusedUntil, notAfter)
-      issued.set(key, { token, subject, unusedUntil, expiresAt })
-      bySubject.set(subject, (bySubject.get(subject) ?? new Set()).add(key))
-      return { ticket, expiresAt }
+    async issue(token, notAfter) {
+      const expiresAt = Math.floor(Math.min(now() + ticketMs, notAfter))
+      return { ticket: seal(await keyToIssue(), expiresAt, token), expiresAt }
     },
-    redeem(ticket) {
-      const entry = remove(digestOf(ticket))
-      return entry && entry.expiresAt > now() ? entry.token : undefined
+    async open(ticket) {
+      const content = await contentOf(ticket)
+      if (!content) {
+        throw notGood('The ticket is not from a hub of this log, or is not complete. Get a new one from POST /ticket.')
+      }
+      const { name, expiresAt, text: token } = content
+      if (expiresAt <= now())
+        throw notGood('The ticket has expired. Get a new one from POST /ticket and use it at once.')
+      return {
+        token,
+        async use() {
+          const mark = randomBytes(12).toString('base64url')
+          const standing = await putIfAbsent(`ticket:${name}`, mark, expiresAt - now() + clockSkewMs)
+          if (standing === mark) return
+          throw notGood(
+            'The ticket was used already: each opens one stream or poll. Get a new one from POST /ticket for each connection.',
+          )
+        },
+      }
     },
   }
-}
-
-interface Issued extends Pick<Ticket, 'expiresAt'> {
-  readonly token: string
-  readonly subject: string
-  readonly unusedUntil: number
 }

@@ -1,6 +1,14 @@
-import { describe, expect, test } from 'vitest'
-import { createTickets } from '../../src/access/tickets.ts'
-import { open, send, until } from '../support/http.ts'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { PutIfAbsent } from '@rejoin/hub'
+import { createValues } from '@rejoin/hub/internal'
+import { lmdbLog } from '@rejoin/hub/lmdb'
+import { RejoinError } from '@rejoin/protocol'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createTickets, type Tickets } from '../../src/access/tickets.ts'
+import { serve } from '../../src/serve.ts'
+import { open, send, serving, until } from '../support/http.ts'
 import { guarded, secret, token } from './guarded.ts'
 
 const soon = () => Date.now() / 1000 + 600
@@ -93,48 +101,172 @@ describe('POST /ticket', () => {
 })
 
 describe('a ticket', () => {
-  test('is good once', () => {
-    const tickets = createTickets(30_000, () => 0)
-    const { ticket } = tickets.issue('the token', 'alice', Number.POSITIVE_INFINITY)
-    expect(tickets.redeem(ticket)).toBe('the token')
-    expect(tickets.redeem(ticket)).toBeUndefined()
+  test('is good once, on whichever hub of the log it comes to', async () => {
+    const [one, other] = hubs()
+    const { ticket } = await one.issue('the token', forEver)
+    expect(await redeem(other, ticket)).toBe('the token')
+    for (const hub of [one, other]) await expect(redeem(hub, ticket)).rejects.toThrow(/used already.*POST \/ticket/)
   })
 
-  test('is good until its time is up', () => {
-    let time = 0
-    const tickets = createTickets(30_000, () => time)
-    const [first, second] = [0, 1].map(() => tickets.issue('the token', 'alice', Number.POSITIVE_INFINITY).ticket)
-    time = 29_999
-    expect(tickets.redeem(first as string)).toBe('the token')
-    time = 30_000
-    expect(tickets.redeem(second as string)).toBeUndefined()
+  test('that comes to two hubs at once is taken by exactly one', async () => {
+    const [one, other] = hubs()
+    for (let count = 0; count < 100; count += 1) {
+      const { ticket } = await one.issue('the token', forEver)
+      const outcomes = await Promise.allSettled([redeem(one, ticket), redeem(other, ticket)])
+      expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+    }
   })
 
-  test('cannot be guessed', () => {
-    const tickets = createTickets(30_000, () => 0)
-    const made = Array.from({ length: 1000 }, (_, n) => tickets.issue('t', `s${n}`, Number.POSITIVE_INFINITY).ticket)
-    expect(new Set(made).size).toBe(1000)
-    for (const ticket of made) expect(ticket).toMatch(/^[\w-]{32}$/)
+  test('is good until its time is up, and says then that it has expired', async () => {
+    const clock = { now: 0 }
+    const [one, other] = hubs(clock)
+    const [first, second] = [await one.issue('the token', forEver), await one.issue('the token', forEver)]
+    clock.now = 29_999
+    expect(await redeem(other, first.ticket)).toBe('the token')
+    clock.now = 30_000
+    await expect(redeem(other, second.ticket)).rejects.toThrow(/has expired.*POST \/ticket/)
   })
 
-  test('is kept although another subject asks for thousands', () => {
-    const tickets = createTickets(30_000, () => 0)
-    const { ticket: of_bob } = tickets.issue('bob’s', 'bob', Number.POSITIVE_INFINITY)
-    const flood = Array.from({ length: 20_000 }, () => tickets.issue('t', 'alice', Number.POSITIVE_INFINITY).ticket)
-    expect(tickets.redeem(of_bob)).toBe('bob’s')
-    expect(flood.filter((ticket) => tickets.redeem(ticket) !== undefined)).toEqual(flood.slice(-16))
+  test('that was used stays used on a hub whose clock is ten seconds behind', async () => {
+    const clock = { now: 100_000 }
+    const behind = { now: 90_000 }
+    const putIfAbsent = createValues(() => clock.now)
+    const [one, other] = [clock, behind].map((each) =>
+      createTickets({ ticketMs: 30_000, now: () => each.now, putIfAbsent }),
+    ) as [Tickets, Tickets]
+    const { ticket } = await one.issue('the token', forEver)
+    await redeem(one, ticket)
+    clock.now += 39_999
+    behind.now += 39_999
+    await expect(redeem(other, ticket)).rejects.toThrow(/used already/)
+    clock.now += 1
+    behind.now += 1
+    await expect(redeem(other, ticket)).rejects.toThrow(/has expired/)
   })
 
-  test('is rejected beyond 10,000, until older tickets have expired', () => {
-    let time = 0
-    const tickets = createTickets(30_000, () => time)
-    for (let n = 0; n < 10_000; n += 1) tickets.issue('t', `s${n}`, Number.POSITIVE_INFINITY)
-    const oneMore = () => tickets.issue('t', 'one more', Number.POSITIVE_INFINITY)
-    expect(oneMore).toThrow(expect.objectContaining({ code: 'overloaded', retryable: true }))
-    time = 30_000
-    expect(oneMore).not.toThrow()
+  test('that nobody issued, that was changed, or that is of another log, is called that', async () => {
+    const [one] = hubs()
+    const [foreign] = hubs()
+    const { ticket } = await one.issue('the token', forEver)
+    const changed = `${ticket.slice(0, -4)}${ticket.endsWith('AAAA') ? 'BBBB' : 'AAAA'}`
+    for (const text of ['', 'x', 'x'.repeat(20_000), changed, (await foreign.issue('the token', forEver)).ticket]) {
+      await expect(redeem(one, text)).rejects.toThrow(/not from a hub of this log.*POST \/ticket/)
+    }
+    expect(await redeem(one, ticket)).toBe('the token')
+  })
+
+  test('in another spelling is the same ticket', async () => {
+    const [one, other] = hubs()
+    const { ticket } = await one.issue('the token!', forEver)
+    await redeem(one, ticket)
+    await expect(redeem(other, `${ticket}=`)).rejects.toThrow(/used already/)
+  })
+
+  test('shows nothing of its token', async () => {
+    const [one] = hubs()
+    const text = await token()
+    const { ticket } = await one.issue(text, forEver)
+    expect(ticket).toMatch(/^[\w-]+$/)
+    const [, claims = ''] = text.split('.')
+    for (const shown of [ticket, Buffer.from(ticket, 'base64url').toString('latin1')]) {
+      expect(shown).not.toContain('alice')
+      expect(shown).not.toContain(claims.slice(0, 20))
+    }
+  })
+
+  test('can be had and used by one subject while another asks for thousands', async () => {
+    const [one, other] = hubs()
+    const { ticket } = await one.issue('bob’s', forEver)
+    for (let count = 0; count < 20_000; count += 1) await one.issue('alice’s', forEver)
+    expect(await redeem(other, ticket)).toBe('bob’s')
+  })
+
+  test('stays good when the log was emptied, because the hubs put their key back', async () => {
+    const log = { putIfAbsent: createValues(() => 0) }
+    const [one, other] = hubsOn(log)
+    const { ticket } = await one.issue('the token', forEver)
+    const second = await other.issue('the token', forEver)
+    log.putIfAbsent = createValues(() => 0)
+    await other.issue('the token', forEver)
+    const [late] = hubsOn(log)
+    expect(await redeem(late, ticket)).toBe('the token')
+    expect(await redeem(one, second.ticket)).toBe('the token')
+  })
+
+  test('is made with the key of the log again once a hub asks, when another key has come to stand there', async () => {
+    const clock = { now: 0 }
+    const log = { putIfAbsent: createValues(() => clock.now) }
+    const [one] = hubsOn(log, clock)
+    const old = await one.issue('the token', forEver)
+    log.putIfAbsent = createValues(() => clock.now)
+    const [late] = hubsOn(log, clock)
+    const { ticket } = await late.issue('the token', forEver)
+    clock.now += 1000
+    expect(await redeem(one, ticket)).toBe('the token')
+    expect(await redeem(late, (await one.issue('the token', forEver)).ticket)).toBe('the token')
+    await expect(redeem(late, old.ticket)).rejects.toThrow(/not from a hub of this log/)
+  })
+
+  test('is given while the log is unavailable, is not used up by then, and is good when the log is back', async () => {
+    const values = createValues(() => 0)
+    const log = { putIfAbsent: values }
+    const [one, other] = hubsOn(log)
+    await redeem(other, (await one.issue('the token', forEver)).ticket)
+    log.putIfAbsent = async () => {
+      throw new RejoinError('away', { code: 'log-unavailable', retryable: true })
+    }
+    const { ticket } = await one.issue('the token', forEver)
+    await expect(redeem(other, ticket)).rejects.toMatchObject({ code: 'log-unavailable' })
+    log.putIfAbsent = values
+    expect(await redeem(other, ticket)).toBe('the token')
+  })
+
+  test('that was invented does not become a call to the log each time', async () => {
+    let calls = 0
+    const values = createValues(() => 0)
+    const [one] = hubsOn({
+      putIfAbsent: (...put) => {
+        calls += 1
+        return values(...put)
+      },
+    })
+    for (let count = 0; count < 1000; count += 1) await redeem(one, `x${count}`).catch(() => undefined)
+    expect(calls).toBe(1)
   })
 })
+
+test('a ticket is good after a restart of the embedded log, unless it was used before', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'rejoin-tickets-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const options = { access: { jwt: [{ secret }] } }
+  const before = await serve({ ...options, port: 0, log: lmdbLog(folder) })
+  const [used, unused] = [await ticketFrom(before.url), await ticketFrom(before.url)]
+  expect((await send(before.url, `/poll/orders/1?waitMs=0&ticket=${used.ticket}`)).status).toBe(200)
+  await before.close({ withinMs: 0 })
+  const { url } = await serving({ ...options, log: lmdbLog(folder) })
+  const again = await send(url, `/poll/orders/1?waitMs=0&ticket=${used.ticket}`)
+  expect([again.status, again.text]).toEqual([401, expect.stringContaining('used already')])
+  expect((await send(url, `/poll/orders/1?waitMs=0&ticket=${unused.ticket}`)).status).toBe(200)
+})
+
+const forEver = Number.POSITIVE_INFINITY
+
+function hubs(clock = { now: 0 }): [Tickets, Tickets] {
+  return hubsOn({ putIfAbsent: createValues(() => clock.now) }, clock)
+}
+
+/** The tickets of two hubs on one log. */
+function hubsOn(log: { putIfAbsent: PutIfAbsent }, clock = { now: 0 }): [Tickets, Tickets] {
+  const putIfAbsent: PutIfAbsent = (...put) => log.putIfAbsent(...put)
+  const open = () => createTickets({ ticketMs: 30_000, now: () => clock.now, putIfAbsent })
+  return [open(), open()]
+}
+
+async function redeem(tickets: Tickets, text: string): Promise<string> {
+  const ticket = await tickets.open(text)
+  await ticket.use()
+  return ticket.token
+}
 
 async function ticketFrom(
   url: string,

@@ -48,6 +48,8 @@ export interface Draft {
   discard(key: Buffer): void
   /** Lets go of feed entries that were made before a time, some at a time. */
   sweepFeed(madeBefore: number): void
+  /** Adds changes of keys that belong to no channel. */
+  change(changes: Changes): void
   changes(): Changes
 }
 
@@ -57,6 +59,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
   const channels = new Map<string, ChannelDraft>()
   const storedChannels = createStoredChannels(store)
   const removals: Buffer[] = []
+  const otherPuts: Entry[] = []
   const unfinished = new Set<string>()
   /** Events that the channels of this commit may still let go of, beyond one for each event that comes in. */
   let trimsLeft = trimming.atMost
@@ -303,8 +306,12 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     sweepFeed(madeBefore) {
       feedMadeBefore = madeBefore
     },
+    change(changes) {
+      otherPuts.push(...changes.puts)
+      removals.push(...changes.removals)
+    },
     changes() {
-      const puts: Entry[] = []
+      const puts = otherPuts
       for (const channel of channels.values()) {
         if (isForgotten(channel) && recordsLeftOver(store, channel.state, 1).length === 0) {
           channel.isGone = true

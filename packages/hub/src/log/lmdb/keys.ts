@@ -12,6 +12,7 @@ import type { Position } from '@rejoin/protocol'
  * - `R` + the channel's number + key: the newest event of a key
  * - `I` + digest of scope and key: a publish made under an idempotency key; `O` + position: the same, oldest first
  * - `N` + tag of a scope: how many idempotency keys the scope has
+ * - `V` + name: a text that the hub put there once, such as the use of a ticket
  */
 export const copyMarkKey = Buffer.from('B')
 export const formatKey = Buffer.from('F')
@@ -100,6 +101,17 @@ export function onceCountKey(tag: Uint8Array): Buffer {
 }
 
 export const onceOrderRange = { start: Buffer.from('O'), end: Buffer.from('P') }
+
+export function valueKey(name: string): Buffer {
+  return Buffer.from(`V${name}`)
+}
+
+/** The name in the key of a text. */
+export function nameOf(key: Uint8Array): string {
+  return channelOf(key)
+}
+
+export const valueRange = { start: Buffer.from('V'), end: Buffer.from('W') }
 
 // Room for a million new channels a second, for twelve days.
 const numberBytes = 5

@@ -28,6 +28,7 @@ import type {
   NewIdFormat,
   Page,
   PageLimit,
+  PutIfAbsent,
   Stamp,
   Tail,
   TailBatch,
@@ -46,6 +47,7 @@ import { createLmdbReads, type LmdbReads } from './reads.ts'
 import type { LogState } from './state.ts'
 import { startSweep } from './sweep.ts'
 import { createUpkeep, type Upkeep } from './upkeep.ts'
+import { createStoredValues } from './values.ts'
 import { type WrittenCommit, writeCommit } from './write-commit.ts'
 
 export { backupLmdb, restoreLmdb } from './backup.ts'
@@ -148,6 +150,7 @@ class LmdbLog implements Log {
   readonly #upkeep: Upkeep
   readonly #reads: LmdbReads
   readonly #once: StoredOnce
+  readonly #putIfAbsent: PutIfAbsent
   readonly #stopSweep: Cancel
   readonly #maxBytes: number | undefined
   readonly #tails = new Set<(batch: TailBatch) => void>()
@@ -181,6 +184,7 @@ class LmdbLog implements Log {
     })
     this.#upkeep = createUpkeep({ commits: this.#commits, isClosing: () => this.#closing !== undefined })
     const { store } = opened
+    this.#putIfAbsent = createStoredValues(store, this.#commits, environment.now)
     this.#reads = createLmdbReads({
       store,
       windows,
@@ -311,6 +315,11 @@ class LmdbLog implements Log {
       this.#tails.add(onBatch)
     })
     return { close: () => void this.#tails.delete(onBatch) }
+  }
+
+  async putIfAbsent(name: string, text: string, forMs?: number): Promise<string> {
+    this.#assertOpen()
+    return this.#putIfAbsent(name, text, forMs)
   }
 
   async backup(folder: string, options?: BackupOptions): Promise<Backup> {

@@ -37,6 +37,7 @@ import {
   type NewIdFormat,
   type Page,
   type PageLimit,
+  type PutIfAbsent,
   retainLimits,
   type Stamp,
   type Tail,
@@ -51,6 +52,7 @@ import { createIdempotency, type Idempotency, type IdempotencyOptions } from '..
 import { mergeInOrder } from '../in-order.ts'
 import { inOnePiece, rejectRetaining } from '../retained.ts'
 import { pageOf, type SelectorRead } from '../selector-read.ts'
+import { createValues } from '../values.ts'
 import {
   budgetOf,
   type ChannelWindows,
@@ -126,6 +128,7 @@ class MemoryLog implements Log {
   /** The channels that retain an event. A reader of a pattern asks for all of them, and most channels retain nothing. */
   readonly #retaining = new Map<string, ChannelRing>()
   readonly #idempotency: Idempotency<readonly Stamp[]>
+  readonly #values: PutIfAbsent
   readonly #tails = new Set<(batch: TailBatch) => void>()
   /** The `trimmedThrough` of every channel that is not in the map: no forgotten channel has lost anything after it. */
   #forgottenThrough: Position = origin
@@ -166,6 +169,7 @@ class MemoryLog implements Log {
     })
     this.#far = createFarReads((pattern, range) => this.#reads.every(prefixOf(pattern), range), environment)
     this.#idempotency = createIdempotency(options.idempotency)
+    this.#values = createValues(environment.now)
     this.formats = createIdFormats([{ codec }])
     this.#clock = createPositionClock({ ...this.formats.range, now: environment.now })
     this.history = openBranch([], { epoch: createEpoch(environment.random), first: this.#clock.next() })
@@ -190,6 +194,11 @@ class MemoryLog implements Log {
     if (once) this.#idempotency.remember(once, stamps, at)
     this.#announce(events)
     return { stamps, repeated: false }
+  }
+
+  async putIfAbsent(name: string, text: string, forMs?: number): Promise<string> {
+    this.#assertOpen()
+    return this.#values(name, text, forMs)
   }
 
   async invalidate(channel: string): Promise<LogEvent> {

@@ -293,6 +293,14 @@ class RedisLog implements Log {
     return exchangeOrders(this.#ask, call)
   }
 
+  async putIfAbsent(name: string, text: string, forMs?: number): Promise<string> {
+    this.#assertOpen()
+    const lifetime = forMs === undefined ? '' : String(Math.max(1, Math.ceil(forMs)))
+    const [, standing] = (await this.#write('put', name, text, lifetime)) as string[]
+    await this.#confirmation?.confirmed()
+    return standing as string
+  }
+
   async probe(): Promise<void> {
     this.#assertOpen()
     await this.#write('probe')

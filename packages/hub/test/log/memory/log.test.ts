@@ -13,6 +13,7 @@ describe('memory log', () => {
         tests: [
           'events, ids and order survive a close and an open',
           'the formats outlive a restart, whatever codec of theirs the log is opened with',
+          'a text stands after a close and an open',
         ],
       },
       {

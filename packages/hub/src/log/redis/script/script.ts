@@ -8,6 +8,7 @@ import { budget } from './budget.ts'
 import { common } from './common.ts'
 import { read } from './read.ts'
 import { upkeep } from './upkeep.ts'
+import { values } from './values.ts'
 
 /** The text of a script, and the digest by which Redis knows it. */
 export interface Script {
@@ -48,7 +49,17 @@ export const slots = 1024
  * @param nonce - has to be new when an earlier text may have reached another process than the one that it names
  */
 export function scriptFor(settings: ScriptSettings, server: ServerIdentity, nonce: string): Script {
-  const source = [`-- ${nonce}`, constants(settings, server), common, budget, append, read, upkeep, dispatch].join('\n')
+  const source = [
+    `-- ${nonce}`,
+    constants(settings, server),
+    common,
+    budget,
+    append,
+    read,
+    upkeep,
+    values,
+    dispatch,
+  ].join('\n')
   return { source, sha: createHash('sha1').update(source).digest('hex') }
 }
 

@@ -149,7 +149,8 @@ export interface Log {
   /**
    * Posts an order for all hubs of this log, if one is given, and resolves with the orders after `after`, some at a time. The log
    * keeps an order until its time has passed, because revoked rights would otherwise be good on a hub that starts later. By
-   * asking, a hub confirms that it has carried out every order up to `after`. Absent for a log that only one hub can use.
+   * asking, a hub confirms that it has carried out every order up to `after`. A log that only one hub can use has it, too, when
+   * it outlives the process: a restart would otherwise give revoked rights back. Absent for a log that keeps nothing.
    */
   orders?(call: OrdersCall): Promise<OrdersPage>
 

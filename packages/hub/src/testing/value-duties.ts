@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { Log } from '../log/contract.ts'
 import type { Bench, Duties } from './log-bench.ts'
 
-/** Duties of a log by which its hubs agree on texts. Other logs skip them. */
+/** Duties of a log by which its hubs agree on texts, and of one that keeps their orders. Other logs skip them. */
 export const valueDuties: Duties = {
   'a text is put where none stands, and everybody gets the text that stands': whenPut(async (log) => {
     assert.equal(await log.putIfAbsent('key', 'mine'), 'mine')
@@ -38,6 +38,29 @@ export const valueDuties: Duties = {
     assert.equal(await later.putIfAbsent?.('used', 'second', 60_000), 'first')
     assert.equal(await later.putIfAbsent?.('lasting', 'second'), 'first')
   }),
+
+  async 'an order is read by whoever opens the log later, in order, and only those after the one it has'({ open }) {
+    const log = await open()
+    if (!log.orders) return
+    const [one, two] = [await post(log, 'one'), await post(log, 'two')]
+    await log.close()
+    const later = await open()
+    const read = async (after: string) => (await later.orders?.({ after, forMs: 1000 }))?.orders
+    assert.deepEqual(await read(''), [
+      { id: one, order: 'one' },
+      { id: two, order: 'two' },
+    ])
+    assert.deepEqual(await read(one), [{ id: two, order: 'two' }])
+    const three = await post(later, 'three')
+    assert.deepEqual(await read(two), [{ id: three, order: 'three' }])
+    assert.deepEqual(await read(three), [])
+  },
+}
+
+async function post(log: Log, order: string): Promise<string> {
+  const page = await log.orders?.({ after: '', forMs: 1000, order })
+  assert.ok(page?.posted, 'a posted order has an id')
+  return page.posted
 }
 
 type PuttingLog = Log & Required<Pick<Log, 'putIfAbsent'>>

@@ -2,8 +2,8 @@ import { RejoinError } from '@rejoin/protocol'
 import type { Identity } from './identity.ts'
 
 /**
- * Subjects and tokens that are rejected although their signature or key is good. Kept in memory: with a shared log, the hub tells
- * them again after a restart; with any other log, a restart forgets them.
+ * Subjects and tokens that are rejected although their signature or key is good. Kept in memory. After a restart, the hub tells
+ * them again, unless its log forgets everything.
  */
 export interface Revocations {
   add(subject: string, options: RevokeOptions): void

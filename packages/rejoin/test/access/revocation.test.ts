@@ -1,6 +1,10 @@
 import { createHash } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createHub, createSubscription, type Hub, type Sink } from '@rejoin/hub'
+import { lmdbLog } from '@rejoin/hub/lmdb'
 import { memoryLog } from '@rejoin/hub/memory'
 import { createVirtualEnvironment, type VirtualEnvironment } from '@rejoin/hub/testing'
 import { createParser } from '@rejoin/protocol'
@@ -77,6 +81,24 @@ describe('a revocation', () => {
     const asAdmin = { authorization: `Bearer ${admin.token}` }
     await send(url, '/admin/revoke', { method: 'POST', headers: asAdmin, body: '{"subject":"alice"}' })
     expect(await poll()).toBe(401)
+  })
+
+  test('is in force after a restart of the embedded log', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'rejoin-revocations-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const options = { port: 0, access: { jwt: [{ secret }] } }
+    const now = Math.floor(Date.now() / 1000)
+    const headersOf = async (sub: string) => ({
+      authorization: `Bearer ${await token({ sub, iat: now - 10, exp: now + 600 })}`,
+    })
+    const before = await serve({ ...options, log: lmdbLog(folder) })
+    await before.hub.revoke('alice', { until: (now + 600) * 1000 })
+    await before.close({ withinMs: 0 })
+    const { url, close } = await serve({ ...options, log: lmdbLog(folder) })
+    onTestFinished(() => close({ withinMs: 0 }))
+    const statusFor = async (sub: string) =>
+      (await send(url, '/poll/orders/1?waitMs=0', { headers: await headersOf(sub) })).status
+    expect([await statusFor('alice'), await statusFor('bob')]).toEqual([401, 200])
   })
 
   test('of a single token rejects it by its name, and the others of its subject are good', async () => {

@@ -13,6 +13,7 @@ import type { Position } from '@rejoin/protocol'
  * - `I` + digest of scope and key: a publish made under an idempotency key; `O` + position: the same, oldest first
  * - `N` + tag of a scope: how many idempotency keys the scope has
  * - `V` + name: a text that the hub put there once, such as the use of a ticket
+ * - `W` + number: an order of the hub to itself after a restart, such as a revocation
  */
 export const copyMarkKey = Buffer.from('B')
 export const formatKey = Buffer.from('F')
@@ -112,6 +113,19 @@ export function nameOf(key: Uint8Array): string {
 }
 
 export const valueRange = { start: Buffer.from('V'), end: Buffer.from('W') }
+
+export function orderKey(number: number): Buffer {
+  const key = Buffer.allocUnsafe(1 + numberBytes)
+  key[0] = 0x57
+  key.writeUIntBE(number, 1, numberBytes)
+  return key
+}
+
+export function orderNumberOf(key: Buffer): number {
+  return key.readUIntBE(1, numberBytes)
+}
+
+export const orderRange = { start: Buffer.from('W'), end: Buffer.from('X') }
 
 // Room for a million new channels a second, for twelve days.
 const numberBytes = 5

@@ -26,6 +26,8 @@ import type {
   LogSource,
   NewEvent,
   NewIdFormat,
+  OrdersCall,
+  OrdersPage,
   Page,
   PageLimit,
   PutIfAbsent,
@@ -43,6 +45,7 @@ import { type Change, type Commits, createCommits } from './commits.ts'
 import type { Draft } from './draft.ts'
 import { createStoredOnce, type StoredOnce } from './once.ts'
 import { type OpenedLog, openLog } from './opening.ts'
+import { createStoredOrders } from './orders.ts'
 import { createLmdbReads, type LmdbReads } from './reads.ts'
 import type { LogState } from './state.ts'
 import { startSweep } from './sweep.ts'
@@ -150,6 +153,7 @@ class LmdbLog implements Log {
   readonly #upkeep: Upkeep
   readonly #reads: LmdbReads
   readonly #once: StoredOnce
+  readonly #orders: (call: OrdersCall) => Promise<OrdersPage>
   readonly #putIfAbsent: PutIfAbsent
   readonly #stopSweep: Cancel
   readonly #maxBytes: number | undefined
@@ -184,6 +188,7 @@ class LmdbLog implements Log {
     })
     this.#upkeep = createUpkeep({ commits: this.#commits, isClosing: () => this.#closing !== undefined })
     const { store } = opened
+    this.#orders = createStoredOrders(store, this.#commits, environment.now)
     this.#putIfAbsent = createStoredValues(store, this.#commits, environment.now)
     this.#reads = createLmdbReads({
       store,
@@ -315,6 +320,11 @@ class LmdbLog implements Log {
       this.#tails.add(onBatch)
     })
     return { close: () => void this.#tails.delete(onBatch) }
+  }
+
+  async orders(call: OrdersCall): Promise<OrdersPage> {
+    this.#assertOpen()
+    return this.#orders(call)
   }
 
   async putIfAbsent(name: string, text: string, forMs?: number): Promise<string> {

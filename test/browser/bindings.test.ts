@@ -61,20 +61,32 @@ test.concurrent('a dot while it is live, a countdown while it waits, a banner an
 
   Object.assign(answers, { status: 503, headers: { 'Retry-After': '600' } })
   proxy.cutAll('reset')
-  await status.getByText(/^Reconnecting in \d{3} s…$/).waitFor()
+  await status.getByText(/^The server is busy\. Next attempt in \d{3} s…$/).waitFor()
   const shown = await page.locator('.rejoin-status-text').textContent()
   await context.expect.poll(() => page.locator('.rejoin-status-text').textContent()).not.toBe(shown)
-  expect(await page.getByRole('status').textContent()).toBe('Reconnecting…')
+  expect(await page.getByRole('status').textContent()).toBe('The server is busy.')
   expect(await seriousBarriers(page)).toEqual([])
 
   answers.status = 404
   await press(page, 'Retry now')
-  await status.getByText('Connection lost', { exact: true }).first().waitFor()
+  await status.getByText('Not found', { exact: true }).first().waitFor()
   expect(await colorOf(page)).toBe(red)
+  expect(await page.getByRole('button').count()).toBe(0)
   expect(await seriousBarriers(page)).toEqual([])
+})
 
-  delete answers.status
-  await press(page, 'Try again')
+test.concurrent('the keyboard focus stays on the button while an attempt runs', async (context) => {
+  const { page, proxy, answers, status } = await open(context)
+  await page.getByRole('img', { name: 'Live' }).waitFor()
+  Object.assign(answers, { status: 503, headers: { 'Retry-After': '600' } })
+  proxy.cutAll('reset')
+  await page.getByRole('button', { name: 'Retry now' }).focus()
+  answers.isSilent = true
+  await page.keyboard.press('Enter')
+  await status.getByText('Reconnecting…').first().waitFor()
+  expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Retry now')
+  Object.assign(answers, { isSilent: false, status: undefined })
+  await page.keyboard.press('Enter')
   await page.getByRole('img', { name: 'Live' }).waitFor()
   expect(await page.getByRole('button').count()).toBe(0)
 })
@@ -118,7 +130,7 @@ test.concurrent('the element shows the same states in a page without a framework
   await element.getByRole('img', { name: 'Live' }).waitFor()
   Object.assign(answers, { status: 503, headers: { 'Retry-After': '600' } })
   proxy.cutAll('reset')
-  await element.getByText(/^Reconnecting in \d{3} s…$/).waitFor()
+  await element.getByText(/^The server is busy\. Next attempt in \d{3} s…$/).waitFor()
   expect(await seriousBarriers(page)).toEqual([])
   delete answers.status
   await press(element, 'Retry now')

@@ -22,10 +22,10 @@ const apart: Record<string, number> = { './event-source': 4 * 1024, './standalon
  * renders by itself. About 1 KB of each keeps users apart, and lets components that return catch up on one connection.
  */
 const bindings: Record<string, number> = {
-  './react': 3.5 * 1024,
-  './vue': 3.5 * 1024,
+  './react': 4 * 1024,
+  './vue': 4 * 1024,
   './redux': 3 * 1024,
-  './element': 3.75 * 1024,
+  './element': 4 * 1024,
 }
 
 /** For tests, which no page loads. */

@@ -60,7 +60,9 @@ export interface Answer {
   /** The request went to the address for polls, which not every server has. */
   readonly isElsewhere?: boolean
   /** The server's message in the body of a rejection. */
-  readonly closeMessage?: string | false | null | undefined
+  readonly closeMessage?: string | undefined
+  /** Why a hub rejects a reader that may return (§4.12). */
+  readonly reason?: CloseReason | undefined
 }
 
 /** The frame `hello`, which a hub sends first (§4.4). */

@@ -65,12 +65,12 @@ export function newConnection(cursor: string | null, clientId: string): Connecti
     generation: 0,
     attempt: 0,
     cursor,
-    inQuery: false,
     tier: 0,
     faults: 0,
     upgradeAt: never,
     openMs: 30_000,
     stale: false,
+    opened: false,
     syncAt: 0,
     retryMs: 0,
     nextRetryAt: null,
@@ -89,7 +89,7 @@ const reactions: { readonly [Type in Input['type']]: Reaction<Extract<Input, { t
   // Chromium 156: a response whose body got bytes while the page was frozen never delivers another byte, and never
   // fails. A request that has not been sent yet is not affected.
   thaw: (next, moment) => isOpen(next) && !next.asking && open(next, moment),
-  hide: (next) => rest(next, null),
+  hide: (next) => rest(next),
   close: (next) => close(next, 'closed'),
   answered,
   unusable: skip,
@@ -130,7 +130,7 @@ type Reaction<Given extends Input> = (next: Draft, moment: Moment, input: Given)
 function answered(
   next: Draft,
   moment: Moment,
-  { status, isStream, retryAfterMs, isElsewhere, closeMessage }: Answer,
+  { status, isStream, retryAfterMs, isElsewhere, closeMessage, reason }: Answer,
 ): void {
   next.closeMessage = closeMessage || null
   if (status === 200 && isStream) {
@@ -140,13 +140,13 @@ function answered(
     // The state stays `connecting`, because a proxy may hold back the body. Only a server that is no hub may have
     // nothing to send.
     if (next.openMs === never) next.state = 'connected'
-  } else if (status >= 500 || [408, 425, 429].includes(status) || (status === 200 && next.known)) {
+  } else if (status >= 500 || [408, 425, 429].includes(status) || (status === 200 && next.opened)) {
     // Where there was a stream, another page is the login of a network (captive portal), or a server that is half
     // restarted.
     lose(next, moment, retryAfterMs)
     next.faults = 0
     // A server that says when to come back has rejected the request on purpose (§4.12).
-    if (retryAfterMs) next.closeReason ??= 'overloaded'
+    if (retryAfterMs) next.closeReason ??= reason ?? 'overloaded'
   } else if (status === 401 && moment.canRefresh && !next.refresh) {
     next.refresh = true
     open(next, moment)
@@ -205,8 +205,8 @@ function ended(next: Draft, moment: Moment, { reason, against }: Ending): void {
   // A server whose silence proves nothing is no hub. When it sends all that it has and ends the stream, that is no
   // fault.
   const isDropped = next.answered && moment.now - next.openedAt < droppedMs && next.silenceMs < never
-  // Only a hub gives reasons.
-  if (reason) next.isHub = true
+  // Only a hub gives reasons after its answer.
+  if (reason && next.answered) next.isHub = true
   if (!reason && isDropped) countFault(next, 1, moment)
   else if (against) countFault(next, against, moment)
   // A server that cannot be reached, or that ends a stream which did get through, explains the earlier faults.
@@ -217,7 +217,7 @@ function ended(next: Draft, moment: Moment, { reason, against }: Ending): void {
 }
 
 function prove(next: Draft, moment: Moment): void {
-  next.proved = next.known = true
+  next.proved = next.opened = true
   live(next, moment)
 }
 
@@ -324,7 +324,7 @@ function lose(next: Draft, moment: Moment, retryAfterMs = 0, leastMs?: number): 
   rest(next, now + next.waitMs)
 }
 
-function rest(next: Draft, until: number | null): void {
+function rest(next: Draft, until: number | null = null): void {
   next.state = 'backoff'
   next.stale = true
   next.nextRetryAt = until
@@ -332,7 +332,7 @@ function rest(next: Draft, until: number | null): void {
 }
 
 function close(next: Draft, closeReason: CloseReason): void {
-  rest(next, null)
+  rest(next)
   next.state = 'closed'
   next.closeReason = closeReason
 }
@@ -399,7 +399,7 @@ export function isOpen({ state }: Connection): boolean {
  */
 const announced = ['state', 'attempt', 'nextRetryAt', 'stale', 'closeReason'] as const
 
-export const shownFields = [...announced, 'closeMessage', 'lastEventAt', 'cursor'] as const
+export const shownFields = [...announced, 'opened', 'closeMessage', 'lastEventAt', 'cursor'] as const
 
 const finalAnswers: Partial<Record<number, CloseReason>> = {
   200: 'wrong-content-type',
@@ -422,8 +422,6 @@ export interface Connection extends Omit<StreamState, 'transport'>, OpenRequest 
   readonly answered: boolean
   /** `hello` or an event has arrived on this connection. */
   readonly proved: boolean
-  /** `hello` or an event has arrived on any connection: there is a stream at this address. */
-  readonly known: boolean
   /** The server has sent `hello`, or a reason for its end, on any connection. */
   readonly isHub?: boolean
   /** The stored cursor could not be read, and no server has given a new one yet. */
@@ -451,7 +449,7 @@ export interface Connection extends Omit<StreamState, 'transport'>, OpenRequest 
    * The hub did not see the cursor in the query either. Events are missing on this connection, and the user must be
    * told.
    */
-  readonly astray: boolean
+  readonly astray?: boolean | undefined
   /** The time that the timer is set for; infinite when none is set. */
   readonly timerAt: number
 }
@@ -464,7 +462,7 @@ export interface OpenRequest {
   readonly generation: number
   readonly cursor: string | null
   /** The cursor travels in the query. Set for good once a proxy was seen to strip the header. */
-  readonly inQuery: boolean
+  readonly inQuery?: boolean | undefined
   /** The server rejected the credentials of the last connection, or they had expired. */
   readonly refresh: boolean
   /** Headers with credentials, when these have been asked for already. */

@@ -1,4 +1,5 @@
 import type { OpenRequest } from './connection.ts'
+import type { Report } from './connection-input.ts'
 import { report } from './handler-set.ts'
 import type { Attempt, RequestOptions, Send } from './request.ts'
 import type { Sink } from './transports/transport.ts'
@@ -17,7 +18,12 @@ export async function sendWithCredentials(
   signal: AbortSignal,
 ): Promise<Response> {
   tell({ type: 'asking', asking: true })
-  const headers = renewed ?? (await userHeaders(options, { refresh, signal }))
+  const headers =
+    renewed ??
+    (await userHeaders(options, { refresh, signal }).catch((error) => {
+      tell({ type: 'ended', reason: 'no-credentials' })
+      throw error
+    }))
   tell({ type: 'asking', asking: false })
   const response = await send(headers, 'manual')
   const { status } = response
@@ -29,10 +35,15 @@ export async function sendWithCredentials(
 }
 
 /** Asks for the headers of the next connection, while this one goes on. */
-export async function renewHeaders(options: RequestOptions, tell: Sink['tell'], signal: AbortSignal): Promise<void> {
+export async function renewHeaders(
+  options: RequestOptions,
+  signal: AbortSignal,
+  dispatch: (input: Report, generation: number) => void,
+  generation: number,
+): Promise<void> {
   // A failure was reported. The stream goes on until the hub ends it; then the headers are asked for again.
   const headers = await userHeaders(options, { refresh: true, signal }).catch(() => undefined)
-  if (headers) tell({ type: 'renewed', headers })
+  if (headers) dispatch({ type: 'renewed', headers }, generation)
 }
 
 /** The headers that the user wants sent with one attempt. */

@@ -1,14 +1,15 @@
 import type { Clock } from './clock.ts'
+import type { Answer } from './connection-input.ts'
 
 /**
  * Reads why a hub rejects a request (§5.7). Another server may send JSON of the same form.
  *
  * @param body - left unlocked, so that the caller can cancel it
  * @param type - the content type of the body; only JSON is read
- * @returns undefined when the body has no such message, or is too long or too slow
+ * @returns nothing when the body has no such message, or is too long or too slow
  */
-export async function readMessage(body: Response['body'], type: string, clock: Clock): Promise<string | undefined> {
-  if (!body || !type.includes('json')) return
+export async function readRejection(body: Response['body'], type: string, clock: Clock): Promise<Rejection> {
+  if (!body || !type.includes('json')) return {}
   const reader = body.getReader()
   // Ends a pending read as if the body were complete.
   const timer = clock.setTimeout(() => void reader.cancel().catch(() => undefined), maxMs)
@@ -17,7 +18,7 @@ export async function readMessage(body: Response['body'], type: string, clock: C
   try {
     while (text.length <= maxLength) {
       const { done, value } = await reader.read()
-      if (done) return messageIn(text)
+      if (done) return rejectionIn(text)
       text += decoder.decode(value, { stream: true })
     }
   } catch {
@@ -26,12 +27,21 @@ export async function readMessage(body: Response['body'], type: string, clock: C
     clock.clearTimeout(timer)
     reader.releaseLock()
   }
+  return {}
 }
 
-function messageIn(text: string): string | undefined {
-  const { message } = Object(Object(JSON.parse(text)).error) as { message?: unknown }
-  return typeof message === 'string' ? message : undefined
+function rejectionIn(text: string): Rejection {
+  const { message, reason } = Object(Object(JSON.parse(text)).error) as Record<string, unknown>
+  return {
+    closeMessage: typeof message === 'string' ? message : undefined,
+    reason: reasons.find((known) => known === reason),
+  }
 }
+
+export type Rejection = Pick<Answer, 'closeMessage' | 'reason'>
+
+/** Why a hub rejects readers for now (§4.12). */
+const reasons = ['maintenance', 'drain', 'log-unavailable', 'overloaded'] as const
 
 /** Until then the stream still shows its old state. */
 const maxMs = 2000

@@ -1,6 +1,7 @@
 import { requestAddress } from './address.ts'
 import type { Clock } from './clock.ts'
 import type { OpenRequest } from './connection.ts'
+import type { Rejection } from './rejection.ts'
 import type { Sink } from './transports/transport.ts'
 
 /** Makes one request for a stream, with the cursor and the user's headers. */
@@ -33,11 +34,11 @@ export async function sendRequest(
 
 export type Send = (headers: Headers, redirect: NonNullable<RequestInit['redirect']>) => Promise<Response>
 
-/** The server's message in the body of a rejection; undefined when there is none that can be read. */
-export function readMessage(body: Response['body'], type: string, clock: Clock): Promise<string | undefined> {
+/** What the body of a rejection says, as far as it can be read. */
+export function readRejection(body: Response['body'], type: string, clock: Clock): Promise<Rejection | undefined> {
   // The chunk may be gone after a deployment.
   return import('./rejection.ts').then(
-    (it) => it.readMessage(body, type, clock),
+    (it) => it.readRejection(body, type, clock),
     () => undefined,
   )
 }

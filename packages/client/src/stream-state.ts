@@ -23,11 +23,13 @@ export interface StreamState {
    * closed.
    */
   readonly stale: boolean
+  /** Whether `hello` or an event has ever arrived. Until then the stream connects, and does not reconnect. */
+  readonly opened: boolean
   /** The id up to which handlers have got everything. Pass it to a later `connect` as `from` to continue there. */
   readonly cursor: string | null
   /**
-   * Why the stream is closed. While the stream waits for a retry: why the hub ended the last connection on purpose, if
-   * it did.
+   * Why the stream is closed. While the stream waits for a retry: why the hub ended the last connection on purpose or
+   * rejected it, if it did, or that your code gave no credentials.
    */
   readonly closeReason: CloseReason | null
   /**
@@ -46,8 +48,9 @@ export type TransportName = 'fetch' | 'event-source' | 'long-poll'
  * `unauthorized`: the server wants other credentials (401). `http-…`: another status that a retry would not change.
  * `wrong-content-type`: the answer is no event stream. `too-large`: an event is larger than the client takes.
  * `too-many-retries`: see `maxRetries`. `no-transport`: the only transport cannot be used, for a reason that was
- * reported. The other reasons come from a hub, and the stream returns after them: `drain`, `maintenance`,
- * `token-expired`, `replaced`, `overloaded`, `log-unavailable`, `admin`.
+ * reported. After the other reasons the stream returns. `no-credentials`: your function for `token` or `headers` failed,
+ * with an error that was reported. From a hub: `drain`, `maintenance`, `token-expired`, `replaced`, `overloaded`,
+ * `log-unavailable`, `admin`.
  */
 export type CloseReason =
   | 'closed'
@@ -57,4 +60,5 @@ export type CloseReason =
   | 'too-large'
   | 'too-many-retries'
   | 'no-transport'
+  | 'no-credentials'
   | HubReason

@@ -223,9 +223,8 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   function renew(): void {
     const { signal } = controller
     const { generation } = connection
-    const tell = (report: Report) => dispatch(report, generation)
     void optional()
-      .then((it) => it.renewHeaders(options, tell, signal))
+      .then((it) => it.renewHeaders(options, signal, dispatch, generation))
       .catch(report)
   }
 

@@ -238,3 +238,17 @@ test('a redirect is followed, and the next attempt goes to the first address aga
   await retried(stream)
   expect((await server.visit()).headers['last-event-id']).toBe('e1')
 })
+
+test.each([
+  ['token', { token: () => Promise.reject(new Error('no session')) }],
+  ['headers', { headers: () => Promise.reject(new Error('no session')) }],
+])('a function for %s that fails is the reason that is shown, until it succeeds', async (_, options) => {
+  const error = vi.spyOn(console, 'error').mockReturnValue()
+  const { stream } = start(options)
+  expect(await stateOf(stream, 'backoff')).toMatchObject({ closeReason: 'no-credentials', attempt: 1, opened: false })
+  expect(error).toHaveBeenCalledOnce()
+  await retried(stream)
+  expect(stream.state).toMatchObject({ state: 'connecting', closeReason: null })
+  expect(await stateOf(stream, 'backoff')).toMatchObject({ closeReason: 'no-credentials', attempt: 2 })
+  expect(server.visits()).toBe(0)
+})

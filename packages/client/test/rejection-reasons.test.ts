@@ -28,6 +28,21 @@ describe.each<TransportName>(['fetch', 'long-poll'])('a stream that a hub reject
   })
 })
 
+describe('the reason of a rejection with Retry-After', () => {
+  test.each([
+    ['maintenance', 'maintenance'],
+    ['log-unavailable', 'log-unavailable'],
+    ['no reason of a hub', 'overloaded'],
+  ])('is that of the hub: %s', async (reason, closeReason) => {
+    const { stream } = start()
+    const first = await server.visit()
+    first.answer(503, { ...json, 'retry-after': '7' })
+    first.write(JSON.stringify({ error: { code: 'overloaded', reason, message: 'Later.' } }))
+    first.end()
+    expect(await stateOf(stream, 'backoff')).toMatchObject({ closeReason, closeMessage: 'Later.' })
+  })
+})
+
 describe('the words of a rejection', () => {
   test('stand beside the reason while a stream waits to return, and are gone with the next request', async () => {
     const { stream } = start()

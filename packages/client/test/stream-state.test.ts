@@ -93,4 +93,16 @@ describe('the state', () => {
     stream.close()
     expect(stream.state).toMatchObject({ state: 'closed', stale: true })
   })
+
+  test('tells a stream that was never reached from one that is cut', async () => {
+    const { stream } = start()
+    ;(await server.visit()).cut()
+    expect(await stateOf(stream, 'backoff')).toMatchObject({ opened: false })
+    await retried(stream)
+    const second = await server.stream()
+    second.send(...hello())
+    await expect.poll(() => stream.state.opened).toBe(true)
+    second.cut()
+    expect(await stateOf(stream, 'backoff')).toMatchObject({ opened: true })
+  })
 })

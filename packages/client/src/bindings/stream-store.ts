@@ -22,6 +22,7 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
     attempt: 0,
     nextRetryAt: null,
     stale: !source,
+    opened: false,
     closeReason: null,
     closeMessage: null,
     transport: 'fetch',
@@ -208,7 +209,7 @@ export interface Reduction<Events extends object, Value> {
 export interface ConnectionView
   extends Pick<
     StreamState,
-    'state' | 'attempt' | 'nextRetryAt' | 'stale' | 'closeReason' | 'closeMessage' | 'transport'
+    'state' | 'attempt' | 'nextRetryAt' | 'stale' | 'opened' | 'closeReason' | 'closeMessage' | 'transport'
   > {
   /** Whole seconds until the next attempt, at least 1, for a countdown; `null` when none is planned. */
   readonly retryInSeconds: number | null

@@ -94,12 +94,17 @@ export class RejoinStatus extends elementClass() {
     return [...this.children] as [HTMLElement, HTMLElement, HTMLElement]
   }
 
-  /** Keeps the button while its text is the same, so that the button keeps the focus during a countdown. */
+  /** Keeps the button while there is one, whatever its text, so that it keeps the focus. */
   #setButton(label: string | undefined): void {
     const old = this.querySelector('button')
-    if (old?.textContent === label) return
-    old?.remove()
-    if (!label) return
+    if (!label) {
+      old?.remove()
+      return
+    }
+    if (old) {
+      old.textContent = label
+      return
+    }
     const button = document.createElement('button')
     button.type = 'button'
     button.textContent = label

@@ -106,11 +106,12 @@ function stateOf({
   nextRetryAt,
   retryInSeconds,
   stale,
+  opened,
   closeReason,
   closeMessage,
   transport,
 }: ConnectionView): ConnectionState {
-  return { state, attempt, nextRetryAt, retryInSeconds, stale, closeReason, closeMessage, transport }
+  return { state, attempt, nextRetryAt, retryInSeconds, stale, opened, closeReason, closeMessage, transport }
 }
 
 export interface ReduxStreamOptions<Events extends object> extends Omit<ConnectOptions, 'keep'> {

@@ -1,4 +1,4 @@
-import { readMessage, readRetryAfter, sendRequest } from '../request.ts'
+import { readRejection, readRetryAfter, sendRequest } from '../request.ts'
 import { createBlockReader } from './block-reader.ts'
 import { readBody } from './body.ts'
 import type { Block, Transport, TransportParts } from './transport.ts'
@@ -16,7 +16,7 @@ export function createTransport(...[address, options, clock]: TransportParts): T
       status,
       isStream: /^text\/event-stream\s*(;|$)/i.test(type),
       retryAfterMs: readRetryAfter(headers.get('retry-after'), clock.now()),
-      closeMessage: status > 399 && body && (await readMessage(body, type, clock)),
+      ...(status > 399 && (await readRejection(body, type, clock))),
     })
     if (!body) return
     let blocks: Block[] = []

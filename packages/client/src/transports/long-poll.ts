@@ -1,5 +1,5 @@
 import type { Hello } from '@rejoin/protocol'
-import { readMessage, readRetryAfter, sendRequest } from '../request.ts'
+import { readRejection, readRetryAfter, sendRequest } from '../request.ts'
 import { readBody } from './body.ts'
 import { createAnswerReader, type Frame } from './poll-answer.ts'
 import type { Transport, TransportParts } from './transport.ts'
@@ -32,8 +32,8 @@ export function createTransport(...[address, options, clock]: TransportParts): T
       const isAnswer = /^application\/json\s*(;|$)/i.test(type)
       if (isFirst || status !== 200 || !isAnswer) {
         const retryAfterMs = readRetryAfter(headers.get('retry-after'), clock.now())
-        const closeMessage = status > 399 ? await readMessage(body, type, clock) : undefined
-        sink.tell({ type: 'answered', status, isStream: isAnswer, retryAfterMs, isElsewhere: true, closeMessage })
+        const rejection = status > 399 ? await readRejection(body, type, clock) : undefined
+        sink.tell({ type: 'answered', status, isStream: isAnswer, retryAfterMs, isElsewhere: true, ...rejection })
       }
       const reader = createAnswerReader()
       let isOver = false

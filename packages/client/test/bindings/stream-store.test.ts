@@ -32,10 +32,10 @@ test('a countdown shows every second, and the words follow the connection throug
   const second = await server.visit()
   await becomes('Reconnecting…')
   second.answer(503, { 'retry-after': '4' })
-  await expect.poll(status, { interval: 5 }).toMatch(/^Reconnecting in [45] s…$/)
+  await expect.poll(status, { interval: 5 }).toMatch(/^The server is busy\. Next attempt in [45] s…$/)
   // Less than a second of it has passed.
   for (let seconds = Number(status()?.match(/\d/)); seconds > 0; seconds--) {
-    await becomes(`Reconnecting in ${seconds} s…`)
+    await becomes(`The server is busy. Next attempt in ${seconds} s…`)
     clock.advance(1000)
   }
   ;(await server.visit()).answer(401)
@@ -44,7 +44,7 @@ test('a countdown shows every second, and the words follow the connection throug
 })
 
 test.each([
-  [404, 'Connection lost', 'Try again'],
+  [404, 'Not found', undefined],
   [401, 'Signed out', 'Sign in'],
   [204, 'Ended', undefined],
 ])('after %i there is "%s" and the button %s', async (code, text, button) => {

@@ -4,7 +4,9 @@ import { machine } from '../support/machine.ts'
 
 describe('opening', () => {
   test('a first connection sends no cursor', () => {
-    expect(machine().opens).toMatchObject([{ generation: 1, cursor: null, inQuery: false }])
+    const { opens } = machine()
+    expect(opens).toMatchObject([{ generation: 1, cursor: null }])
+    expect(opens[0]?.inQuery).toBeFalsy()
   })
 
   test('a stream that is given a cursor asks for it from the start', () => {

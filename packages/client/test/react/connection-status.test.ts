@@ -1,5 +1,5 @@
 import { createElement } from 'react'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { ConnectionStatus, useEventStream } from '../../src/react/index.ts'
 import { useDocument } from '../support/document.ts'
 import { render } from '../support/react.ts'
@@ -20,9 +20,9 @@ test('a live stream is a dot with a name, and a cut is a countdown that is said 
   visit.cut()
   ;(await server.visit()).answer(503, { 'retry-after': '60' })
   const text = () => element.querySelector('.rejoin-status-text')?.textContent
-  await expect.poll(text).toMatch(/^Reconnecting in \d\d s…$/)
-  expect(statusIn(element)).toBe('waiting')
-  expect(element.querySelector('[role=status]')?.textContent).toBe('Reconnecting…')
+  await expect.poll(text).toMatch(/^The server is busy\. Next attempt in \d\d s…$/)
+  expect(statusIn(element)).toBe('overloaded')
+  expect(element.querySelector('[role=status]')?.textContent).toBe('The server is busy.')
   element.querySelector('button')?.click()
   ;(await server.stream()).send(...hello())
   await expect.poll(() => statusIn(element)).toBe('live')
@@ -30,10 +30,48 @@ test('a live stream is a dot with a name, and a cut is a countdown that is said 
 
 test('the button opens a stream again that the server has rejected', async () => {
   const { element } = await render(createElement(ConnectionStatus, { source: server.url }))
-  ;(await server.visit()).answer(404)
-  await expect.poll(() => statusIn(element)).toBe('closed')
+  ;(await server.visit()).answer(200, { 'content-type': 'text/html' })
+  await expect.poll(() => statusIn(element)).toBe('wrongType')
   element.querySelector('button')?.click()
   ;(await server.stream()).send(...hello())
+  await expect.poll(() => statusIn(element)).toBe('live')
+})
+
+test('the button keeps the keyboard focus until the stream is live again', async () => {
+  const { element } = await render(createElement(ConnectionStatus, { source: server.url }))
+  ;(await server.visit()).answer(503, { 'retry-after': '60' })
+  await expect.poll(() => statusIn(element)).toBe('overloaded')
+  const button = element.querySelector('button')
+  button?.focus()
+  button?.click()
+  const second = await server.visit()
+  await expect.poll(() => statusIn(element)).toBe('connecting')
+  expect(document.activeElement).toBe(button)
+  second.answer(401)
+  await expect.poll(() => button?.textContent).toBe('Sign in')
+  expect(document.activeElement).toBe(button)
+})
+
+test('a token function that fails shows that, and offers a sign-in', async () => {
+  vi.spyOn(console, 'error').mockReturnValue()
+  let token: () => string = () => {
+    throw new Error('The session is over.')
+  }
+  function Page() {
+    useEventStream(server.url, { identity: 'anna', token: () => token() })
+    const onSignIn = async () => {
+      token = () => 'new'
+    }
+    return createElement(ConnectionStatus, { source: server.url, onSignIn })
+  }
+  const { element } = await render(createElement(Page))
+  await expect.poll(() => statusIn(element)).toBe('signInFailed')
+  const button = element.querySelector('button')
+  expect(button?.textContent).toBe('Sign in')
+  button?.click()
+  const visit = await server.stream()
+  expect(visit.headers.authorization).toBe('Bearer new')
+  visit.send(...hello())
   await expect.poll(() => statusIn(element)).toBe('live')
 })
 

@@ -80,19 +80,26 @@ export function closedStream(reason: CloseReason, retryMs: number): Answer {
   return { status: 200, headers: streamHeaders(true), body: encodeClose({ reason }, { retryMs }) }
 }
 
+// The reason is what `close` would say to a reader that cannot read a status.
 const noRoom = {
   code: 'overloaded',
+  reason: 'overloaded',
   message: 'The hub has no room for this reader now. Retry-After says when to return.',
 }
 const readerRejections: Readonly<Record<string, typeof noRoom>> = {
   'too-rapid': {
-    code: 'overloaded',
+    ...noRoom,
     message: 'This client returns sooner than it was told, again and again. Retry-After says when to return.',
   },
-  drain: { code: 'closed', message: 'The server stops. Retry-After says when to ask again.' },
-  maintenance: { code: 'overloaded', message: 'This hub is in maintenance. Retry-After says when to return.' },
+  drain: { code: 'closed', reason: 'drain', message: 'The server stops. Retry-After says when to ask again.' },
+  maintenance: {
+    code: 'overloaded',
+    reason: 'maintenance',
+    message: 'This hub is in maintenance. Retry-After says when to return.',
+  },
   'log-unavailable': {
     code: 'log-unavailable',
+    reason: 'log-unavailable',
     message: 'The hub hears nothing from its log now. Retry-After says when to return.',
   },
 }

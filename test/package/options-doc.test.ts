@@ -60,10 +60,10 @@ describe('every option has its line in docs/reference/hub.md, and no other has',
   })
 })
 
-test.each([
+test.each<[heading: string, ...interfaces: [file: string, name: string][]]>([
   ['### Window', ['hub/read/channel-window.ts', 'ChannelWindow']],
   ['### Connection', ['hub/hub.ts', 'Connection'], ['hub/observation.ts', 'ReaderFacts']],
-] as const)('%s: every field has its line in docs/reference/hub.md, and no other has', (heading, ...interfaces) => {
+])('%s: every field has its line in docs/reference/hub.md, and no other has', (heading, ...interfaces) => {
   const fields = declared(...interfaces.map(([file, name]): [string, string] => [`packages/hub/src/${file}`, name]))
   expect(fields.length).toBeGreaterThan(7)
   const section = readText('docs/reference/hub.md').split(`${heading}\n`)[1]?.split('\n#')[0] ?? ''

@@ -16,8 +16,17 @@ export function describeIssue(issue: BaseIssue<unknown>, origin: string, only?: 
   if (issue.input === undefined) return `${name} is missing.`
   const isSecret = setting ? setting.secret : holdsSecrets(path)
   const found = isSecret ? 'wrong, and not shown because it is secret' : shown(plain(issue.input, setting))
-  return `${name} is ${found}. Give ${allowed}.`
+  return `${name} is ${found}. Give ${allowed}.${isServiceLink(origin, issue.input) ? serviceLinkAdvice : ''}`
 }
+
+/** Whether Kubernetes has set this variable. It sets `<SERVICE>_PORT` to an address for each Service of the namespace. */
+function isServiceLink(origin: string, value: unknown): boolean {
+  return origin === 'REJOIN_PORT' && /^(?:tcp|udp|sctp):\/\//.test(String(value))
+}
+
+const serviceLinkAdvice =
+  ' Kubernetes sets this variable in each pod of a namespace with a Service named rejoin. Set enableServiceLinks: false in the ' +
+  'spec of the pod, or rename the Service.'
 
 /** The setting at a path, or around it; undefined for an unknown name. */
 function settingAt(path: readonly string[]): Setting | undefined {

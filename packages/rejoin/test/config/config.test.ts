@@ -121,6 +121,13 @@ describe('a wrong setting is named, with the value that was found and the values
     `)
   })
 
+  test('of a Service of Kubernetes that is called like the program, with what to change', async () => {
+    expect(await complaint({ env: { REJOIN_PORT: 'tcp://10.96.12.7:80' } })).toBe(
+      'REJOIN_PORT is "tcp://10.96.12.7:80". Give a whole number from 0 to 65535. Kubernetes sets this variable in each pod of a ' +
+        'namespace with a Service named rejoin. Set enableServiceLinks: false in the spec of the pod, or rename the Service.',
+    )
+  })
+
   test('in the settings of a channel', async () => {
     const file = configFile({
       windows: { 'prices/*': { maxEvents: 0, maxAge: 1 }, news: 5 },

@@ -27,6 +27,7 @@ import type { MdnsSettings, MdnsSource } from './mdns/mdns.ts'
 import { createObservation } from './observation.ts'
 import { createLatestNumbers } from './playground/latest-numbers.ts'
 import { createPlayground } from './playground/routes.ts'
+import { stopTimes } from './stop-times.ts'
 import { version } from './version.ts'
 
 /** Runs a hub with its HTTP server, the routes for its operator, and the playground. */
@@ -106,7 +107,14 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
   // Behind a proxy all connections have the proxy's address. The proxy itself closes connections without a request.
   const { maxSilentPerIp = Number.POSITIVE_INFINITY } = limits
   const http = createServer(
-    { ...limits, ...(trustProxy && { maxSilentPerIp }), ...(tls && { tls }), maxSockets, onReject },
+    {
+      ...limits,
+      ...(trustProxy && { maxSilentPerIp }),
+      ...(tls && { tls }),
+      isBehindProxy: trustProxy,
+      maxSockets,
+      onReject,
+    },
     inTurn(chain, limited, hub.port.failed),
   )
   const adminHttp =
@@ -150,10 +158,14 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
   }
 
   async function close(withinMs: number): Promise<void> {
-    observation.stopping()
+    const readers = [...hub.connections()].length
+    const { noticeMs, drainMs, lingerMs } = stopTimes(withinMs, { trustProxy, readers })
     // The server answers until the end: publishers are served, and health checks learn that it stops.
-    const drain = { withinMs: Math.min(withinMs, [...hub.connections()].length * letGoEveryMs) }
+    observation.stopping()
+    if (noticeMs > 0) await new Promise((resolve) => setTimeout(resolve, noticeMs))
+    const drain = { withinMs: drainMs }
     await Promise.all([hub.drain(drain), mdns?.hub.drain(drain)])
+    if (lingerMs > 0) await http.linger(lingerMs)
     await Promise.all([hub.close(), mdns?.close()])
     await observation.close()
     playground?.close()
@@ -255,7 +267,8 @@ export interface ServeOptions {
   insecure?: boolean
   /**
    * Whether all requests come through a proxy of yours, so that `X-Forwarded-For` is believed. Without such a proxy, any client
-   * could then pretend to have another address, and limits per address would not hold.
+   * could then pretend to have another address, and limits per address would not hold. The server then also leaves idle connections
+   * to the proxy, and `close` waits until the proxy has noticed.
    * @defaultValue false
    */
   trustProxy?: boolean
@@ -271,7 +284,8 @@ export interface ServeOptions {
   mdns?: MdnsSettings
   /**
    * The longest time over which `close` spreads the ends of the streams, in milliseconds. With few readers it takes less. Longer
-   * spreads their return further, and delays a restart.
+   * spreads their return further, and delays a restart. With `trustProxy` up to 3.5 s of it are for the proxy: `close` waits before
+   * the first stream ends, so that the proxy learns of the stop, and after the last one, for the proxy's open connections.
    * @defaultValue 5000
    */
   drainMs?: number
@@ -290,12 +304,11 @@ export interface Serving {
   readonly hub: Hub
   /** Reads the files of the certificate now. Present only with TLS. */
   readonly reloadCertificate?: () => void
-  /** Closes all streams within `withinMs`, then the log, then the server. Resolves when no connection is left. */
+  /**
+   * Closes all streams within `withinMs` (`drainMs` by default), then the log, then the server. Resolves when no connection is left.
+   */
   close(options?: { withinMs?: number }): Promise<void>
 }
-
-// 200 readers a second return without a noticeable load. With few readers, the program need not wait for the whole `drainMs`.
-const letGoEveryMs = 5
 
 function hubLimits(given: LimitOptions): LimitOptions {
   const {

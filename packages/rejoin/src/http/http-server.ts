@@ -1,37 +1,41 @@
 import { createServer as createHttpServer, type IncomingMessage, type RequestListener } from 'node:http'
 import { createSecureServer, type ServerHttp2Session } from 'node:http2'
 import { createServer as createHttpsServer } from 'node:https'
-import type { Server, Socket } from 'node:net'
+import { Server as NetServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Server as TlsServer } from 'node:tls'
-import { countPipelined } from '@rejoin/hub/internal'
 import { readerRoom } from '../limits/descriptors.ts'
 import { limitFirstRequests } from '../limits/first-requests.ts'
 import { serveInLaterTurn } from '../limits/http2-requests.ts'
 import { limitSession } from '../limits/http2-session.ts'
 import type { Rejection, RequestLimits } from '../limits/options.ts'
+import { limitPipelined } from '../limits/pipelined.ts'
 import { limitSilent } from '../limits/silent-sockets.ts'
 import type { Pem } from './tls/certificate.ts'
 
 /** Node's server for HTTP/1 or HTTP/2, with or without TLS. Its deadlines are shorter than Node's generous defaults. */
 export function createServer(options: HttpServerOptions, listener: RequestListener): HttpServer {
   const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000, maxSilentPerIp = 1000, maxSockets, onReject } = options
+  const { isBehindProxy = false } = options
   const deadlines = {
     headersTimeout: Math.min(headersTimeoutMs, requestTimeoutMs),
     requestTimeout: requestTimeoutMs,
     // Node's own default is 5 s. Its HTTP/2 server has none: a client could stay for ever after one request.
-    keepAliveTimeout: Math.min(5000, headersTimeoutMs),
+    keepAliveTimeout: isBehindProxy ? proxiedIdleMs : Math.min(5000, headersTimeoutMs),
     // Node checks the deadlines only this often, by default every 30 s. A deadline can be late by this much.
     connectionsCheckingInterval: Math.min(5000, Math.ceil(headersTimeoutMs / 2)),
   }
   const silent = limitSilent({ max: maxSilentPerIp, isTls: options.tls !== undefined, onReject })
   const firstRequests = limitFirstRequests(silent, deadlines.headersTimeout / 4)
-  const onPipelined = () => onReject('pipelined')
+  const isInTurn = limitPipelined(onReject)
   const server = create(options, deadlines, (request, response) => {
     // Over TLS, this socket is not the one that Node reads, so pausing it would stop nothing.
     if (silent.asked(request.socket) && !options.tls) firstRequests.asked()
-    if (countPipelined(request, response, onPipelined)) listener(request, response)
+    // HTTP/2 has no such header: its sessions are told when the server closes.
+    if (isStopping && request.httpVersionMajor === 1) response.setHeader('Connection', 'close')
+    if (isInTurn(request, response)) listener(request, response)
   })
+  let isStopping = false
   const sockets = new Set<Socket>()
   const sessions = new Set<ServerHttp2Session>()
 
@@ -61,6 +65,18 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
   return {
     server,
     renew: (pem) => 'setSecureContext' in server && (server as TlsServer).setSecureContext(pem),
+    async linger(ms) {
+      isStopping = true
+      await quietTurn()
+      // Not the method of the HTTP server, which also ends the idle connections.
+      const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()))
+      let timer: NodeJS.Timeout | undefined
+      const passed = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, ms)
+      })
+      await Promise.race([closed, passed])
+      clearTimeout(timer)
+    },
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       if ('closeIdleConnections' in server) (server as { closeIdleConnections(): void }).closeIdleConnections()
@@ -83,6 +99,11 @@ export interface HttpServerOptions
   readonly tls?: Pem & { readonly http2: boolean }
   /** Connections that may be open at once. Further connections are closed before they are read. Left out, there is no limit. */
   readonly maxSockets?: number | undefined
+  /**
+   * Whether all connections come from a proxy. Then the proxy closes idle connections.
+   * @defaultValue false: the server closes them after 5 s
+   */
+  readonly isBehindProxy?: boolean
   onReject(kind: Rejection): void
 }
 
@@ -90,15 +111,39 @@ export interface HttpServer {
   readonly server: Server
   /** Gives this certificate to new connections. Open connections keep the old one. */
   renew(pem: Pem): void
+  /**
+   * Stops listening, and answers on open connections for this long. Each answer ends its connection, so that a proxy does not use
+   * it again. Resolves earlier when no connection is left.
+   */
+  linger(ms: number): Promise<void>
   /** Resolves when no connection is left. Connections in use have two seconds to end. */
   close(): Promise<void>
 }
 
 const closeTimeoutMs = 2000
+// Longer than proxies keep a connection: Google's load balancer 600 s, Caddy 120 s, nginx, Varnish and AWS 60 s. When the server
+// is the first to close, a publish that the proxy sends at this moment fails with 502, because a proxy may not repeat it.
+const proxiedIdleMs = 620_000
 // As long as the head of a request may take. Node's default of 120 s suits only connections too slow to read a stream.
 const handshakeTimeout = 10_000
 // A page has a few streams, and a hundred tabs of it share one connection.
 const maxConcurrentStreams = 256
+
+/**
+ * Resolves right after the event loop has accepted every connection that waited, in a turn without other work. The system resets
+ * connections that wait when listening ends, and a proxy may not repeat a publish that it has sent on one of them.
+ */
+async function quietTurn(): Promise<void> {
+  for (let turn = 0; turn < mostTurns; turn += 1) {
+    const since = performance.now()
+    await new Promise(setImmediate)
+    if (performance.now() - since < quietTurnMs) return
+  }
+}
+
+const quietTurnMs = 0.3
+// A busy server has to stop too.
+const mostTurns = 200
 
 interface Deadlines {
   headersTimeout: number

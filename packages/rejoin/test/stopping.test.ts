@@ -1,0 +1,76 @@
+import { once } from 'node:events'
+import { Agent, type IncomingMessage, request } from 'node:http'
+import { connect } from 'node:net'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { type Serving, serve } from '../src/serve.ts'
+import { open, send, until } from './support/http.ts'
+
+test('behind a proxy, a hub that stops says so first, and serves everybody until the proxy has asked', async () => {
+  const { server, pass } = await behindProxy()
+  const reader = await open(server.url, '/events/demo')
+  await until(reader, 'event: hello')
+  const stopped = server.close()
+  expect((await send(server.url, '/readyz')).status).toBe(503)
+  await pass(2400)
+  const late = await open(server.url, '/events/demo')
+  await until(late, 'event: hello')
+  expect((await send(server.url, '/publish/demo', { method: 'POST', body: 'still here' })).status).toBe(201)
+  for (const stream of [reader, late]) await until(stream, 'data: still here')
+  await pass(200)
+  for (const stream of [reader, late]) await until(stream, '"reason":"drain"')
+  await pass(5000)
+  await stopped
+})
+
+test('behind a proxy, a publish on a kept connection is answered after the hub has stopped listening, and ends the connection', async () => {
+  const { server, pass } = await behindProxy()
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  onTestFinished(() => agent.destroy())
+  expect(await publishBy(agent, server)).toMatchObject({ status: 201, connection: 'keep-alive' })
+  const stopped = server.close()
+  await pass(2500)
+  await expect.poll(() => connects(server)).toBe(false)
+  expect(await publishBy(agent, server)).toMatchObject({ status: 201, connection: 'close' })
+  await pass(1000)
+  await stopped
+})
+
+test('without a proxy, a hub that has no readers stops at once', async () => {
+  const { server } = await behindProxy({ trustProxy: false })
+  await server.close()
+})
+
+test('behind a proxy, idle connections are left to the proxy to close: a request on one that the hub closes would fail', async () => {
+  const { server } = await behindProxy()
+  const { headers } = await send(server.url, '/healthz', { headers: { connection: 'keep-alive' } })
+  // Longer than the 600 s of Google's load balancer. No other proxy that we know of keeps them for longer.
+  expect(headers['keep-alive']).toBe('timeout=620')
+  const direct = await behindProxy({ trustProxy: false })
+  const answer = await send(direct.server.url, '/healthz', { headers: { connection: 'keep-alive' } })
+  expect(answer.headers['keep-alive']).toBe('timeout=5')
+})
+
+/** A hub whose timers run when the test says so. */
+async function behindProxy(options = { trustProxy: true }) {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const server = await serve({ port: 0, ...options })
+  onTestFinished(() => server.close({ withinMs: 0 }))
+  return { server, pass: (ms: number) => vi.advanceTimersByTimeAsync(ms) }
+}
+
+async function publishBy(agent: Agent, { url }: Serving) {
+  const asked = request(`${url}/publish/demo`, { method: 'POST', agent }).end('kept')
+  const [response] = (await once(asked, 'response')) as [IncomingMessage]
+  await once(response.resume(), 'end')
+  return { status: response.statusCode, connection: response.headers.connection }
+}
+
+async function connects({ url }: Serving): Promise<boolean> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  const isOpen = await new Promise<boolean>((resolve) => {
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+  })
+  socket.destroy()
+  return isOpen
+}

@@ -1,5 +1,6 @@
 import { closeReasons, createParser, isReservedType, type ParsedEvent, type Parser } from '@rejoin/protocol'
 import { type Connection, openConnection } from './connection.ts'
+import { limitReqOf } from './limit-req.ts'
 import { readNumbered } from './numbered-event.ts'
 import type { Share } from './plan.ts'
 import type { Published } from './publishing.ts'
@@ -101,6 +102,8 @@ export function createStormReader(options: StormReaderOptions): StormReader {
   function onHead(head: ResponseHead): void {
     const { status, headers } = head
     wasAnswered = true
+    const limited = limitReqOf(head)
+    if (limited) tally.limitReq[limited] += 1
     if (status === 200 && headers.get('content-type')?.startsWith('text/event-stream')) return
     connection?.cut()
     options.onTrouble({ head })

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '@rejoin/protocol'
+import type { LimitReq } from './limit-req.ts'
 import type { OwnLoad } from './own-load.ts'
 import { partOf, type StormPlan } from './plan.ts'
 import type { Published } from './publishing.ts'
@@ -50,6 +51,8 @@ export interface Connections {
   readonly unseenCursors: number
   readonly closes: Readonly<Record<string, number>>
   readonly rejections: Readonly<Record<string, number>>
+  /** Requests for a stream that `limit_req` of nginx delayed or rejected. */
+  readonly limitReq: Readonly<Record<LimitReq, number>>
   readonly failures: Readonly<Record<string, number>>
 }
 
@@ -113,6 +116,7 @@ export function reportOf({ url, plan, readers, published, tally, failure, own, p
       unseenCursors: tally.unseenCursors,
       closes: Object.fromEntries(tally.closes),
       rejections: Object.fromEntries(tally.rejections),
+      limitReq: tally.limitReq,
       failures: Object.fromEntries(tally.failures),
     },
     own,

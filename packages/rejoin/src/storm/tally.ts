@@ -1,4 +1,5 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks'
+import type { LimitReq } from './limit-req.ts'
 
 /** The counts of a storm, over all its readers. */
 export interface Tally {
@@ -14,6 +15,8 @@ export interface Tally {
   readonly closes: Map<string, number>
   /** Requests that were answered with something else than a stream, by status. */
   readonly rejections: Map<number, number>
+  /** Requests for a stream that `limit_req` of nginx delayed or rejected. */
+  readonly limitReq: Record<LimitReq, number>
   /** Connections that failed before their stream began, by error code. */
   readonly failures: Map<string, number>
   /** The number of `sync-required` frames. */
@@ -60,6 +63,7 @@ export function createTally(): Tally {
     drops: 0,
     closes: new Map(),
     rejections: new Map(),
+    limitReq: { delayed: 0, rejected: 0 },
     failures: new Map(),
     gaps: 0,
     unseenCursors: 0,

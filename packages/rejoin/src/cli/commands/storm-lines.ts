@@ -74,9 +74,10 @@ function rateWords(perSecond: number): string {
 /** Hints that a person needs before trusting the figures, each with advice. */
 function hintsOf(report: StormReport, kept: number): Hint[] {
   const { plan, published, connections, faults, failure, own, url } = report
-  const { closes, rejections, failures, unseenCursors } = connections
+  const { closes, rejections, limitReq, failures, unseenCursors } = connections
   const asked = (plan.forMs / 1000) * plan.rate
   const rejected = { ...rejections, ...closes }
+  const isByHub = Object.values(rejected).reduce((sum, count) => sum + count, 0) > limitReq.rejected
   const hints: [applies: boolean, hint: Hint][] = [
     [own.wasBottleneck, ownLoadHint(own)],
     [
@@ -107,7 +108,16 @@ function hintsOf(report: StormReport, kept: number): Hint[] {
       ],
     ],
     [
-      Object.keys(rejected).length > 0,
+      limitReq.delayed + limitReq.rejected > 0,
+      [
+        `limit_req of nginx delayed ${grouped(limitReq.delayed)} streams and rejected ${grouped(limitReq.rejected)}.`,
+        'It limits each address, and all readers of a storm have the same. So the times',
+        'of the returns are those of this limit. Use the address of the hub itself, or',
+        'raise rate and burst of limit_req.',
+      ],
+    ],
+    [
+      isByHub,
       [
         `Readers were rejected: ${listed(rejected)}.`,
         "Look at the hub's settings (limits.*), at its open files (ulimit -n), and at",

@@ -11,6 +11,7 @@ import { nobody } from '../../support/http.ts'
 
 const times = { count: 9, p50: 1.23, p99: 12.3, max: 2345 }
 const none = { lost: 0, doubled: 0, disordered: 0, foreign: 0, cursorless: 0 }
+const noLimit = { delayed: 0, rejected: 0 }
 const plan = {
   ...{ readers: 1000, channels: 10, patternPercent: 10, slowPercent: 5, rate: 50, size: 200, prefix: 'storm/1' },
   ...{ forMs: 20_000, cutPercent: 100, cutEveryMs: 5000, patienceMs: 10_000 },
@@ -23,7 +24,16 @@ const report: StormReport = {
   ...{ publishMs: 20_000, ms: 23_450 },
   gaps: { frames: 0, events: 0 },
   ...{ delayMs: times, catchUpMs: times },
-  connections: { cuts: 3000, returns: 2990, drops: 0, unseenCursors: 0, closes: {}, rejections: {}, failures: {} },
+  connections: {
+    cuts: 3000,
+    returns: 2990,
+    drops: 0,
+    unseenCursors: 0,
+    closes: {},
+    rejections: {},
+    limitReq: noLimit,
+    failures: {},
+  },
   own: { seconds: 23, busySeconds: 0, wasBottleneck: false, busy: 0.3, cpu: 0.25, worstDelayMs: 12 },
 }
 const progress: StormProgress = {
@@ -89,6 +99,15 @@ describe('the summary', () => {
     const lines = linesOf({ connections: { ...report.connections, failures } })
     expect(lines).toContain(`! Connections failed: ${Object.keys(failures)[0]} (3).`)
     expect(lines.join('\n')).toContain(advice)
+  })
+
+  test('says when limit_req of a proxy was measured, and blames the hub only for what the hub rejected', () => {
+    const limited = { ...report.connections, closes: { overloaded: 30 }, limitReq: { delayed: 120, rejected: 30 } }
+    const text = linesOf({ connections: limited }).join('\n')
+    expect(text).toContain('! limit_req of nginx delayed 120 streams and rejected 30.')
+    expect(text).not.toContain('limits.*')
+    expect(linesOf({ connections: { ...limited, closes: { overloaded: 31 } } }).join('\n')).toContain('limits.*')
+    expect(linesOf({ connections: { ...limited, limitReq: noLimit } }).join('\n')).not.toContain('limit_req')
   })
 
   test('says when fewer events were published than asked for, and when channels are left behind', () => {

@@ -6,6 +6,7 @@ import { serve } from 'rejoin'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { program, root } from '../support/paths.ts'
+import { freePort } from '../support/proxies/proxy.ts'
 import { readText, trackedFiles } from '../support/repository.ts'
 
 const compose = parse(readText('deploy/compose/compose.yaml'), { merge: true }) as Compose
@@ -44,6 +45,23 @@ describe('every variable that a file sets is a setting, and the program takes it
     expect(stderr).toBe('')
     expect(origins).toEqual(expect.arrayContaining(set.map(([name]) => name)))
   })
+})
+
+test('Kubernetes does not set REJOIN_PORT to an address of the Service, with which no hub starts', async () => {
+  for (const found of Object.values(manifests)) {
+    const service = found.find(({ kind }) => kind === 'Service')?.metadata.name ?? ''
+    const links = { [`${service.toUpperCase()}_PORT`]: 'tcp://10.96.12.7:80' }
+    await expect(settingsWith([], links)).rejects.toThrow('enableServiceLinks: false')
+    expect(podOf(found).enableServiceLinks).toBe(false)
+  }
+})
+
+test('the flags of the systemd unit for two hubs are flags of the program', async () => {
+  const [, flags = ''] =
+    /^ExecStart=\/usr\/bin\/rejoin serve (.*)$/m.exec(readText('deploy/systemd/rejoin@.service')) ?? []
+  expect(flags).toBe('--config /etc/rejoin/rejoin.config.json --port %i')
+  const { origins } = await settingsWith(['--port', '4749'], {})
+  expect(origins).toContain('--port')
 })
 
 test('the flags of the systemd unit are flags of the program', async () => {
@@ -160,11 +178,46 @@ describe('compose', () => {
     }
   })
 
-  test('puts both hubs into the configuration that we ship for nginx', () => {
-    const [, , script = ''] = compose.services.nginx?.command ?? []
-    const [, one = '', two = ''] = /sed 's\/([^/]+)\/([^/]+)\/'/.exec(script) ?? []
-    expect(readText('deploy/nginx/rejoin.conf')).toContain(one)
-    expect(two).toBe('server hub1:4747; server hub2:4747;')
+  test('gives both hubs an address that stays when they are created again, because nginx looks their names up once', () => {
+    const { hub1, hub2, nginx } = compose.services
+    expect(nginx?.volumes).toEqual(['../nginx/two-hubs.conf:/etc/nginx/conf.d/default.conf:ro'])
+    const named = [...readText('deploy/nginx/two-hubs.conf').matchAll(/^ {4}server (\w+):4747 /gm)].map(
+      ([, name]) => name,
+    )
+    expect(named).toEqual(['hub1', 'hub2'])
+    const addresses = [hub1, hub2].map((hub) => hub?.networks?.default.ipv4_address)
+    expect(new Set(addresses).size).toBe(2)
+    for (const address of addresses) expect(address).toMatch(/^172\.30\.47\.\d+$/)
+    expect(compose.networks.default.ipam.config).toEqual([{ subnet: '172.30.47.0/24' }])
+  })
+
+  test('is started, and read from, by the commands of the guide as they are pasted', async () => {
+    const guide = readText('docs/guides/deployment.md')
+    const [, commands = ''] = /^## Compose[^\n]*\n+```sh\n([\s\S]*?)^```$/m.exec(guide) ?? []
+    const port = await freePort()
+    const { REJOIN_ACCESS_JWT: _, REJOIN_LOG: __, ...environment } = compose.services.hub1?.environment ?? {}
+    const given = { ...imageEnvironment(), ...environment, REJOIN_HOST: '127.0.0.1', REJOIN_PORT: `${port}` }
+    // Stands for the engine: `up` starts the program with the environment of hub1, on a log in memory, and `exec` runs the program.
+    const engine = `
+      docker() {
+        case "$*" in
+          *' up '*) ${quoted(process.execPath)} ${quoted(program)} serve --log memory > /dev/null & hub=$!
+            trap 'kill $hub; wait $hub' EXIT
+            until curl -sf -o /dev/null http://127.0.0.1:${port}/readyz; do sleep 0.1; done ;;
+          *' exec -T hub1 node node_modules/rejoin/bin/rejoin.js '*)
+            ${quoted(process.execPath)} ${quoted(program)} "\${@:$(($(printf '%s\n' "$@" | grep -n rejoin.js | cut -d: -f1) + 1))}" ;;
+          *) return 1 ;;
+        esac
+      }`
+    const pasted = commands
+      .replaceAll('http://localhost:8080', `http://127.0.0.1:${port}`)
+      .replaceAll('curl -N', `curl -sN -m 1 -o /dev/null -w '%{http_code}\\n'`)
+      .replaceAll('curl -d', `curl -s -o /dev/null -w '%{http_code}\\n' -d`)
+    // curl -N ends by its own deadline, with a status other than 0.
+    const script = `${engine}\n${pasted}\ntrue`
+    const { PATH = '' } = process.env
+    const { stdout } = await promisify(execFile)('bash', ['-c', script], { env: { PATH, ...given }, cwd: root })
+    expect(stdout.trim().split('\n')).toEqual(['201', '200'])
   })
 
   test('starts a Redis that neither forgets nor evicts', () => {
@@ -182,7 +235,9 @@ test('every number for the system has its reason above it', () => {
 })
 
 test('every file of deploy/ is told of in the guides', () => {
-  const guides = ['proxies', 'deployment', 'observe'].map((name) => readText(`docs/guides/${name}.md`)).join('\n')
+  const guides = ['proxies', 'deployment', 'two-hubs', 'observe']
+    .map((name) => readText(`docs/guides/${name}.md`))
+    .join('\n')
   const files = trackedFiles('deploy/**').filter(
     (file) => !file.endsWith('.dockerignore') && !file.endsWith('.test.yml'),
   )
@@ -191,6 +246,7 @@ test('every file of deploy/ is told of in the guides', () => {
 
 interface Compose {
   readonly services: Readonly<Record<string, ComposeService>>
+  readonly networks: { readonly default: { readonly ipam: { readonly config: unknown } } }
   readonly volumes: Readonly<Record<string, unknown>>
 }
 
@@ -201,10 +257,12 @@ interface ComposeService {
   readonly volumes?: readonly string[]
   readonly command?: readonly string[]
   readonly stop_grace_period?: string
+  readonly networks?: { readonly default: { readonly ipv4_address: string } }
 }
 
 interface Manifest {
   readonly kind: string
+  readonly metadata: { readonly name: string }
   readonly spec: {
     readonly selector: Readonly<Record<string, unknown>>
     readonly replicas?: number
@@ -216,6 +274,7 @@ interface Manifest {
 
 interface Pod {
   readonly terminationGracePeriodSeconds: number
+  readonly enableServiceLinks?: boolean
   readonly securityContext: unknown
   readonly containers: readonly Container[]
 }
@@ -268,6 +327,11 @@ function imageEnvironment(): Record<string, string> {
       .split(' ')
       .map((pair) => pair.split('=')),
   )
+}
+
+/** A word of a shell. */
+function quoted(text: string): string {
+  return `'${text}'`
 }
 
 /** Where the program gets each of its settings from. */

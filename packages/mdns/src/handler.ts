@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Hub } from '@rejoin/hub'
 import {
   type Answer,
-  boundPipelining,
   createNodeExchange,
   jsonAnswer,
   nodeAddress,
@@ -59,13 +58,13 @@ export function createHandler(options: HandlerOptions): MdnsHandler {
     '/v1/mdns/status': planStatus,
   }
 
-  return boundPipelining((request, response, next?: (error?: unknown) => void) => {
+  return (request, response, next) => {
     const { path } = targetOf(request)
     const plan = plans[path.replace(/\/$/, '')]
     if (plan) exchange(plan(request).catch(explained), request, response, next)
     else if (next) next()
     else exchange(nothingHere, request, response)
-  })
+  }
 
   async function planEvents(request: IncomingMessage): Promise<Plan> {
     const { query } = targetOf(request)

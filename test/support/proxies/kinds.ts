@@ -8,6 +8,8 @@ import { root } from '../paths.ts'
 export interface ProxyKind {
   /** Where its configuration is in this repository. */
   readonly shipped: string
+  /** Where its configuration for two hubs on one Redis is. */
+  readonly twoHubs: string
   /** What a user would write who has read only the first page of its manual. */
   readonly plain: string
   /** Puts the configuration where the program finds it, with whatever else it needs to run without touching the system. */
@@ -46,6 +48,7 @@ const quickCompiler = 'exec gcc -std=gnu99 -O0 -pthread -fpic -shared -Wl,-x -o 
 export const proxyKinds = {
   nginx: {
     shipped: 'deploy/nginx/rejoin.conf',
+    twoHubs: 'deploy/nginx/two-hubs.conf',
     plain: 'server {\n  listen 80;\n  location / { proxy_pass http://127.0.0.1:4747; }\n}\n',
     install({ folder, configuration }) {
       writeFileSync(join(folder, 'rejoin.conf'), configuration)
@@ -66,6 +69,7 @@ export const proxyKinds = {
   },
   haproxy: {
     shipped: 'deploy/haproxy/haproxy.cfg',
+    twoHubs: 'deploy/haproxy/two-hubs.cfg',
     plain:
       'defaults\n  mode http\n  timeout connect 5s\n  timeout client 50s\n  timeout server 50s\n' +
       'frontend public\n  bind :80\n  default_backend hub\nbackend hub\n  server hub1 127.0.0.1:4747\n',
@@ -81,6 +85,7 @@ export const proxyKinds = {
   },
   varnish: {
     shipped: 'deploy/varnish/rejoin.vcl',
+    twoHubs: 'deploy/varnish/two-hubs.vcl',
     plain: 'vcl 4.1;\nbackend hub { .host = "127.0.0.1"; .port = "4747"; }\n',
     install({ folder, configuration }) {
       writeFileSync(join(folder, 'rejoin.vcl'), configuration)
@@ -109,6 +114,7 @@ export const proxyKinds = {
   },
   caddy: {
     shipped: 'deploy/caddy/Caddyfile',
+    twoHubs: 'deploy/caddy/two-hubs.Caddyfile',
     plain: ':80 {\n\treverse_proxy 127.0.0.1:4747\n}\n',
     install({ folder, adminPort, configuration }) {
       const ours = `{\n\tadmin 127.0.0.1:${adminPort}\n`
@@ -127,6 +133,7 @@ export const proxyKinds = {
   },
   apache: {
     shipped: 'deploy/apache/rejoin.conf',
+    twoHubs: 'deploy/apache/two-hubs.conf',
     plain: '<VirtualHost *:80>\n  ProxyPass "/" "http://127.0.0.1:4747/"\n</VirtualHost>\n',
     install({ folder, port, configuration }) {
       mkdirSync(join(folder, 'logs'))
@@ -139,6 +146,10 @@ export const proxyKinds = {
         'headers',
         'proxy',
         'proxy_http',
+        'proxy_balancer',
+        'lbmethod_bybusyness',
+        'slotmem_shm',
+        'proxy_hcheck',
         'filter',
         'deflate',
       ]

@@ -21,9 +21,13 @@ export interface FrontProxy {
 }
 
 /** Starts a proxy and waits until it listens. */
-export async function startProxy(name: ProxyKindName, hubPort: number, text: string): Promise<FrontProxy> {
+export async function startProxy(
+  name: ProxyKindName,
+  hubPorts: number | readonly [number, number],
+  text: string,
+): Promise<FrontProxy> {
   const kind: ProxyKind = proxyKinds[name]
-  const site = await installed(kind, hubPort, text)
+  const site = await installed(kind, hubPorts, text)
   let child: ChildProcess | undefined
   let said = ''
   const isLoaded = () => kind.loaded?.test(said) ?? true
@@ -96,9 +100,9 @@ export async function checkConfiguration(name: ProxyKindName, text: string): Pro
   }
 }
 
-/** The configuration that we ship. */
-export function shippedConfiguration(name: ProxyKindName): string {
-  return readFileSync(inRepository(proxyKinds[name].shipped), 'utf8')
+/** The configuration that we ship, for one hub or for two. */
+export function shippedConfiguration(name: ProxyKindName, hubs: 'shipped' | 'twoHubs' = 'shipped'): string {
+  return readFileSync(inRepository(proxyKinds[name][hubs]), 'utf8')
 }
 
 /** "nginx 1.22.1", as the program says it. */
@@ -108,10 +112,15 @@ export async function versionOf(name: ProxyKindName): Promise<string> {
   return /\d+\.\d+(?:\.\d+)?/.exec(`${stdout}${stderr}`)?.[0] ?? 'unknown'
 }
 
-async function installed(kind: ProxyKind, hubPort: number, text: string): Promise<Site> {
+async function installed(kind: ProxyKind, hubPorts: number | readonly [number, number], text: string): Promise<Site> {
+  const [hubPort, otherPort = hubPort] = typeof hubPorts === 'number' ? [hubPorts] : hubPorts
   const folder = mkdtempSync(join(tmpdir(), 'rejoin-proxy-'))
   const port = await freePort()
   const configuration = text
+    .replaceAll(
+      /hub([12])(:|";\s+\.port = ")4747/g,
+      (_, number, between) => `127.0.0.1${between}${number === '1' ? hubPort : otherPort}`,
+    )
     .replaceAll('127.0.0.1:4747', `127.0.0.1:${hubPort}`)
     .replaceAll('"4747"', `"${hubPort}"`)
     .replaceAll('listen 80', `listen 127.0.0.1:${port}`)
@@ -132,7 +141,7 @@ function environmentOf({ folder }: Site): NodeJS.ProcessEnv {
  * A port that nobody listens on. Below the ports that the system gives to connections that go out; and each only once, because
  * between the look and the start of the program another one could be given the same.
  */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   for (;;) {
     const port = 10_000 + Math.floor(Math.random() * 20_000)
     if (given.has(port)) continue

@@ -55,12 +55,23 @@ export async function publishBody(
   // The answer for a batch states the durability of its least durable event.
   const [least = events[0]] = events.filter((event) => event.live)
   const durability = durabilityOf(hub, least)
-  return jsonTextAnswer(least?.local ? 202 : 201, `{"events":[{"id":"${ids}"}],"durability":"${durability}"}`)
+  return jsonTextAnswer(
+    least?.local ? 202 : 201,
+    `{"events":[{"id":"${ids}"}],"durability":"${durability}"${mark(events[0])}}`,
+  )
 }
 
 function answerOne(hub: Hub, event: PublishedEvent): Answer {
   // No character of an id (§2.6) has to be escaped in JSON.
-  return jsonTextAnswer(event.local ? 202 : 201, `{"id":"${event.id}","durability":"${durabilityOf(hub, event)}"}`)
+  return jsonTextAnswer(
+    event.local ? 202 : 201,
+    `{"id":"${event.id}","durability":"${durabilityOf(hub, event)}"${mark(event)}}`,
+  )
+}
+
+/** Says of a repeated publish that it is one (§5.5). */
+function mark(event: PublishedEvent | undefined): string {
+  return event?.repeated ? ',"repeated":true' : ''
 }
 
 function durabilityOf({ log }: Hub, event: PublishedEvent | undefined): string {

@@ -65,6 +65,20 @@ describe('POST /publish', () => {
     expect(answer).toEqual({ status: 201, body: { id, durability: 'memory' } })
   })
 
+  test('a publish that is repeated under its Idempotency-Key says so, with the ids of the first (§5.5)', async () => {
+    const server = await serveHub()
+    const headers = { 'Idempotency-Key': 'k' }
+    const batch = { 'Idempotency-Key': 'batch' }
+    const send = async (path: string, body: string, headers: Record<string, string>) =>
+      (await fetch(server.url(path), { method: 'POST', body, headers })).json()
+    const first = await send('/publish/a', '1', headers)
+    expect(first).not.toHaveProperty('repeated')
+    expect(await send('/publish/a', '1', headers)).toEqual({ ...first, repeated: true })
+    const events = '[{"channel":"a","data":1},{"channel":"b","data":2}]'
+    const firstBatch = await send('/publish', events, batch)
+    expect(await send('/publish', events, batch)).toEqual({ ...firstBatch, repeated: true })
+  })
+
   test('an envelope carries a JSON value or text (§5.1)', async () => {
     const server = await serveHub()
     const stream = await listen(server, '/events/a')

@@ -145,6 +145,7 @@ const receipt = {
     id: text,
     events: { type: 'array', items: { type: 'object', properties: { id: text } } },
     durability: { enum: ['none', 'memory', 'os', 'disk', 'replicated'] },
+    repeated: { type: 'boolean' },
   },
 }
 const published: Record<number, AnswerDoc> = {

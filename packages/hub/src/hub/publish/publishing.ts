@@ -34,6 +34,8 @@ export interface PublishedEvent extends NewEvent {
   readonly at: number
   /** The log was away, and the event went to the readers of this hub alone. */
   readonly local?: boolean
+  /** The event was published before, under the same idempotency key. Nothing was appended. */
+  readonly repeated?: boolean
 }
 
 export interface PublishingContext {
@@ -96,7 +98,7 @@ export function createPublishing({
       check(entries)
       const appended = local.isOpen ? undefined : await append(entries, publishing)
       // The ids are made before the wait: meanwhile the log may change to another branch, which could have the same positions.
-      const events = appended ? published(entries, appended.stamps) : publishLocally(entries, publishing)
+      const events = appended ? published(entries, appended) : publishLocally(entries, publishing)
       const last = appended?.stamps.at(-1)
       const waiting = last && heard(last.position)
       if (waiting) await waiting
@@ -131,13 +133,14 @@ export function createPublishing({
     return options.whenDown === 'local' ? appended.catch(whenDown) : appended
   }
 
-  function published(entries: readonly NewEvent[], stamps: readonly Stamp[]): PublishedEvent[] {
-    return entries.map(({ channel, type, data, content, live }, index) => {
+  function published(entries: readonly NewEvent[], { stamps, repeated }: Appended): PublishedEvent[] {
+    const events = entries.map(({ channel, type, data, content, live }, index) => {
       const { position, at } = stamps[index] as Stamp
       const id = idOf(position)
       if (live) return { id, channel, type, data, at, live, ...(content && { content }) }
       return content ? { id, channel, type, data, at, content } : { id, channel, type, data, at }
     })
+    return repeated ? events.map((event) => ({ ...event, repeated })) : events
   }
 
   function tellPublished(

@@ -316,7 +316,7 @@ describe('client.md', () => {
   test('a program waits for one answer', async () => {
     const { hub, url } = await serveSite()
     const reading = nextReader(hub)
-    const { answerOf } = await runCode(blockOf('client.md', 'maxRetries: 3'), {})
+    const { answerOf } = await runCode(blockOf('client.md', 'maxRetries: 10'), {})
     const answer = answerOf(`${url}/events/jobs/1`)
     await reading
     await hub.publish('jobs/1', { type: 'finished', data: { result: 42 } })

@@ -12,7 +12,6 @@ const next = { placed: 'packed', packed: 'shipped' }
 /** @type {Record<string, import('./events.ts').Order>} */
 const orders = {}
 let placed = 0
-let cursor = ''
 let cutUntil = 0
 
 const hub = await createHub({ log: memoryLog(), retryMs: 500, heartbeatMs: 5000, snapshot: () => orders })
@@ -22,7 +21,7 @@ async function placeOrder() {
   placed += 1
   const order = { id: `A-${100 + placed}`, what: goods[placed % goods.length], status: 'placed' }
   orders[order.id] = order
-  await publish({ type: 'placed', data: order })
+  await hub.publish('orders', { type: 'placed', data: order })
 }
 
 /** The oldest order that can move goes one column on. */
@@ -30,18 +29,16 @@ async function moveOrder() {
   const order = Object.values(orders).find(({ status }) => status in next)
   if (!order) return
   order.status = next[order.status]
-  await publish({ type: 'moved', data: { id: order.id, status: order.status } })
-}
-
-async function publish(event) {
-  const { id } = await hub.publish('orders', event)
-  cursor = id
+  await hub.publish('orders', { type: 'moved', data: { id: order.id, status: order.status } })
 }
 
 const files = await buildPage()
 const readStream = nodeHandler(hub)
 const routes = {
-  'GET /orders': (response) => response.end(JSON.stringify({ cursor, orders })),
+  'GET /orders': async (response) => {
+    const cursor = await hub.cursor('orders')
+    response.end(JSON.stringify({ cursor, orders }))
+  },
   'POST /orders': async (response) => {
     await placeOrder()
     response.writeHead(204).end()

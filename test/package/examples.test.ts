@@ -59,6 +59,12 @@ prices/tea: { path: '/prices/tea', price: 7 }
   )
 })
 
+test('load-then-follow misses a change without the cursor, and none with it', async () => {
+  expect(await example('load-then-follow')).toBe(
+    'without the cursor: paid, shipped\nwith the cursor: shipped, returned, refunded\n',
+  )
+})
+
 test('mdns tells each service once, and what became of it during a cut', async () => {
   expect(await example('mdns')).toBe('nas is at 192.168.1.7:80\ncut\nnas is at 192.168.1.7:8080\nnas is gone\n')
 })

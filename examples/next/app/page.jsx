@@ -1,27 +1,12 @@
-'use client'
+import { countCheers } from '../cheers.js'
+import { openHub } from '../hub.js'
+import { Cheers } from './cheers.jsx'
 
-import { connect } from '@rejoin/client'
-import { useEffect, useState } from 'react'
+// Rendered for each request: a build has no hub.
+export const dynamic = 'force-dynamic'
 
-export default function Page() {
-  const [count, setCount] = useState(0)
-  const [state, setState] = useState('connecting')
-
-  useEffect(() => {
-    const stream = connect('/events/cheers')
-    stream.on('cheer', () => setCount((before) => before + 1))
-    stream.onState((now) => setState(now.state))
-    return () => stream.close()
-  }, [])
-
-  return (
-    <main>
-      <button type="button" onClick={() => fetch('/cheer', { method: 'POST' })}>
-        Cheer
-      </button>
-      <p>
-        {count} cheers, {state}. Change a file while this is open: the stream comes back, and none is lost.
-      </p>
-    </main>
-  )
+export default async function Page() {
+  const hub = await openHub()
+  const cursor = await hub.cursor('cheers')
+  return <Cheers cursor={cursor} total={countCheers()} />
 }

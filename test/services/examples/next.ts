@@ -4,7 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect, type EventStream } from '@rejoin/client'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { launchChromium } from '../../browser/support/chromium.ts'
 import { root } from '../../support/paths.ts'
+import { readText } from '../../support/repository.ts'
 import { type Runtime, startRuntime } from '../runtimes/process.ts'
 
 // A part of `npm run test:next`, for its install.
@@ -53,6 +55,33 @@ test('examples/next, built and started, ends while a stream is open, and the nex
   await Promise.all([stream.close(), late.stream.close()])
   await next?.stop()
 }, 300_000)
+
+test('docs/guides/load-then-follow.md shows the components of examples/next', () => {
+  for (const file of ['app/page.jsx', 'app/cheers.jsx']) {
+    expect(readText('docs/guides/load-then-follow.md')).toContain(`// ${file}\n${readText(`examples/next/${file}`)}`)
+  }
+})
+
+test('examples/next renders its state on the server, and a page follows from there', async () => {
+  const server = await serve('start')
+  await cheer()
+  const total = /(\d+)(?:<!-- -->)? cheers/.exec(await (await fetch(address)).text())?.[1]
+  const browser = await launchChromium()
+  onTestFinished(() => browser.close())
+  const page = await browser.newPage()
+  // While the page has its state and not yet its stream.
+  await page.route('**/events/**', async (route) => {
+    await cheer()
+    await route.continue()
+  })
+  await page.goto(address)
+  const shown = page.locator('p')
+  await expect.poll(() => shown.textContent(), patience).toBe(`${Number(total) + 1} cheers, connected`)
+  await page.getByRole('button').click()
+  await expect.poll(() => shown.textContent(), patience).toBe(`${Number(total) + 2} cheers, connected`)
+  await page.close()
+  await server.stop()
+}, 120_000)
 
 test('examples/next keeps its hub, with its readers and its past, when a file is changed and loaded again', async () => {
   await serve('dev')

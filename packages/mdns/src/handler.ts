@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Hub } from '@rejoin/hub'
 import {
   type Answer,
+  boundPipelining,
   createNodeExchange,
   jsonAnswer,
   nodeAddress,
@@ -58,13 +59,13 @@ export function createHandler(options: HandlerOptions): MdnsHandler {
     '/v1/mdns/status': planStatus,
   }
 
-  return (request, response, next) => {
+  return boundPipelining((request, response, next?: (error?: unknown) => void) => {
     const { path } = targetOf(request)
     const plan = plans[path.replace(/\/$/, '')]
     if (plan) exchange(plan(request).catch(explained), request, response, next)
     else if (next) next()
     else exchange(nothingHere, request, response)
-  }
+  })
 
   async function planEvents(request: IncomingMessage): Promise<Plan> {
     const { query } = targetOf(request)

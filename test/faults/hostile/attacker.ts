@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Target } from './attack.ts'
 import { attacks } from './attacks.ts'
 
@@ -11,6 +12,8 @@ export interface Order {
 
 process.once('message', async ({ target, names, forMs }: Order) => {
   const stop = AbortSignal.timeout(forMs)
+  // Each attack listens to it.
+  setMaxListeners(0, stop)
   const over = stopped(stop)
   const chosen = attacks.filter(({ name }) => names.includes(name))
   // Requests that are not answered yet end with the process.

@@ -20,6 +20,17 @@ export const floods: readonly Attack[] = [
     run: (target, stop) => keepDoing(target, 50, stop, () => askOnce(target, get(`/poll/orders/1?waitMs=0&replay=1`))),
   },
   {
+    name: 'pipelined requests',
+    says: '120 connections, a stream or a probe on each, and 1,700 pipelined requests behind it that nobody has a right to',
+    run(target, stop) {
+      let next = 0
+      return keepOpen(target, 120, stop, () => {
+        next += 1
+        return openUnread(target, pipelined(next % 2 === 0 ? target.long : probe, 'POST'))
+      })
+    },
+  },
+  {
     name: 'silent connections',
     says: '1,000 connections that say nothing, opened again when they are closed',
     run: (target, stop) => keepOpen(target, 1000, stop, () => openUnread(target, '')),
@@ -84,6 +95,13 @@ export const floods: readonly Attack[] = [
     },
   },
 ]
+
+/** A stream that does not end, and requests behind it, in one write. */
+export function pipelined(channel: string, method: 'GET' | 'POST'): string {
+  return get(`/events/${channel}`) + `${method} /x HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`.repeat(1700)
+}
+
+const probe = 'rejoin.doctor/silent/0123456789abcdef'
 
 function askAndReset(target: Target): Promise<void> {
   return new Promise((resolve) => {

@@ -4,6 +4,7 @@ import { type HubSource, isHubPath, unopened, unopenedStream, withHub } from './
 import { createNodeExchange } from './node-exchange.ts'
 import { nodeAddress, nodeHead } from './node-head.ts'
 import type { AdapterOptions, SubscribeOptions } from './options.ts'
+import { boundPipelining } from './pipelining.ts'
 import { nothingHere, type RequestHead, route, routeStream } from './route.ts'
 import { sendPlainAnswer } from './send.ts'
 
@@ -29,16 +30,18 @@ export function subscribe<Request extends ExpressRequest = import('express').Req
   hub: HubSource,
   options: SubscribeOptions<[request: Request]> = {},
 ): ExpressHandler<Request> {
-  return withHub<ExpressHandler<Request>>(
-    hub,
-    (hub) => {
-      const exchange = createNodeExchange(hub, options)
-      return (request, response, next) => {
-        const plan = routeStream(hub, headOf(request, options), askedChannels(options, request.params, request))
-        exchange(plan, request, response, next)
-      }
-    },
-    { without: (request, response) => sendPlainAnswer(response, unopenedStream(nodeHead(request))) },
+  return boundPipelining(
+    withHub<ExpressHandler<Request>>(
+      hub,
+      (hub) => {
+        const exchange = createNodeExchange(hub, options)
+        return (request, response, next) => {
+          const plan = routeStream(hub, headOf(request, options), askedChannels(options, request.params, request))
+          exchange(plan, request, response, next)
+        }
+      },
+      { without: (request, response) => sendPlainAnswer(response, unopenedStream(nodeHead(request))) },
+    ),
   )
 }
 
@@ -50,24 +53,26 @@ export function expressHandler<Request extends ExpressRequest = import('express'
   hub: HubSource,
   options: AdapterOptions<[request: Request]> = {},
 ): ExpressHandler<Request> {
-  return withHub<ExpressHandler<Request>>(
-    hub,
-    (hub) => {
-      const exchange = createNodeExchange(hub, options)
-      return (request, response, next) => {
-        const plan = route(hub, headOf(request, options))
-        if (!plan && next) next()
-        else exchange(plan ?? nothingHere, request, response, next)
-      }
-    },
-    {
-      isForHub: (request) => isHubPath(nodeHead(request)),
-      without(request, response, next) {
-        const answer = unopened(nodeHead(request))
-        if (!answer && next) next()
-        else sendPlainAnswer(response, answer ?? nothingHere.answer)
+  return boundPipelining(
+    withHub<ExpressHandler<Request>>(
+      hub,
+      (hub) => {
+        const exchange = createNodeExchange(hub, options)
+        return (request, response, next) => {
+          const plan = route(hub, headOf(request, options))
+          if (!plan && next) next()
+          else exchange(plan ?? nothingHere, request, response, next)
+        }
       },
-    },
+      {
+        isForHub: (request) => isHubPath(nodeHead(request)),
+        without(request, response, next) {
+          const answer = unopened(nodeHead(request))
+          if (!answer && next) next()
+          else sendPlainAnswer(response, answer ?? nothingHere.answer)
+        },
+      },
+    ),
   )
 }
 

@@ -10,8 +10,8 @@ import { type HubSource, unopened, unopenedStream, withHub } from './hub-source.
 import { answerTo, createNodeExchange, type NodeExchange, type NodeExchangeOptions } from './node-exchange.ts'
 import { nodeHead } from './node-head.ts'
 import type { AdapterOptions, SubscribeOptions } from './options.ts'
+import { countPipelined, inTurn } from './pipelining.ts'
 import { nothingHere, type Plan, type RequestHead, route, routeStream } from './route.ts'
-import { inTurn } from './turn.ts'
 
 /** The part of a Fastify request that the adapter uses. */
 export interface FastifyRequest {
@@ -52,17 +52,24 @@ export function subscribe<Request extends FastifyRequest = import('fastify').Fas
   hub: HubSource,
   options: SubscribeOptions<[request: Request]> = {},
 ): FastifyHandler<Request> {
-  return withHub<FastifyHandler<Request>>(
-    hub,
-    (hub) => {
-      const adapter = { hub, options, exchange: createNodeExchange(hub, options) }
-      return (request, reply) => {
-        const channels = askedChannels(options, request.params, request)
-        return answerWith(adapter, routeStream(hub, headOf(request, options), channels), request, reply)
-      }
-    },
-    { without: async ({ raw }, reply) => sendBy(reply, unopenedStream(nodeHead(raw))) },
+  return boundPipelining(
+    withHub<FastifyHandler<Request>>(
+      hub,
+      (hub) => {
+        const adapter = { hub, options, exchange: createNodeExchange(hub, options) }
+        return (request, reply) => {
+          const channels = askedChannels(options, request.params, request)
+          return answerWith(adapter, routeStream(hub, headOf(request, options), channels), request, reply)
+        }
+      },
+      { without: async ({ raw }, reply) => sendBy(reply, unopenedStream(nodeHead(raw))) },
+    ),
   )
+}
+
+/** A handler that counts each request first. For one whose connection is gone, Fastify is told to expect no answer. */
+function boundPipelining<Request extends FastifyRequest>(handler: FastifyHandler<Request>): FastifyHandler<Request> {
+  return async (request, reply) => (countPipelined(request.raw, reply.raw) ? handler(request, reply) : reply.hijack())
 }
 
 function sendBy(reply: FastifyReply, { status, headers, body }: Answer): unknown {
@@ -81,19 +88,21 @@ export function fastifyPlugin<Request extends FastifyRequest = import('fastify')
 ): (instance: FastifyInstance<Request>) => Promise<void> {
   return async (instance) => {
     const { prefix: basePath } = instance
-    const handler = withHub<FastifyHandler<Request>>(
-      hub,
-      (hub) => {
-        const adapter = { hub, options, exchange: createNodeExchange(hub, options) }
-        return (request, reply) => {
-          const plan = route(hub, { ...headOf(request, options), basePath })
-          return answerWith(adapter, plan ?? nothingHere, request, reply)
-        }
-      },
-      {
-        without: async ({ raw }, reply) =>
-          sendBy(reply, unopened({ ...nodeHead(raw), basePath }) ?? nothingHere.answer),
-      },
+    const handler = boundPipelining(
+      withHub<FastifyHandler<Request>>(
+        hub,
+        (hub) => {
+          const adapter = { hub, options, exchange: createNodeExchange(hub, options) }
+          return (request, reply) => {
+            const plan = route(hub, { ...headOf(request, options), basePath })
+            return answerWith(adapter, plan ?? nothingHere, request, reply)
+          }
+        },
+        {
+          without: async ({ raw }, reply) =>
+            sendBy(reply, unopened({ ...nodeHead(raw), basePath }) ?? nothingHere.answer),
+        },
+      ),
     )
     instance.removeAllContentTypeParsers()
     instance.addContentTypeParser('*', (_request, _payload, done) => done(null))
@@ -119,7 +128,7 @@ async function answerWith(
     reply.headers(plan.headers)
     return reply.send(new LateStream(reply.raw, () => adapter.exchange(plan, request.raw, reply.raw)))
   }
-  if (plan.kind === 'poll') await inTurn(request.raw, reply.raw)
+  if (plan.kind === 'poll') await inTurn(reply.raw)
   const answer = await answerOrRejection(adapter, plan, request, reply)
   if (hasGone(reply.raw)) return reply.hijack()
   if (answer.body.length < longBody) return sendBy(reply, answer)

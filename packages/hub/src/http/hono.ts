@@ -15,10 +15,10 @@ import {
   type SubscribeOptions,
 } from './options.ts'
 import { peerOf } from './peer.ts'
+import { countPipelined, inTurn } from './pipelining.ts'
 import { streamTo } from './response-reader.ts'
 import { type Plan, type RequestHead, route, routeStream } from './route.ts'
 import { parseTarget } from './target.ts'
-import { inTurn } from './turn.ts'
 
 /** The part of a Hono context that the adapter uses. */
 export interface HonoContext {
@@ -42,16 +42,18 @@ export function subscribe<Context extends HonoContext = import('hono').Context>(
   hub: HubSource,
   options: HonoSubscribeOptions<Context> = {},
 ): (context: Context) => Promise<Response> {
-  return withHub<(context: Context) => Promise<Response>>(
-    hub,
-    (hub) => {
-      const exchange = createHonoExchange(hub, options)
-      return (context) => {
-        const channels = askedChannels(options, context.req.param(), context)
-        return exchange(routeStream(hub, headOf(context, options), channels), context)
-      }
-    },
-    { without: async (context) => responseIn(context, unopenedStream(plainHead(context))) },
+  return boundPipelining(
+    withHub<(context: Context) => Promise<Response>>(
+      hub,
+      (hub) => {
+        const exchange = createHonoExchange(hub, options)
+        return (context) => {
+          const channels = askedChannels(options, context.req.param(), context)
+          return exchange(routeStream(hub, headOf(context, options), channels), context)
+        }
+      },
+      { without: async (context) => responseIn(context, unopenedStream(plainHead(context))) },
+    ),
   )
 }
 
@@ -64,27 +66,39 @@ export function honoHandler<Context extends HonoContext = import('hono').Context
   options: HonoHandlerOptions<Context> = {},
 ): (context: Context, next: () => Promise<void>) => Promise<Response | undefined> {
   const { basePath = '' } = options
-  return withHub<(context: Context, next: () => Promise<void>) => Promise<Response | undefined>>(
-    hub,
-    (hub) => {
-      const exchange = createHonoExchange(hub, options)
-      return async (context, next) => {
-        const plan = route(hub, { ...headOf(context, options), basePath })
-        if (plan) return exchange(plan, context)
-        await next()
-        return undefined
-      }
-    },
-    {
-      isForHub: (context) => isHubPath({ ...plainHead(context), basePath }),
-      async without(context, next) {
-        const answer = unopened({ ...plainHead(context), basePath })
-        if (answer) return responseIn(context, answer)
-        await next()
-        return undefined
+  return boundPipelining(
+    withHub<(context: Context, next: () => Promise<void>) => Promise<Response | undefined>>(
+      hub,
+      (hub) => {
+        const exchange = createHonoExchange(hub, options)
+        return async (context, next) => {
+          const plan = route(hub, { ...headOf(context, options), basePath })
+          if (plan) return exchange(plan, context)
+          await next()
+          return undefined
+        }
       },
-    },
+      {
+        isForHub: (context) => isHubPath({ ...plainHead(context), basePath }),
+        async without(context, next) {
+          const answer = unopened({ ...plainHead(context), basePath })
+          if (answer) return responseIn(context, answer)
+          await next()
+          return undefined
+        },
+      },
+    ),
   )
+}
+
+/** A handler that, on Node, counts each request first. The answer to one whose connection is gone goes nowhere. */
+function boundPipelining<Call extends readonly [context: HonoContext, ...rest: unknown[]], Answered>(
+  handler: (...call: Call) => Promise<Answered>,
+): (...call: Call) => Promise<Answered | Response> {
+  return async (...call) => {
+    const node = nodeOf(call[0].env)
+    return node && !countPipelined(node.incoming, node.outgoing) ? new Response() : handler(...call)
+  }
 }
 
 function responseIn(context: HonoContext, answer: Answer): Response {
@@ -111,7 +125,7 @@ function createHonoExchange(hub: Hub, { sinkBudgetBytes = defaultBudgetBytes }: 
     // For the application's `onError`.
     if (plan.kind === 'failure') throw plan.error
     const node = nodeOf(env)
-    if (node && (plan.kind === 'stream' || plan.kind === 'poll')) await inTurn(node.incoming, node.outgoing)
+    if (node && (plan.kind === 'stream' || plan.kind === 'poll')) await inTurn(node.outgoing)
     if (plan.kind === 'poll' && node) {
       return exchange({ kind: 'answer', answer: await pollFor(hub, plan, node.incoming, node.outgoing) }, req.raw)
     }

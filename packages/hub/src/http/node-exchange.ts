@@ -8,10 +8,10 @@ import { onceClosing } from './closing-server.ts'
 import { hasGone, onceGone } from './gone.ts'
 import { createLateHeads } from './late-heads.ts'
 import { defaultBudgetBytes } from './options.ts'
+import { inTurn } from './pipelining.ts'
 import { streamTo } from './response-reader.ts'
 import type { Plan } from './route.ts'
 import { connectionOf, sendAnswer } from './send.ts'
-import { inTurn } from './turn.ts'
 
 /**
  * Carries out the plan for a request, on Node's own request and response. Never throws: an error is told to the hub's observers,
@@ -46,7 +46,8 @@ export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): Node
     // A reader often vanishes during a write. That is no error for anybody: 'close' follows, and tells the session.
     response.on('error', destroy)
     const plan = await planned
-    if (response.socket === null && (plan.kind === 'stream' || plan.kind === 'poll')) await inTurn(request, response)
+    // Without the wait, pipelined polls and streams would have their bytes in memory long before they can be sent.
+    if (response.socket === null && (plan.kind === 'stream' || plan.kind === 'poll')) await inTurn(response)
     if (!isFree(response)) return
     if (plan.kind === 'stream') return stream(plan, request, response)
     if (plan.kind === 'failure' && next) return next(plan.error)

@@ -6,6 +6,7 @@ import { createNodeExchange } from './node-exchange.ts'
 import { nodeAddress, nodeHead } from './node-head.ts'
 import type { AdapterOptions, BasePathOptions, BodyOptions, ProxyOptions } from './options.ts'
 import { peerOf } from './peer.ts'
+import { boundPipelining } from './pipelining.ts'
 import { nothingHere, route } from './route.ts'
 import { sendPlainAnswer } from './send.ts'
 
@@ -37,7 +38,7 @@ export function nodeHandler(hub: HubSource, options: NodeHandlerOptions = {}): N
       else sendPlainAnswer(response, answer ?? nothingHere.answer)
     },
   })
-  return handler as NodeHandler
+  return boundPipelining(handler) as NodeHandler
 }
 
 type Call = [request: IncomingMessage, response: ServerResponse, next?: Next]

@@ -1,10 +1,13 @@
 import { once } from 'node:events'
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2'
+import { createServer as createHttpsServer } from 'node:https'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { createHub, type Hub, type HubOptions } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { makeCertificate } from '../../../../test/support/certificate.ts'
 import { serveHub, type TestServer } from '../support/http-server.ts'
 
 const megabyte = 1024 * 1024
@@ -105,6 +108,25 @@ describe('an answer that nobody reads (§4.14)', () => {
     session.destroy()
     await expect.poll(() => hub.port.unread.bytes).toBe(0)
   })
+})
+
+const certificate = makeCertificate()
+
+test.skipIf(!certificate)('hundreds of polls pipelined over TLS have their connection cut', async () => {
+  const hub = await createHub({ log: memoryLog() })
+  const failures: unknown[] = []
+  hub.on('error', ({ cause }) => failures.push(cause))
+  const server = createHttpsServer({ ...certificate }, nodeHandler(hub))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(async () => {
+    await hub.close()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  const { port } = server.address() as AddressInfo
+  const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false }).on('error', () => undefined)
+  socket.write('GET /poll/a HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(900))
+  await new Promise((resolve) => socket.resume().once('close', resolve))
+  expect(failures).toEqual([])
 })
 
 describe('a stream pipelined behind another', () => {

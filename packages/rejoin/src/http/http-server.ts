@@ -4,12 +4,12 @@ import { createServer as createHttpsServer } from 'node:https'
 import { Server as NetServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Server as TlsServer } from 'node:tls'
+import { countPipelined } from '@rejoin/hub/internal'
 import { readerRoom } from '../limits/descriptors.ts'
 import { limitFirstRequests } from '../limits/first-requests.ts'
 import { serveInLaterTurn } from '../limits/http2-requests.ts'
 import { limitSession } from '../limits/http2-session.ts'
 import type { Rejection, RequestLimits } from '../limits/options.ts'
-import { limitPipelined } from '../limits/pipelined.ts'
 import { limitSilent } from '../limits/silent-sockets.ts'
 import type { Pem } from './tls/certificate.ts'
 
@@ -27,13 +27,13 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
   }
   const silent = limitSilent({ max: maxSilentPerIp, isTls: options.tls !== undefined, onReject })
   const firstRequests = limitFirstRequests(silent, deadlines.headersTimeout / 4)
-  const isInTurn = limitPipelined(onReject)
+  const onPipelined = () => onReject('pipelined')
   const server = create(options, deadlines, (request, response) => {
     // Over TLS, this socket is not the one that Node reads, so pausing it would stop nothing.
     if (silent.asked(request.socket) && !options.tls) firstRequests.asked()
     // HTTP/2 has no such header: its sessions are told when the server closes.
     if (isStopping && request.httpVersionMajor === 1) response.setHeader('Connection', 'close')
-    if (isInTurn(request, response)) listener(request, response)
+    if (countPipelined(request, response, onPipelined)) listener(request, response)
   })
   let isStopping = false
   const sockets = new Set<Socket>()

@@ -218,7 +218,8 @@ describe('connections of one address that send no request', () => {
 })
 
 describe('requests pipelined on one connection', () => {
-  const pipelined = (path: string, count: number) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(count)
+  const pipelined = (path: string, count: number, method = 'GET') =>
+    `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n`.repeat(count)
 
   test.each(['/events/demo', '/poll/demo', '/openapi.json', '/healthz'])(
     'cut it when they are hundreds of %s, and the rest is not looked at',
@@ -226,9 +227,20 @@ describe('requests pipelined on one connection', () => {
       const { url, hub } = await serving({ admin })
       const socket = rawSocket(url)
       socket.write(pipelined(path, 900))
-      await once(socket.resume(), 'close')
+      await closed(socket)
       expect(await rejections(url, 'pipelined')).toBe(1)
       await expect.poll(() => [...hub.connections()].length).toBe(0)
+    },
+  )
+
+  test.each(['/events/demo', '/events/rejoin.doctor/silent/0123456789abcdef'])(
+    'cut it when hundreds of POSTs wait behind the stream %s',
+    async (path) => {
+      const { url } = await serving({ admin })
+      const socket = rawSocket(url)
+      socket.write(pipelined(path, 1) + pipelined('/x', 900, 'POST'))
+      await closed(socket)
+      expect(await rejections(url, 'pipelined')).toBe(1)
     },
   )
 
@@ -279,6 +291,11 @@ function rawSocket(url: string, localAddress = '127.0.0.1'): Socket {
   // A reset is an end like another.
   socket.on('error', () => socket.destroy())
   return socket
+}
+
+/** Not by `once`, which rejects when the connection is reset. */
+function closed(socket: Socket): Promise<unknown> {
+  return new Promise((resolve) => socket.resume().once('close', resolve))
 }
 
 /** All that comes until the connection is over. */

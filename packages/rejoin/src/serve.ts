@@ -105,11 +105,11 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
   const limited = limitRequests(limits, { onReject }, toHub)
   const tls = certificate && { ...certificate, http2: options.tls?.http2 ?? true }
   // Behind a proxy all connections have the proxy's address. The proxy itself closes connections without a request.
-  const { maxSilentPerIp = Number.POSITIVE_INFINITY } = limits
+  const { maxSilentPerIp = Number.POSITIVE_INFINITY, maxSocketsPerIp = Number.POSITIVE_INFINITY } = limits
   const http = createServer(
     {
       ...limits,
-      ...(trustProxy && { maxSilentPerIp }),
+      ...(trustProxy && { maxSilentPerIp, maxSocketsPerIp }),
       ...(tls && { tls }),
       isBehindProxy: trustProxy,
       maxSockets,

@@ -350,6 +350,12 @@ const groups: Readonly<Record<string, readonly Setting[]>> = {
       otherwise: '1000, no limit with trustProxy',
       help: 'most connections of one address, or of one /64 of IPv6, without a request so far',
     },
+    {
+      key: 'limits.maxSocketsPerIp',
+      kind: positive,
+      otherwise: 'three quarters of all connections, no limit with trustProxy',
+      help: 'most open connections of one address, or of one /64 of IPv6',
+    },
   ],
   TLS: [
     {

@@ -5,10 +5,11 @@ import { Server as NetServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Server as TlsServer } from 'node:tls'
 import { countPipelined } from '@rejoin/hub/internal'
-import { readerRoom } from '../limits/descriptors.ts'
+import { evictionRoom, readerRoom } from '../limits/descriptors.ts'
 import { limitFirstRequests } from '../limits/first-requests.ts'
 import { serveInLaterTurn } from '../limits/http2-requests.ts'
 import { limitSession } from '../limits/http2-session.ts'
+import { limitSockets } from '../limits/open-sockets.ts'
 import type { Rejection, RequestLimits } from '../limits/options.ts'
 import { limitSilent } from '../limits/silent-sockets.ts'
 import type { Pem } from './tls/certificate.ts'
@@ -17,6 +18,7 @@ import type { Pem } from './tls/certificate.ts'
 export function createServer(options: HttpServerOptions, listener: RequestListener): HttpServer {
   const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000, maxSilentPerIp = 1000, maxSockets, onReject } = options
   const { isBehindProxy = false } = options
+  const { maxSocketsPerIp = Math.ceil((maxSockets ?? Number.POSITIVE_INFINITY) * 0.75) } = options
   const deadlines = {
     headersTimeout: Math.min(headersTimeoutMs, requestTimeoutMs),
     requestTimeout: requestTimeoutMs,
@@ -25,12 +27,18 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
     // Node checks the deadlines only this often, by default every 30 s. A deadline can be late by this much.
     connectionsCheckingInterval: Math.min(5000, Math.ceil(headersTimeoutMs / 2)),
   }
-  const silent = limitSilent({ max: maxSilentPerIp, isTls: options.tls !== undefined, onReject })
+  const isTls = options.tls !== undefined
+  const silent = limitSilent({ max: maxSilentPerIp, isTls, onReject })
+  // Behind a proxy every connection has the address of the proxy, and tells nothing of who is busy.
+  const hasNoAddresses = maxSocketsPerIp === Number.POSITIVE_INFINITY
+  const room = hasNoAddresses || maxSockets === undefined ? Number.POSITIVE_INFINITY : evictionRoom(maxSockets)
+  const open = limitSockets({ maxPerIp: maxSocketsPerIp, room, isTls, onReject })
   const firstRequests = limitFirstRequests(silent, deadlines.headersTimeout / 4)
   const onPipelined = () => onReject('pipelined')
   const server = create(options, deadlines, (request, response) => {
     // Over TLS, this socket is not the one that Node reads, so pausing it would stop nothing.
-    if (silent.asked(request.socket) && !options.tls) firstRequests.asked()
+    if (silent.asked(request.socket) && !isTls) firstRequests.asked()
+    open.asked(request, response)
     // HTTP/2 has no such header: its sessions are told when the server closes.
     if (isStopping && request.httpVersionMajor === 1) response.setHeader('Connection', 'close')
     if (countPipelined(request, response, onPipelined)) listener(request, response)
@@ -43,6 +51,7 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
   function forget(this: Socket): void {
     sockets.delete(this)
     silent.closed(this)
+    open.closed(this)
   }
 
   const isCrowded = () => maxSockets !== undefined && sockets.size > readerRoom(maxSockets)
@@ -52,6 +61,7 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
     sockets.add(socket)
     silent.opened(socket)
     socket.on('close', forget)
+    open.opened(socket)
   })
   server.on('session', (session: ServerHttp2Session) => {
     sessions.add(session)
@@ -94,7 +104,7 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
 }
 
 export interface HttpServerOptions
-  extends Pick<RequestLimits, 'headersTimeoutMs' | 'requestTimeoutMs' | 'maxSilentPerIp'> {
+  extends Pick<RequestLimits, 'headersTimeoutMs' | 'requestTimeoutMs' | 'maxSilentPerIp' | 'maxSocketsPerIp'> {
   /** Serves TLS with this certificate; left out, plain HTTP. */
   readonly tls?: Pem & { readonly http2: boolean }
   /** Connections that may be open at once. Further connections are closed before they are read. Left out, there is no limit. */

@@ -17,6 +17,11 @@ export function readerRoom(connections: number): number {
   return connections - Math.min(reservedForOthers, Math.ceil(connections / 8))
 }
 
+/** With more connections than this, idle ones are closed: half of what is reserved for others is left for the next moment. */
+export function evictionRoom(connections: number): number {
+  return connections - Math.floor((connections - readerRoom(connections)) / 2)
+}
+
 // The program itself has about thirty descriptors open, and asks snapshot webhooks over 32 at most. The rest is for admins and for
 // files that are open for a moment.
 const reserved = 128

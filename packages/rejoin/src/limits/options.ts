@@ -40,6 +40,15 @@ export interface RequestLimits {
    * @defaultValue 1000; no limit with `trustProxy`, because then all connections are the proxy's
    */
   maxSilentPerIp?: number
+  /**
+   * Open connections of one address (for IPv6, one /64), readers included. For one more, an idle connection of the address is
+   * closed; if none is idle, the new one is. When connections run out for everybody, the idle ones of the address with most of them
+   * are closed, unless this is Infinity. The address is that of the connection itself: raise the limit behind a load balancer that
+   * passes TLS through, because all readers then share its address.
+   * @defaultValue three quarters of the connections that the system allows; no limit with `trustProxy`, because then all connections are the
+   * proxy's
+   */
+  maxSocketsPerIp?: number
 }
 
 /** Why a request was rejected before the hub saw it. */

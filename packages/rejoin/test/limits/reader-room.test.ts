@@ -108,7 +108,12 @@ async function crowdable({ tls, ask }: Kind) {
   const onReject = (kind: string) => void rejections.push(kind)
   const chain = [keepRoom({ room: readerRoom(room), retryMs: () => 2000, onReject })]
   const http = createServer(
-    { maxSockets: room, ...(tls && { tls: { ...tls, ...certificate() } }), onReject },
+    {
+      maxSockets: room,
+      maxSocketsPerIp: Number.POSITIVE_INFINITY,
+      ...(tls && { tls: { ...tls, ...certificate() } }),
+      onReject,
+    },
     inTurn(chain, nodeHandler(hub), hub.port.failed),
   )
   http.server.listen(0, '127.0.0.1')

@@ -70,11 +70,10 @@ globalThis.bindings = {
   element({ token, ...options }, show) {
     const stream = token && connect(url, { ...options, token })
     const element = document.createElement('rejoin-status')
-    const states = { live: 'connected', closed: 'closed' }
+    const states = { live: 'connected', forbidden: 'closed' }
     new MutationObserver(() => {
       const { status } = element.dataset
-      // It shows no reason for anything else than missing credentials.
-      show({ state: states[status], closeReason: status === 'closed' ? 'http-403' : null }, [])
+      show({ state: states[status], closeReason: status === 'forbidden' ? 'http-403' : null }, [])
     }).observe(element, { attributes: true })
     if (stream) element.source = stream
     else element.setAttribute('src', url)

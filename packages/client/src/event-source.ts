@@ -215,24 +215,24 @@ export interface EventSourceOptions {
    * Sends cookies to another origin, too. That origin has to allow it.
    * @defaultValue false
    */
-  readonly withCredentials?: boolean
+  readonly withCredentials?: boolean | undefined
   /**
    * Headers of every request. A function is called before each request, so that a token can be fresh. When the function
    * fails, the request counts as lost by the network, and is made again after the usual wait.
    * @defaultValue none but `Accept` and `Last-Event-ID`
    */
-  readonly headers?: HeadersInit | (() => HeadersInit | Promise<HeadersInit>)
+  readonly headers?: HeadersInit | (() => HeadersInit | Promise<HeadersInit>) | undefined
   /**
    * Sends the requests, for example through a proxy or with certificates.
    * @defaultValue the global `fetch`
    */
-  readonly fetch?: (url: string, init: RequestInit) => Promise<Response>
+  readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined
   /**
    * The id of the last event that was seen earlier, for example before a restart. The first request carries it as
    * `Last-Event-ID`, which the browser's own class cannot do.
    * @defaultValue '': the server chooses where the stream starts
    */
-  readonly lastEventId?: string
+  readonly lastEventId?: string | undefined
 }
 
 /** The platform's `EventTarget`, with the types of a stream's events. */

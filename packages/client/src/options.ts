@@ -21,7 +21,7 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
    * `earliest` starts with the oldest events that the hub holds.
    * @defaultValue none: the stream starts with the next event
    */
-  from?: 'earliest' | (string & {}) | null
+  from?: 'earliest' | (string & {}) | null | undefined
   /**
    * Keeps the cursor beyond the page, in `sessionStorage` ('session') or in your own store. A stored cursor replaces
    * `from`. The cursor is saved after the handlers have run and their promises have settled, so a page that is left
@@ -29,32 +29,32 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
    * of a page share both.
    * @defaultValue none: a page that is loaded again starts anew
    */
-  persist?: 'session' | CursorStore
+  persist?: 'session' | CursorStore | undefined
   /**
    * The shortest wait before a retry, in ms, doubled for each further retry. A longer `retry:` of the server replaces
    * it. A smaller value reconnects sooner, and sends more requests to a server that is down.
    * @defaultValue 500
    */
-  retryMs?: number
+  retryMs?: number | undefined
   /**
    * The longest wait before a retry that the client chooses, in ms. A server may ask for more, by `retry:` or
    * `Retry-After`, up to ten minutes. A wait at its limit gets up to a tenth more, so that clients do not come back
    * together.
    * @defaultValue 30 000
    */
-  maxRetryMs?: number
+  maxRetryMs?: number | undefined
   /**
    * How many retries in a row may fail before the stream closes with `too-many-retries`. The count starts again after a
    * stream that was good for five seconds, when the network comes back, and when the tab is seen again.
    * @defaultValue Infinity: a laptop that was shut for a weekend continues where it was
    */
-  maxRetries?: number
+  maxRetries?: number | undefined
   /**
    * How clients spread their waits: 'full', 'equal', '±25%', '+20%', 'decorrelated', 'none', or a function that returns
    * the wait in ms.
    * @defaultValue 'full', which spreads the clients of a returning hub the widest
    */
-  backoff?: Backoff
+  backoff?: Backoff | undefined
   /**
    * The transports to reach the hub, best first. The client changes to the next transport when streams do not get
    * through: two on which no byte arrives, or three in a row that end at once. It tries the first transport again after
@@ -67,14 +67,14 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
    * text.
    * @defaultValue ['fetch', 'long-poll']
    */
-  transports?: readonly TransportName[]
+  transports?: readonly TransportName[] | undefined
   /**
    * Drops the connection while the page is hidden, and catches up when the page is seen again. This saves connections
    * where people keep many tabs, but a hidden page gets no events. A page that the browser keeps for the back button
    * always drops its connection.
    * @defaultValue false: a healthy stream is left alone
    */
-  pauseWhenHidden?: boolean
+  pauseWhenHidden?: boolean | undefined
   /**
    * Shares one connection among all tabs of this browser that have this stream open. One tab reads and passes its
    * events to the others. When that tab is closed, crashes, hangs or is frozen, another tab goes on from its own cursor.
@@ -85,23 +85,23 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
    * without HTTPS).
    * @defaultValue none: one connection for each tab, of which HTTP/1.1 allows six
    */
-  shareAcrossTabs?: string | true
+  shareAcrossTabs?: string | true | undefined
   /**
    * Where reconnects are reported: a URL that gets them as a JSON array by POST, or a function. They are sent together
    * once there is a connection again, at most every 30 s, so that the reports do not make an outage worse.
    * @defaultValue nowhere
    */
-  reports?: ReconnectReports
+  reports?: ReconnectReports | undefined
   /**
    * Closes the stream when the signal is aborted, like `close()`.
    * @defaultValue none
    */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   /**
    * Time and chance, for tests.
    * @defaultValue the clock, the timers and `Math.random` of the platform
    */
-  clock?: Clock
+  clock?: Clock | undefined
 }
 
 export interface ReadOptions {
@@ -110,16 +110,16 @@ export interface ReadOptions {
    * `onInvalid`. With 'text', every `data` is a string as it arrived.
    * @defaultValue 'json'
    */
-  parse?: 'json' | 'text'
+  parse?: 'json' | 'text' | undefined
   /**
    * A schema for each type whose data is to be checked, from any library that follows Standard Schema. Handlers get the
    * output of the schema. Data that the schema rejects goes to `onInvalid`. Later events wait for an async schema.
    * @defaultValue none: data is not checked
    */
-  schemas?: Schemas
+  schemas?: Schemas | undefined
   /**
    * How many of the last events `getSnapshot` shows. Only these events stay in memory.
    * @defaultValue 100
    */
-  keep?: number
+  keep?: number | undefined
 }

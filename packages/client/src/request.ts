@@ -71,7 +71,7 @@ export interface RequestOptions {
    * Redirects are followed without these headers.
    * @defaultValue none. With any header, a browser first asks another origin for permission (CORS preflight).
    */
-  headers?: GivenHeaders | ((attempt: Attempt) => GivenHeaders | Promise<GivenHeaders>)
+  headers?: GivenHeaders | ((attempt: Attempt) => GivenHeaders | Promise<GivenHeaders>) | undefined
   /**
    * Sent as `Authorization: Bearer …`, under the same rules as `headers`. A function is called again after a 401; a
    * second 401 closes the stream with `unauthorized`. When the hub says how long the rights hold, a function is also
@@ -80,17 +80,17 @@ export interface RequestOptions {
    * request is sent before it answers.
    * @defaultValue none. `undefined`, `null` and the empty string are no token, also from a function.
    */
-  token?: Token | ((attempt: Attempt) => Token | Promise<Token>)
+  token?: Token | ((attempt: Attempt) => Token | Promise<Token>) | undefined
   /**
    * Whether cookies are sent, as for `fetch`.
    * @defaultValue 'same-origin'. Another origin gets cookies only with 'include'.
    */
-  credentials?: NonNullable<RequestInit['credentials']>
+  credentials?: NonNullable<RequestInit['credentials']> | undefined
   /**
    * Makes the requests, for example through a proxy or with logging.
    * @defaultValue the global `fetch`, looked up for each request
    */
-  fetch?: typeof globalThis.fetch
+  fetch?: typeof globalThis.fetch | undefined
 }
 
 export type Token = string | null | undefined

@@ -184,14 +184,14 @@ export interface EventOptions<Events extends object, Loaded = unknown> extends C
    * 0`, no event makes the component render. The cursor that `persist` stores waits for the promise that it returns.
    * @defaultValue none
    */
-  onEvent?: (event: AnyEvent<Events>) => unknown
+  onEvent?: ((event: AnyEvent<Events>) => unknown) | undefined
   /**
    * Called when events are gone that the component should have had. Load the state that they would have changed. Later
    * events wait for the promise that it returns. With `reduce`, the returned value replaces the value, unless it is
    * `undefined`.
    * @defaultValue none: a warning appears on the console
    */
-  onSync?: (gap: SyncRequired<Events>) => Loaded | Promise<Loaded>
+  onSync?: ((gap: SyncRequired<Events>) => Loaded | Promise<Loaded>) | undefined
 }
 
 /** A value that is computed from all events. */
@@ -228,12 +228,19 @@ export interface ValueView<Value> extends ConnectionView {
   readonly value: Value
 }
 
-/** The options of any component. The functions are declared as methods, so that they take events of any type. */
+/** The options of any component. */
 export interface StoreOptions extends ConnectOptions {
-  onEvent?(event: StreamEvent): unknown
-  onSync?(gap: SyncRequired): unknown
-  reduce?(value: unknown, event: StreamEvent): unknown
+  onEvent?: StoreFunctions['onEvent'] | undefined
+  onSync?: StoreFunctions['onSync'] | undefined
+  reduce?: StoreFunctions['reduce'] | undefined
   initial?: unknown
+}
+
+/** Declared as methods, so that they take events of any type. */
+interface StoreFunctions {
+  onEvent(event: StreamEvent): unknown
+  onSync(gap: SyncRequired): unknown
+  reduce(value: unknown, event: StreamEvent): unknown
 }
 
 export interface StoreView extends ConnectionView {

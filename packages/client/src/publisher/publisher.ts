@@ -164,7 +164,7 @@ export interface PublisherOptions extends RequestOptions {
    * `invalid-type`. The schemas also give the publisher its types.
    * @defaultValue none: the publisher checks nothing
    */
-  schemas?: ChannelSchemas
+  schemas?: ChannelSchemas | undefined
   /**
    * How often a publish is tried again when the network fails, or when the hub does not answer in time or answers 408,
    * 425, 429 or 5xx. The waits double and are drawn at random; ten of them take 80 s on average. After ten minutes a
@@ -172,17 +172,17 @@ export interface PublisherOptions extends RequestOptions {
    * publish it twice.
    * @defaultValue 10
    */
-  maxRetries?: number
+  maxRetries?: number | undefined
   /**
    * How long to wait for an answer, in ms. After that the request counts as lost and is sent again.
    * @defaultValue 30 000
    */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /**
    * Time and chance, for tests.
    * @defaultValue the clock, the timers and `Math.random` of the platform
    */
-  clock?: Clock
+  clock?: Clock | undefined
 }
 
 type Content = PublishMessage & { readonly channel: string }
@@ -198,18 +198,18 @@ interface MessageOptions {
    * In a channel that retains: the key whose newest event this is (§5.9). A channel that does not retain rejects it.
    * @defaultValue the empty key
    */
-  readonly key?: string
+  readonly key?: string | undefined
   /**
    * Makes the channel retain nothing under the key from now on.
    * @defaultValue false
    */
-  readonly forget?: boolean
+  readonly forget?: boolean | undefined
   /**
    * Sends the event only to readers that are connected now. The event is not kept, and readers that are away never hear
    * of it (§5.10).
    * @defaultValue false
    */
-  readonly live?: boolean
+  readonly live?: boolean | undefined
 }
 
 export interface PublishCall {

@@ -11,12 +11,12 @@ export interface ConnectionStatusProps {
    * the stream goes on at its cursor.
    * @defaultValue none: the button asks `token` once more, which may itself be a login
    */
-  onSignIn?: () => unknown
+  onSignIn?: (() => unknown) | undefined
   /**
    * Words that replace the English ones.
    * @defaultValue none
    */
-  words?: Partial<StatusWords>
+  words?: Partial<StatusWords> | undefined
 }
 
 /** Shows the connection of a stream. Import `@rejoin/client/status.css` once, or style its classes yourself. */

@@ -1,3 +1,4 @@
+import type { EventsOf, Schemas } from '@rejoin/protocol'
 import { useEffect, useState, useSyncExternalStore } from 'react'
 import { keyOf, type Source } from '../bindings/shared-streams.ts'
 import {
@@ -20,6 +21,14 @@ import type { ConnectOptions } from '../options.ts'
  *
  * @param source - a URL, a stream that you have opened with `connect`, or `null` for none
  */
+export function useEventStream<Given extends Schemas, Value>(
+  source: Source,
+  options: EventOptions<EventsOf<Given>, Value | undefined> & Reduction<EventsOf<Given>, Value> & { schemas: Given },
+): ValueView<Value>
+export function useEventStream<Given extends Schemas>(
+  source: Source,
+  options: EventOptions<EventsOf<Given>> & { schemas: Given },
+): EventsView<EventsOf<Given>>
 export function useEventStream<Events extends object, Value>(
   source: Source,
   options: EventOptions<Events, Value | undefined> & Reduction<Events, Value>,

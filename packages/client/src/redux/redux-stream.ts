@@ -119,13 +119,13 @@ export interface ReduxStreamOptions<Events extends object> extends Omit<ConnectO
    * The prefix of the action types. Give each stream of a store its own name.
    * @defaultValue 'stream'
    */
-  name?: string
+  name?: string | undefined
   /**
    * Called when events are gone, after the action `<name>/sync`. Later events wait for the promise that it returns, for
    * example from a thunk that loads the state again.
    * @defaultValue none
    */
-  onSync?: (gap: SyncRequired<Events>, store: StoreApi) => unknown
+  onSync?: ((gap: SyncRequired<Events>, store: StoreApi) => unknown) | undefined
 }
 
 /** The part of a store that a middleware gets. Declared here, so that no version of Redux is required. */

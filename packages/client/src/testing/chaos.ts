@@ -29,7 +29,7 @@ export interface ChaosOptions {
    * Makes the requests. Give your own to add a header, for example.
    * @defaultValue the global `fetch`
    */
-  fetch?: typeof globalThis.fetch
+  fetch?: typeof globalThis.fetch | undefined
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { EventsOf, Schemas } from '@rejoin/protocol'
 import {
   type ComputedRef,
   computed,
@@ -41,6 +42,16 @@ export type ViewRefs<View extends ConnectionView> = {
  * changes
  * @param options - a ref or a getter, if they change
  */
+export function useEventStream<Given extends Schemas, Value>(
+  source: MaybeRefOrGetter<Source>,
+  options: MaybeRefOrGetter<
+    EventOptions<EventsOf<Given>, Value | undefined> & Reduction<EventsOf<Given>, Value> & { schemas: Given }
+  >,
+): ViewRefs<ValueView<Value>>
+export function useEventStream<Given extends Schemas>(
+  source: MaybeRefOrGetter<Source>,
+  options: MaybeRefOrGetter<EventOptions<EventsOf<Given>> & { schemas: Given }>,
+): ViewRefs<EventsView<EventsOf<Given>>>
 export function useEventStream<Events extends object, Value>(
   source: MaybeRefOrGetter<Source>,
   options: MaybeRefOrGetter<EventOptions<Events, Value | undefined> & Reduction<Events, Value>>,

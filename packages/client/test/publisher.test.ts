@@ -168,6 +168,16 @@ describe('a publisher', () => {
     })
   })
 
+  test.each(['{}', 'null', '[]', '{"events":1}'])(
+    'takes %s with status 200 for no answer, and sends again',
+    async (text) => {
+      const { publisher, clock, keys } = await serve((_, response, attempt) => attempt === 1 && !!response.end(text))
+      expect(await hurry(clock, publisher.publish('news', { data: 1 }))).toMatchObject({ id: expect.any(String) })
+      expect(new Set(keys).size).toBe(1)
+      expect(keys).toHaveLength(2)
+    },
+  )
+
   test('finds /publish of a hub by its origin', async () => {
     const { hub, origin } = await serve()
     for (const url of [origin, `${origin}/`, new URL(origin)]) await createPublisher(url).publish('a', { data: 1 })

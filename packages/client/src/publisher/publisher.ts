@@ -93,7 +93,7 @@ export function createPublisher(url: string | URL, options: PublisherOptions = {
       const response = await fetch(address, init)
       const { status } = response
       const retryAfterMs = readRetryAfter(response.headers.get('retry-after'), clock.now())
-      if (response.ok) return { status, retryAfterMs, answer: await response.json() }
+      if (response.ok) return { status, retryAfterMs, answer: readAnswer(await response.json()) }
       return { status, retryAfterMs, error: await readError(response) }
     } catch (cause) {
       const error = new RejoinError(`Cannot reach ${address.origin}. It may have the event.`, {
@@ -243,6 +243,13 @@ function writeJson(content: unknown): string {
       cause,
     })
   }
+}
+
+/** @throws Error when this is not a hub's answer: the login page of a network may say 200 to everything */
+function readAnswer(answer: unknown): unknown {
+  const { id, events } = Object(answer) as { id?: unknown; events?: unknown }
+  if (typeof id !== 'string' && !Array.isArray(events)) throw new Error('The answer has no id.')
+  return answer
 }
 
 /** The error with the hub's own code and message; with the status, when something else answered. */

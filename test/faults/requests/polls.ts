@@ -51,7 +51,8 @@ export async function runPolls(options: PollsOptions): Promise<PollsOutcome> {
       answers.push(await (await fetch(`${at(hub)}/publish`, { method: 'POST', body, headers: { ...key } })).json())
     }
     const { events } = answers[0] as { events: { id: string }[] }
-    if (JSON.stringify(answers[0]) !== JSON.stringify(answers.at(-1))) wrong.push('One key gave two answers.')
+    const ids = answers.map((answer) => (answer as { events: { id: string }[] }).events.map(({ id }) => id).join())
+    if (new Set(ids).size > 1) wrong.push('One key gave two answers.')
     for (const [index, { channel, type, text }] of entries.entries()) {
       model.published({ id: events[index]?.id as string, channel, type, data: text })
     }

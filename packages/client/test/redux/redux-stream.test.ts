@@ -128,6 +128,9 @@ test('the stored cursor waits until the events are in the store, and for a promi
   const { stream, store, sumIs } = open({ persist: { load: () => null, save: (cursor) => void saved.push(cursor) } })
   const frames: (() => void)[] = []
   vi.stubGlobal('requestAnimationFrame', (frame: () => void) => frames.push(frame))
+  const paint = () => {
+    for (const frame of frames.splice(0)) frame()
+  }
   store.dispatch(stream.open())
   const visit = await server.stream()
   visit.send(...hello({}, 'e0'))
@@ -136,6 +139,7 @@ test('the stored cursor waits until the events are in the store, and for a promi
   await expect.poll(() => frames.length).toBeGreaterThan(0)
   await new Promise((resolve) => setTimeout(resolve, 20))
   expect(saved).toEqual(['e0'])
+  paint()
   await sumIs(1)
   await expect.poll(() => saved).toEqual(['e0', 'e1'])
 })

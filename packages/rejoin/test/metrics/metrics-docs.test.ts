@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { createHub } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { errorCodes } from '@rejoin/protocol'
@@ -116,12 +119,13 @@ interface Dashboard {
 async function readinessChecks(): Promise<Record<string, string>> {
   const hub = await createHub({ log: memoryLog() })
   const { middleware } = await createObservation({ hub, version: '1' })
-  const body = await new Promise<string>((resolve) => {
-    const response = { on: () => response, writeHead: () => response, end: resolve }
-    middleware({ method: 'GET', url: '/readyz', headers: {} } as never, response as never)
-  })
+  const server = createServer((request, response) => middleware(request, response))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/readyz`)
+  const { checks } = (await answer.json()) as { checks: Record<string, string> }
+  server.close()
   await hub.close()
-  return JSON.parse(body).checks
+  return checks
 }
 
 function page(file: string): string {

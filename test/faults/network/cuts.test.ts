@@ -47,8 +47,9 @@ test.concurrent('connections that deliver late, and a few bytes at a time, tear 
   const { field, verdict } = await openHub(context, { window })
   const toxics = { down: { latencyMs: 30, jitterMs: 20, slice: true }, up: { slice: true } }
   // Slices of a few bytes are the dearest way to move an event: fewer of them, and more time, on a machine that is busy.
-  const crumbs = { ...field, toxics, eventsPerSecond: 20, patience: { ...patience, catchUpMs: 40_000 } }
-  await runCuts({ ...crumbs, readers: 4, cuts: 12, maxBytes: 2000, earlyHangs: false, limitMs: 60_000 })
+  const calm = { ...patience, strict: { retryMs: 50, silenceMs: 5000 }, catchUpMs: 40_000 }
+  const crumbs = { ...field, toxics, eventsPerSecond: 20, patience: calm }
+  await runCuts({ ...crumbs, readers: 4, cuts: 12, maxBytes: 2000, earlyHangs: false, limitMs: 90_000 })
   expect(verdict().tally.faults).toBe(12)
 })
 

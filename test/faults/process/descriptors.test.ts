@@ -15,7 +15,7 @@ test.runIf(process.platform === 'linux')(
   'rejoin serve, asked for more connections than it has descriptors, goes on, and publishers and its admin get through',
   async () => {
     const { hub, adminUrl, complaints } = await startWith(descriptors)
-    const readers = Array.from({ length: connections }, () => openReader(hub.port))
+    const readers = Array.from({ length: connections }, (_, index) => openReader(hub.port, index))
     const taken = (await Promise.all(readers.map(({ isTaken }) => isTaken))).filter((each) => each).length
     expect(taken).toBeGreaterThan(descriptors / 4)
     expect(taken).toBeLessThan(descriptors)
@@ -57,9 +57,10 @@ async function startWith(most: number) {
   return { hub, adminUrl, complaints }
 }
 
-/** A reader that is either greeted, or turned away, or cut off. */
-function openReader(port: number): { socket: Socket; isTaken: Promise<boolean> } {
-  const socket = connect(port, '127.0.0.1', () => socket.write('GET /events/a HTTP/1.1\r\nHost: localhost\r\n\r\n'))
+/** A reader that is either greeted, or turned away, or cut off. Readers come from several addresses, none of which has too many. */
+function openReader(port: number, index: number): { socket: Socket; isTaken: Promise<boolean> } {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: `127.0.0.${2 + (index % 8)}` })
+  socket.write('GET /events/a HTTP/1.1\r\nHost: localhost\r\n\r\n')
   const isTaken = new Promise<boolean>((resolve) => {
     socket.setEncoding('utf8').on('data', (part) => String(part).includes('event: hello') && resolve(true))
     socket.once('error', () => resolve(false))

@@ -449,44 +449,47 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
     )
   })
 
-  describe.skipIf(isApart)('a connection with many requests behind a stream', () => {
-    const request = (line: string) => `${line} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n`
+  // Adapters for `Request` do not see the connection.
+  if (!isApart) {
+    describe('a connection with many requests behind a stream', () => {
+      const request = (line: string) => `${line} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n`
 
-    test.each(['GET /events/a', 'GET /poll/a', 'GET /publish/a', 'POST /publish/a', 'DELETE /channels/a'])(
-      'is cut, whatever they are: %s',
-      async (line) => {
-        const { hub, port, connections } = await start()
+      test.each(['GET /events/a', 'GET /poll/a', 'GET /publish/a', 'POST /publish/a', 'DELETE /channels/a'])(
+        'is cut, whatever they are: %s',
+        async (line) => {
+          const { hub, port, connections } = await start()
+          const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+          socket.write(request('GET /events/a') + request(line).repeat(900))
+          socket.resume()
+          await new Promise((resolve) => socket.once('close', resolve))
+          await expect.poll(connections).toBe(0)
+          await expect.poll(() => [...hub.connections()].length).toBe(0)
+        },
+      )
+
+      test('is cut while the hub is being opened, too', async () => {
+        const listener = await serve(() => new Promise(() => undefined), { prefix: '', compressed: false })
+        const { port, connections } = await serveListener(await createHub({ log: memoryLog() }), listener)
         const socket = connect(port, '127.0.0.1').on('error', () => undefined)
-        socket.write(request('GET /events/a') + request(line).repeat(900))
-        socket.resume()
-        await new Promise((resolve) => socket.once('close', resolve))
+        socket.write(request('GET /events/a').repeat(900))
+        await new Promise((resolve) => socket.resume().once('close', resolve))
         await expect.poll(connections).toBe(0)
-        await expect.poll(() => [...hub.connections()].length).toBe(0)
-      },
-    )
-
-    test('is cut while the hub is being opened, too', async () => {
-      const listener = await serve(() => new Promise(() => undefined), { prefix: '', compressed: false })
-      const { port, connections } = await serveListener(await createHub({ log: memoryLog() }), listener)
-      const socket = connect(port, '127.0.0.1').on('error', () => undefined)
-      socket.write(request('GET /events/a').repeat(900))
-      await new Promise((resolve) => socket.resume().once('close', resolve))
-      await expect.poll(connections).toBe(0)
-    })
-
-    test('is served as long as they are few', async () => {
-      const { hub, port } = await start()
-      const socket = connect(port, '127.0.0.1')
-      hub.on('connect', ({ connection }) => void setImmediate(() => hub.disconnect(connection)))
-      socket.write(request('GET /events/a') + request('GET /publish/a').repeat(32))
-      let text = ''
-      socket.setEncoding('latin1').on('data', (part: string) => {
-        text += part
       })
-      await expect.poll(() => text.match(/HTTP\/1\.1 405/g)?.length).toBe(32)
-      socket.destroy()
+
+      test('is served as long as they are few', async () => {
+        const { hub, port } = await start()
+        const socket = connect(port, '127.0.0.1')
+        hub.on('connect', ({ connection }) => void setImmediate(() => hub.disconnect(connection)))
+        socket.write(request('GET /events/a') + request('GET /publish/a').repeat(32))
+        let text = ''
+        socket.setEncoding('latin1').on('data', (part: string) => {
+          text += part
+        })
+        await expect.poll(() => text.match(/HTTP\/1\.1 405/g)?.length).toBe(32)
+        socket.destroy()
+      })
     })
-  })
+  }
 
   describe('a target with dots in it', () => {
     // What is given nothing of Node's gets an address that the platform has normalised, and reads that channel.

@@ -36,7 +36,8 @@ async function open({ onTestFinished }: TestContext, query = '') {
   await page.evaluate((url) => setSource({ url }), `${hub}/events/numbers`)
   await page.getByRole('img', { name: 'Live' }).waitFor()
   const publish = async (number: number) => {
-    const { status } = await fetch(`${hub}/publish/numbers`, { method: 'POST', body: `${number}` })
+    const headers = { 'Content-Type': 'application/json' }
+    const { status } = await fetch(`${hub}/publish/numbers`, { method: 'POST', body: `${number}`, headers })
     expect(status).toBe(201)
   }
   await publish(1)

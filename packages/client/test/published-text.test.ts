@@ -15,11 +15,11 @@ test.each(['fetch', 'long-poll'] as const)(
     await hub.publish('a', { text: '42' })
     await hub.publish('a', { data: '42' })
     await hub.publish('a', { data: { n: 42 } })
-    await post(`${url}/publish/a`, 'posted')
-    await post(`${url}/publish/a`, '{"n":43}')
+    await post(`${url}/publish/a`, '44', 'text/plain')
+    await post(`${url}/publish/a`, '{"n":43}', 'application/json')
     await hub.end('a')
     const stream = connect(`${url}/events/a`, { from: 'earliest', transports: [transport] })
-    expect(await dataOf(stream)).toEqual(['one', '42', '42', { n: 42 }, 'posted', { n: 43 }])
+    expect(await dataOf(stream)).toEqual(['one', '42', '42', { n: 42 }, '44', { n: 43 }])
   },
 )
 
@@ -83,8 +83,8 @@ async function dataOf(stream: AsyncIterable<{ data: unknown }>): Promise<unknown
   return seen
 }
 
-async function post(url: string, body: string): Promise<void> {
-  expect((await fetch(url, { method: 'POST', body })).status).toBe(201)
+async function post(url: string, body: string, type: string): Promise<void> {
+  expect((await fetch(url, { method: 'POST', body, headers: { 'Content-Type': type } })).status).toBe(201)
 }
 
 function checkText(value: unknown) {

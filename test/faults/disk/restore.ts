@@ -21,7 +21,11 @@ export async function runRestore({ directory, seed, cycles, onProgress }: Folder
 
   async function publish(hub: LastingHub, into: string[], count: number): Promise<void> {
     for (let left = count; left > 0; left -= 1) {
-      const response = await fetch(`${hub.origin}/publish/a`, { method: 'POST', body: `${left}` })
+      const response = await fetch(`${hub.origin}/publish/a`, {
+        method: 'POST',
+        body: `${left}`,
+        headers: { 'Content-Type': 'application/json' },
+      })
       if (response.status !== 201) throw new Error(`A publish was answered with ${response.status}`)
       const { id } = (await response.json()) as { id: string }
       if (held.includes(id) || lost.includes(id)) outcome.wrong.push(`${id} was given out twice`)

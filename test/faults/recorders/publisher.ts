@@ -137,7 +137,7 @@ export function batchThroughHttp(origin: string, limitMs = 10_000): SendBatch {
 
 async function post(url: string, { body, key, limitMs, headers: more }: PostOptions) {
   try {
-    const headers = { ...more, 'Idempotency-Key': key }
+    const headers = { ...more, 'Content-Type': 'application/json', 'Idempotency-Key': key }
     const response = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(limitMs) })
     const { status } = response
     if (status === 201) return (await response.json()) as { id: string; events: { id: string }[] }

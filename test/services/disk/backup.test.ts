@@ -53,7 +53,11 @@ function keepPublishing(url: string) {
   let told: (() => void) | undefined
   const done = (async () => {
     while (!isStopped) {
-      const response = await fetch(url, { method: 'POST', body: String(ids.length) })
+      const response = await fetch(url, {
+        method: 'POST',
+        body: String(ids.length),
+        headers: { 'Content-Type': 'application/json' },
+      })
       ids.push(((await response.json()) as { id: string }).id)
       told?.()
     }

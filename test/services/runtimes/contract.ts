@@ -18,7 +18,11 @@ export function runtimeContract({ start: begin, tellsAddress }: RuntimeContract)
     const publish = async (...numbers: number[]) => {
       const ids: string[] = []
       for (const n of numbers) {
-        const response = await fetch(url('/publish/orders/1'), { method: 'POST', body: `${n}` })
+        const response = await fetch(url('/publish/orders/1'), {
+          method: 'POST',
+          body: `${n}`,
+          headers: { 'Content-Type': 'application/json' },
+        })
         expect(response.status).toBe(201)
         ids.push(((await response.json()) as { id: string }).id)
       }
@@ -110,7 +114,11 @@ function messagesOf({ events }: Polled): string[] {
 async function publishLarge(url: (path: string) => string): Promise<void> {
   for (let n = 0; n < largeEvents; n += 1) {
     const body = JSON.stringify(largeData(n))
-    const response = await fetch(url('/publish/orders/1'), { method: 'POST', body })
+    const response = await fetch(url('/publish/orders/1'), {
+      method: 'POST',
+      body,
+      headers: { 'Content-Type': 'application/json' },
+    })
     expect(response.status).toBe(201)
     await response.text()
   }

@@ -111,7 +111,7 @@ function startNumbers(origin: string) {
 
   async function publish(body: string): Promise<void> {
     const type = published.length % 2 === 0 ? 'message' : 'step'
-    const request = { method: 'POST', body, headers: { 'Idempotency-Key': body } }
+    const request = { method: 'POST', body, headers: { 'Content-Type': 'application/json', 'Idempotency-Key': body } }
     while (!abandoned) {
       if (await isCreated(`${origin}/publish/numbers?type=${type}`, request)) {
         published.push(body)

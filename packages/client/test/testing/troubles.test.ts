@@ -245,7 +245,11 @@ describe('attachTo', () => {
     const { events } = read({}, 'http://app.example/api/events/orders')
     expect(await (await globalThis.fetch('http://app.example/orders')).text()).toBe('mine: http://app.example/orders')
     expect(await (await globalThis.fetch('http://app.example/events/orders')).text()).toContain('mine')
-    const published = await globalThis.fetch('http://app.example/api/publish/orders', { method: 'POST', body: '"hi"' })
+    const published = await globalThis.fetch('http://app.example/api/publish/orders', {
+      method: 'POST',
+      body: '"hi"',
+      headers: { 'Content-Type': 'application/json' },
+    })
     expect(published.status).toBe(201)
     await hub.settle()
     expect(events).toEqual(['hi'])

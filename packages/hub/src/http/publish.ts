@@ -11,6 +11,12 @@ import type { Target } from './target.ts'
 /** The largest body of a publish, in bytes (§5.1). */
 export const maxBodyBytes = 256 * 1024
 
+export interface PublishedBody {
+  readonly bytes: Uint8Array
+  /** Whether the request says that the body is plain text: data that looks like JSON is then text all the same. */
+  readonly isText: boolean
+}
+
 /**
  * Publishes the events in a request's body (§5.1). `channel` is the channel in the path; '' for an envelope, a batch or an event
  * of the default channel.
@@ -21,20 +27,22 @@ export async function publishBody(
   hub: Hub,
   channel: string,
   { query }: Target,
-  body: Uint8Array,
+  { bytes, isText }: PublishedBody,
   assertAllowed: (channel: string) => void,
   options: PublishOptions,
 ): Promise<Answer> {
-  const text = decodeUtf8(body)
+  const text = decodeUtf8(bytes)
   if (channel !== '') {
     assertAllowed(channel)
-    return answerOne(hub, await hub.publish(channel, readBody(text, readJson(text)?.value, query), options))
+    const value = isText ? undefined : readJson(text)?.value
+    return answerOne(hub, await hub.publish(channel, readBody(text, value, query), options))
   }
   const { defaultChannel } = hub
   const value = parseJson(text, defaultChannel !== undefined)
   if (defaultChannel !== undefined && !namesChannels(value)) {
     assertAllowed(defaultChannel)
-    return answerOne(hub, await hub.publish(defaultChannel, readBody(text, value, query), options))
+    const data = isText ? undefined : value
+    return answerOne(hub, await hub.publish(defaultChannel, readBody(text, data, query), options))
   }
   const data = dataTexts(text)
   if (!Array.isArray(value)) {
@@ -83,7 +91,7 @@ const largeBatch = 256
 /**
  * An event whose data is the body. Its other fields are in the query.
  *
- * @param value - the body as JSON; undefined for a body that is no JSON, which is published as text
+ * @param value - the body as JSON; undefined for a body that is published as text
  */
 function readBody(text: string, value: unknown, query: URLSearchParams): Message {
   // One literal: spreads of optional fields take longer than parsing the query.

@@ -273,12 +273,18 @@ async function planPublish(hub: Hub, target: Target, request: RequestHead): Prom
     rejected = [name.slice(0, maxShownName)]
     throw notCovered(grant)
   }
-  const accept = (body: Uint8Array) =>
-    publishBody(hub, channel, target, body, assertAllowed, options).catch((error) => {
+  const isText = saysPlainText(request.header('content-type'))
+  const accept = (bytes: Uint8Array) =>
+    publishBody(hub, channel, target, { bytes, isText }, assertAllowed, options).catch((error) => {
       tellIfNotAllowed(hub, target, request, error, 'publish', rejected)
       return explain(hub)(error)
     })
   return { kind: 'body', maxBytes: maxBodyBytes, accept }
+}
+
+/** Any other type says too little: `curl -d` calls every body a form. */
+function saysPlainText(contentType: string | undefined): boolean {
+  return contentType !== undefined && /^\s*text\/plain\s*(?:;|$)/i.test(contentType)
 }
 
 // No channel has a longer name (§5.2), but a body may hold any text as its `channel`.

@@ -60,18 +60,54 @@ describe('an event that was published as text (§4.16)', () => {
     ['{"a": 1}', undefined],
     [' 42', undefined],
   ])('a body %j to a channel is %s, by whether it is JSON (§5.1)', async (body, content) => {
-    for (const defaultChannel of [undefined, 'a']) {
-      const { hub, url } = await serveHub(defaultChannel === undefined ? {} : { defaultChannel })
-      const answer = await fetch(url(defaultChannel ? '/publish' : '/publish/a'), { method: 'POST', body })
-      expect(answer.status).toBe(201)
-      const poll = await fetch(url('/poll/a?cursor=earliest'))
-      const { events } = (await poll.json()) as { events: Shown[] }
-      expect(events.at(-1)).toMatchObject({ data: body })
-      expect(events.at(-1)?.content).toBe(content)
-      await hub.close()
+    // Without a content type, and with the one that `curl -d` sends.
+    for (const type of [undefined, 'application/x-www-form-urlencoded', 'application/json']) {
+      expect(await published(body, type)).toEqual([content, content])
     }
   })
+
+  test.each(['{"a": 1}', '42', '"quoted"', 'null', 'one'])(
+    'a body %j with the type text/plain is text (§5.1)',
+    async (body) => {
+      for (const type of ['text/plain', 'Text/Plain;charset=UTF-8', ' text/plain ; format=flowed']) {
+        expect(await published(body, type)).toEqual(['text', 'text'])
+      }
+    },
+  )
+
+  test('an envelope or a batch says of each event whether it is text, also as text/plain', async () => {
+    const { url } = await serveHub({ defaultChannel: 'other' })
+    const headers = { 'Content-Type': 'text/plain' }
+    for (const body of ['{"channel":"a","data":1}', '[{"channel":"a","text":"2"},{"channel":"a","data":3}]']) {
+      expect((await fetch(url('/publish'), { method: 'POST', body, headers })).status).toBe(201)
+    }
+    const poll = await fetch(url('/poll/a?cursor=earliest'))
+    const { events } = (await poll.json()) as { events: Shown[] }
+    expect(events.slice(1).map(({ data, content }) => [data, content])).toEqual([['1'], ['2', 'text'], ['3']].map(pair))
+  })
 })
+
+/** How a body arrives that is published to a channel, and to the default channel. */
+async function published(body: string, type: string | undefined): Promise<(string | undefined)[]> {
+  const contents: (string | undefined)[] = []
+  for (const defaultChannel of [undefined, 'a']) {
+    const { hub, url } = await serveHub(defaultChannel === undefined ? {} : { defaultChannel })
+    // Bytes: for a string, `fetch` sends text/plain by itself.
+    const init = { method: 'POST', body: new TextEncoder().encode(body), headers: type ? { 'Content-Type': type } : {} }
+    const answer = await fetch(url(defaultChannel ? '/publish' : '/publish/a'), init)
+    expect(answer.status).toBe(201)
+    const poll = await fetch(url('/poll/a?cursor=earliest'))
+    const { events } = (await poll.json()) as { events: Shown[] }
+    expect(events.at(-1)).toMatchObject({ data: body })
+    contents.push(events.at(-1)?.content)
+    await hub.close()
+  }
+  return contents
+}
+
+function pair([data, content]: string[]): [string | undefined, string | undefined] {
+  return [data, content]
+}
 
 interface Shown {
   readonly data: string

@@ -349,7 +349,11 @@ describe('a publish while the log is away', () => {
     const other = distantLog()
     const rejecting = await serveHub({ log: other.source })
     other.cut()
-    const rejected = await fetch(rejecting.url('/publish/a'), { method: 'POST', body: '1' })
+    const rejected = await fetch(rejecting.url('/publish/a'), {
+      method: 'POST',
+      body: '1',
+      headers: { 'Content-Type': 'application/json' },
+    })
     expect([rejected.status, rejected.headers.get('retry-after')]).toEqual([503, '1'])
   })
 })

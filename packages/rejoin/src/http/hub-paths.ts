@@ -157,7 +157,7 @@ const publisherRejected = { ...rejected, 429: rejectionDoc }
 const publishRejected = { ...publisherRejected, 409: rejectionDoc, 413: rejectionDoc, 422: rejectionDoc }
 
 const publishText: OperationDoc = {
-  summary: 'Publish one event whose data is the body',
+  summary: 'Publish one event whose data is the body: text as `text/plain`, else JSON where the body is JSON',
   answers: { ...published, ...publishRejected },
 }
 

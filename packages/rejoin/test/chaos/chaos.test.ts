@@ -41,7 +41,8 @@ function becomes({ onState }: Pick<ReturnType<typeof connect>, 'onState'>, wante
 }
 
 async function publish(url: string, data: unknown): Promise<void> {
-  const { status } = await fetch(`${url}/publish/orders`, { method: 'POST', body: JSON.stringify(data) })
+  const headers = { 'Content-Type': 'application/json' }
+  const { status } = await fetch(`${url}/publish/orders`, { method: 'POST', body: JSON.stringify(data), headers })
   expect(status).toBe(201)
 }
 

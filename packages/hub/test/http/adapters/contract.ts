@@ -296,6 +296,18 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
       expect(stream.events[1]?.type).toBe('note')
     })
 
+    test('with the type text/plain publishes text, whatever it looks like (§5.1)', async () => {
+      const { url, open } = await start()
+      const stream = await open('/events/a')
+      await stream.waitFor((events) => events.length === 1)
+      for (const type of ['text/plain', 'text/plain;charset=UTF-8', 'application/json']) {
+        const init = { method: 'POST', body: '{"n":1}', headers: { 'Content-Type': type } }
+        expect((await fetch(url('/publish/a'), init)).status).toBe(201)
+      }
+      await stream.waitFor((events) => events.length === 4)
+      expect(stream.text.match(/content: text\ndata: \{"n":1\}/g)).toHaveLength(2)
+    })
+
     test('with a body that is too large is rejected, and the connection stays usable (§5.7)', async () => {
       const { raw } = await start()
       const head = `POST /publish/a HTTP/1.1\r\nHost: x\r\nContent-Length: ${300 * 1024}\r\n\r\n`

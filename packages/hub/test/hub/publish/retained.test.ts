@@ -68,8 +68,8 @@ describe('a channel that retains its newest values (§5.9)', () => {
   test('is fed over HTTP as well', async () => {
     const { hub, url } = await serveHub({ retain: ['prices/*'] })
     const post = (path: string, body: unknown) =>
-      fetch(url(path), { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) })
-    expect((await post('/publish/prices/1?key=EUR', '1.08')).status).toBe(201)
+      fetch(url(path), { method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } })
+    expect((await post('/publish/prices/1?key=EUR', 1.08)).status).toBe(201)
     expect((await post('/publish', [{ channel: 'prices/1', key: 'GBP', data: 1.2 }])).status).toBe(201)
     expect((await post('/publish', { channel: 'prices/1', key: 'EUR', forget: true, data: null })).status).toBe(201)
     expect((await post('/publish', { channel: 'prices/1', key: 7, data: null })).status).toBe(400)

@@ -102,9 +102,11 @@ test('schemas make the types, and what does not fit is rejected before anything 
 
 test('a body that is JSON is held against the schema as its value, and text as text', async () => {
   const { hub, url } = await serveHub({ schemas })
-  const post = async (body: string) => (await fetch(url('/publish/news'), { method: 'POST', body })).status
-  expect(await post('{"title":"over HTTP"}')).toBe(201)
-  expect(await post('no JSON')).toBe(400)
+  const post = async (body: string, type: string) =>
+    (await fetch(url('/publish/news'), { method: 'POST', body, headers: { 'Content-Type': type } })).status
+  expect(await post('{"title":"over HTTP"}', 'application/json')).toBe(201)
+  expect(await post('{"title":"over HTTP"}', 'text/plain')).toBe(400)
+  expect(await post('no JSON', 'application/json')).toBe(400)
   const text = '{"title":"as text"}'
   await expect(hub.publish('news', { text })).rejects.toMatchObject({ code: 'invalid-data' })
 })

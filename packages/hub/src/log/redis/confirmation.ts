@@ -2,7 +2,8 @@ import type { Position, RejoinError } from '@rejoin/protocol'
 import { invalidOption } from '../../invalid-option.ts'
 import { lostAt } from './branches.ts'
 import { type ServerFacts, unavailable } from './checks.ts'
-import type { Flushing } from './flushing.ts'
+import { confirmsEarly } from './early-confirmation.ts'
+import { type Flushing, flushingCommand } from './flushing.ts'
 import type { Greeted } from './greeting.ts'
 import { asUnavailable, backoff, type Link, pause, within } from './link.ts'
 import type { KnownState } from './state.ts'
@@ -10,8 +11,11 @@ import type { KnownState } from './state.ts'
 /** The wait of a publisher after Redis has its event: until the disk of Redis has it, or replicas have it. */
 export interface Confirmation {
   readonly durability: 'disk' | 'replicated'
-  /** Throws, with advice, when this server cannot give the durability that was asked for. */
-  check(): void
+  /**
+   * Throws, with advice, when this server cannot give the durability that was asked for. With `disk` under `appendfsync everysec`
+   * it takes up to three seconds to find out.
+   */
+  check(): Promise<void>
   /** Resolves when everything appended before the call is that safe. Rejects with `log-unavailable` when it takes too long. */
   confirmed(position?: Position): Promise<void>
   /** Resolves when no publisher waits any more. */
@@ -23,7 +27,7 @@ export interface ConfirmationOptions {
   readonly replicas: number
   readonly link: Pick<Link, 'open' | 'stepOver'>
   readonly state: Pick<KnownState, 'history' | 'epoch'>
-  readonly flushing: Pick<Flushing, 'durability'>
+  readonly flushing: Pick<Flushing, 'durability' | 'learn'>
   readonly answerWithinMs: number
   /** The facts of the server that answers now. */
   facts(): ServerFacts
@@ -42,6 +46,7 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
   let waiting: Waiter[] = []
   let greeted: Greeted | undefined
   let running: Promise<void> | undefined
+  let judged: { readonly process: string; readonly isEarly: boolean } | undefined
 
   async function waitForAll(): Promise<void> {
     for (let failures = 0; waiting.length > 0; ) {
@@ -71,27 +76,58 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
   async function round(): Promise<void> {
     const missing = lacking()
     if (missing) throw unavailable(missing)
-    const over = greeted ?? (await link.open())
-    greeted = over
-    const count = await within(roundMs + graceMs, () => waitOver(over)).catch((error) => {
-      over.connection.destroy()
-      greeted = undefined
-      throw error
-    })
+    const over = await connected()
+    if (await isEarly(over)) throw unavailable(early)
+    const count = await waitFor(over, roundMs)
     if (count < (durability === 'disk' ? 1 : replicas)) throw unavailable(tooFew(count))
   }
 
+  async function connected(): Promise<Greeted> {
+    if (greeted) return greeted
+    const over = await link.open()
+    greeted = over
+    void over.connection.over.then(() => {
+      if (greeted === over) greeted = undefined
+    })
+    return over
+  }
+
+  /** Whether the confirmations of this server cannot be believed. Finds out once for each process. */
+  async function isEarly(over: Greeted): Promise<boolean> {
+    const { process, connection } = over
+    if (!needsWaitAof()) return false
+    if (judged?.process === process) return judged.isEarly
+    const confirm = async (withinMs: number) => (await waitFor(over, withinMs)) >= 1
+    const found = await confirmsEarly(confirm, { firstWithinMs: roundMs, now: () => performance.now() })
+    if (found === undefined) return false
+    // With `appendfsync always`, set meanwhile, Redis is as fast and right.
+    if (found) flushing.learn(await connection.sendTo(process, flushingCommand).catch(() => undefined))
+    if (found && !needsWaitAof()) return false
+    judged = { process, isEarly: found }
+    return found
+  }
+
+  function waitFor(over: Greeted, withinMs: number): Promise<number> {
+    return within(withinMs + graceMs, () => waitOver(over, withinMs)).catch((error) => {
+      over.connection.destroy()
+      if (greeted === over) greeted = undefined
+      throw error
+    })
+  }
+
   /** How many have the events: 1 for the server's own disk, or the number of replicas. */
-  async function waitOver(over: Greeted): Promise<number> {
+  async function waitOver(over: Greeted, withinMs: number): Promise<number> {
     const written = link.stepOver(over, ...writeStep())
-    const waited = over.connection.sendTo(over.process, command())
+    const waited = over.connection.sendTo(over.process, command(withinMs))
     const [[outcome], answer] = (await Promise.all([written, waited])) as [[string], unknown]
     if (outcome.startsWith('!')) throw unavailable('it is not the server that took the event')
     return Number(Array.isArray(answer) ? answer[0] : answer)
   }
 
-  function command(): string[] {
-    return durability === 'disk' ? ['WAITAOF', '1', '0', String(roundMs)] : ['WAIT', String(replicas), String(roundMs)]
+  function command(withinMs: number): string[] {
+    return durability === 'disk'
+      ? ['WAITAOF', '1', '0', String(withinMs)]
+      : ['WAIT', String(replicas), String(withinMs)]
   }
 
   function tooFew(count: number): string {
@@ -99,9 +135,14 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
     return `it has the event, but of its replicas ${count} have it, and ${replicas} have to`
   }
 
+  /** With appendfsync always, Redis flushes before it answers. */
+  function needsWaitAof(): boolean {
+    return durability === 'disk' && flushing.durability !== 'disk'
+  }
+
   /** Why the server cannot give the durability that was asked for; undefined when it can. */
   function lacking(): string | undefined {
-    if (durability === 'replicated' || flushing.durability === 'disk') return undefined
+    if (!needsWaitAof()) return undefined
     const { aof, waitAof } = facts()
     if (!aof) return 'durability is disk, and Redis has appendonly no. Set appendonly yes'
     if (flushing.durability === 'os') return 'durability is disk, and Redis has appendfsync no. Set everysec or always'
@@ -114,13 +155,12 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
 
   return {
     durability,
-    check() {
-      const missing = lacking()
+    async check() {
+      const missing = lacking() ?? (needsWaitAof() && (await isEarly(await connected())) ? early : undefined)
       if (missing) throw invalidOption(`${missing}, or leave durability out.`)
     },
     confirmed(position) {
-      // With appendfsync always, Redis flushes before it answers.
-      if (durability === 'disk' && flushing.durability === 'disk') return Promise.resolve()
+      if (durability === 'disk' && !needsWaitAof()) return Promise.resolve()
       return new Promise((resolve, reject) => {
         const deadline = performance.now() + answerWithinMs
         waiting.push({ position, epoch: state.epoch, deadline, resolve, reject })
@@ -133,6 +173,10 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
     },
   }
 }
+
+const early =
+  'durability is disk, and this server confirms a flush (WAITAOF) before it has flushed, as Redis 7.4.0 to 7.4.2 and Valkey 8.0 do ' +
+  'under appendfsync everysec. Use Redis 7.4.3, 8.0 or later; or set appendfsync always, which the hub reads by CONFIG GET'
 
 interface Waiter {
   readonly position: Position | undefined

@@ -47,7 +47,7 @@ export async function openLog(
     const writeStep = () => ['probe', seenText(state), now()]
     const waiting = { replicas, link, state, flushing, answerWithinMs, facts: () => facts, writeStep }
     const confirmation = durability === 'server' ? undefined : createConfirmation({ durability, ...waiting })
-    confirmation?.check()
+    await confirmation?.check()
     return { link, state, flushing, confirmation, keyPrefix: script.prefix, now }
   } catch (error) {
     link.close()

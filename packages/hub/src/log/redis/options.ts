@@ -48,7 +48,7 @@ export interface RedisLogOptions {
   /**
    * Who has an event before its publish is answered. `server`: Redis; the answer says how safe that is by the settings of Redis.
    * `disk`: the disk of Redis, by `appendfsync always` or by WAITAOF, which came with Redis 7.2; with `everysec` a publish then
-   * takes up to a second. `replicated`: as many replicas as `replicas` says. A publish that is not that safe in time fails with
+   * takes up to a second. A server that confirms before it has flushed is rejected, such as Valkey 8.0 with `everysec`. `replicated`: as many replicas as `replicas` says. A publish that is not that safe in time fails with
    * `log-unavailable`, and its event may be in the log all the same. Readers get events without that wait.
    * @defaultValue 'server'
    */

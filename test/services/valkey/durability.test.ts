@@ -1,6 +1,8 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { expect, onTestFinished, test } from 'vitest'
 import { type RedisServer, startRedis } from '../../support/redis-server.ts'
-import { openRedisLog, operate } from '../redis/opened-log.ts'
+import { type OpenedLog, openRedisLog, operate } from '../redis/opened-log.ts'
 
 const away = { code: 'log-unavailable', retryable: true }
 
@@ -14,6 +16,23 @@ test('a Valkey that confirms a flush before it has flushed is rejected for durab
   const hub = await openRedisLog(server.port)
   await hub.publish('a', '1')
   expect(hub.log.durability).toBe('memory')
+})
+
+test('a Valkey that was busy when the hub started is found out as soon as it is less busy', async () => {
+  const server = await valkey('everysec')
+  const load = startLoad(server.port)
+  const hub = await openWhileBusy(server.port)
+  await load.end()
+  let answered = 0
+  const publishing = async () => {
+    for (; answered < 50; answered += 1) await hub.publish('a', 'x')
+  }
+  await expect(publishing()).rejects.toMatchObject({
+    ...away,
+    message: expect.stringContaining('before it has flushed'),
+  })
+  // Two confirmations in a second prove nothing, a third does.
+  expect(answered).toBeLessThanOrEqual(3)
 })
 
 test('a Valkey that flushes every event gives durability disk', async () => {
@@ -43,6 +62,30 @@ test.each([
     expect((await hub.read(['a'], hub.start)).data).toEqual(['1', '2'])
   },
 )
+
+/** Writes in every turn of the server: then it confirms only what it has flushed. */
+function startLoad(port: number): { end(): Promise<void> } {
+  const args = ['-p', String(port), '-t', 'set', '-c', '50', '-P', '64', '-n', '1000000000', '-q']
+  const child = spawn('valkey-benchmark', args, { stdio: 'ignore' })
+  const exited = once(child, 'exit')
+  onTestFinished(() => void child.kill('SIGKILL'))
+  return {
+    async end() {
+      child.kill('SIGKILL')
+      await exited
+    },
+  }
+}
+
+/** A busy server has idle turns too, in which the hub finds it out at once. */
+async function openWhileBusy(port: number): Promise<OpenedLog> {
+  for (;;) {
+    const hub = await openRedisLog(port, { durability: 'disk' }).catch((error: unknown) => {
+      expect(error).toMatchObject({ message: expect.stringContaining('before it has flushed') })
+    })
+    if (hub) return hub
+  }
+}
 
 async function valkey(appendfsync: string): Promise<RedisServer> {
   const server = await startRedis({ program: 'valkey-server', settings: { appendfsync } })

@@ -2,7 +2,7 @@ import type { Position, RejoinError } from '@rejoin/protocol'
 import { invalidOption } from '../../invalid-option.ts'
 import { lostAt } from './branches.ts'
 import { type ServerFacts, unavailable } from './checks.ts'
-import { confirmsEarly } from './early-confirmation.ts'
+import { confirmsEarly, createConfirmationPace } from './early-confirmation.ts'
 import { type Flushing, flushingCommand } from './flushing.ts'
 import type { Greeted } from './greeting.ts'
 import { asUnavailable, backoff, type Link, pause, within } from './link.ts'
@@ -46,17 +46,25 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
   let waiting: Waiter[] = []
   let greeted: Greeted | undefined
   let running: Promise<void> | undefined
+  const pace = createConfirmationPace()
   let judged: { readonly process: string; readonly isEarly: boolean } | undefined
+  let triedAt = 0
+  /** Rounds that are still to be made for the pace alone, whether or not a publisher waits. */
+  let trials = 0
+  let publishers = 0
 
   async function waitForAll(): Promise<void> {
-    for (let failures = 0; waiting.length > 0; ) {
+    for (let failures = 0; waiting.length > 0 || trials > 0; ) {
       const asked = waiting
       waiting = []
+      publishers = asked.length
+      trials -= Math.min(trials, 1)
       const failure = await round().then(
         () => undefined,
         (error: unknown) => asUnavailable(error),
       )
       failures = failure ? failures + 1 : 0
+      if (failure) trials = 0
       const left = asked.filter((waiter) => !settle(waiter, failure))
       waiting = [...left, ...waiting]
       if (failure && waiting.length > 0) await pause(backoff(failures))
@@ -80,6 +88,21 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
     if (await isEarly(over)) throw unavailable(early)
     const count = await waitFor(over, roundMs)
     if (count < (durability === 'disk' ? 1 : replicas)) throw unavailable(tooFew(count))
+    if (needsWaitAof() && (await isTooFast(over, performance.now()))) throw unavailable(early)
+  }
+
+  /** Judges the pace of rounds, and sees to it that there are enough of them to judge by, also where few publish. */
+  async function isTooFast(over: Greeted, confirmedAt: number): Promise<boolean> {
+    if (pace.isEarly(confirmedAt)) {
+      // A second trial: the start of an AOF rewrite is a flush out of turn.
+      judged = undefined
+      return await isEarly(over)
+    }
+    if (confirmedAt - triedAt > trialEveryMs) {
+      triedAt = confirmedAt
+      trials = 2
+    }
+    return false
   }
 
   async function connected(): Promise<Greeted> {
@@ -92,11 +115,13 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
     return over
   }
 
-  /** Whether the confirmations of this server cannot be believed. Finds out once for each process. */
+  /** Whether the confirmations of this server cannot be believed. Finds out once for each process, and again when in doubt. */
   async function isEarly(over: Greeted): Promise<boolean> {
     const { process, connection } = over
     if (!needsWaitAof()) return false
     if (judged?.process === process) return judged.isEarly
+    pace.interrupt()
+    triedAt = performance.now()
     const confirm = async (withinMs: number) => (await waitFor(over, withinMs)) >= 1
     const found = await confirmsEarly(confirm, { firstWithinMs: roundMs, now: () => performance.now() })
     if (found === undefined) return false
@@ -168,6 +193,9 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
       })
     },
     async close() {
+      trials = 0
+      // A round that no publisher waits for need not end.
+      if (publishers === 0 && waiting.length === 0) greeted?.connection.destroy()
       await running
       greeted?.connection.destroy()
     },
@@ -189,5 +217,7 @@ interface Waiter {
 
 // Within this time, a Redis that flushes every second has flushed. After each round, publishers whose time is up are told.
 const longestRoundMs = 2000
+// A trial is two small writes and two rounds, which publishers share.
+const trialEveryMs = 60_000
 // Time for the answer to travel.
 const graceMs = 2000

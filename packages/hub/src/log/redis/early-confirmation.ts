@@ -21,5 +21,31 @@ export async function confirmsEarly(
   return now() < deadline
 }
 
+/**
+ * The same rule for the confirmations that follow. A server that has writes to do in every turn flushes before it confirms, and
+ * confirms too early only when it is less busy. So one trial at the start proves little about a server that was busy then.
+ */
+export function createConfirmationPace(): ConfirmationPace {
+  let times: readonly number[] = []
+  return {
+    isEarly(confirmedAt) {
+      const [first] = times.length === 2 ? times : []
+      times = [...times.slice(-1), confirmedAt]
+      return first !== undefined && confirmedAt - first < soonestMs
+    },
+    interrupt() {
+      times = []
+    },
+  }
+}
+
+/** Watches confirmations, of writes that were each sent after the confirmation before. */
+export interface ConfirmationPace {
+  /** Notes a confirmation. True when it and the two before it came faster than a server can flush. */
+  isEarly(confirmedAt: number): boolean
+  /** The next confirmation does not follow those before it: another server answers, or nothing was confirmed in time. */
+  interrupt(): void
+}
+
 // A second, less what the clock of Redis is behind on a busy machine.
 const soonestMs = 800

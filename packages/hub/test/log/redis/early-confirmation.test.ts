@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { confirmsEarly } from '../../../src/log/redis/early-confirmation.ts'
+import { confirmsEarly, createConfirmationPace } from '../../../src/log/redis/early-confirmation.ts'
 
 test.each([
   ['at once', [0, 0, 0, 0]],
@@ -21,6 +21,26 @@ test('a server that confirms what it has not flushed is found out, however it be
     }
     expect(await judged(server)).toBe(true)
   }
+})
+
+test('no pace of a disk that flushes once a second is too fast', () => {
+  for (let begun = -1000; begun <= 0; begun += 50) {
+    for (const flushMs of [0, 5, 700, 1500]) {
+      const server = everySecond({ begun, flushesMs: [1500, ...Array.from({ length: 19 }, () => flushMs)] })
+      const pace = createConfirmationPace()
+      for (let now = 0, writes = 0; writes < 20; writes += 1) {
+        now = server(now)
+        expect(pace.isEarly(now)).toBe(false)
+      }
+    }
+  }
+})
+
+test('three confirmations within a second are too many, whatever came before', () => {
+  const pace = createConfirmationPace()
+  expect([0, 1000, 2000, 2010, 2020].map((at) => pace.isEarly(at))).toEqual([false, false, false, false, true])
+  pace.interrupt()
+  expect([2030, 2040, 2050].map((at) => pace.isEarly(at))).toEqual([false, false, true])
 })
 
 /** When a write at `now` is confirmed. */

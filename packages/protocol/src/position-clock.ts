@@ -54,7 +54,7 @@ export function createPositionClock({
 function tooLate(ms: number, maxMs: number): RejoinError {
   return new RejoinError(
     `The clock says ${dateOf(ms)}, and the ids of this log end on ${dateOf(maxMs)}. Set the machine's clock right, then retry.`,
-    { code: 'log-unavailable', retryable: true },
+    { code: 'log-unavailable', retryable: true, cause: { nowMs: ms, maxMs } },
   )
 }
 

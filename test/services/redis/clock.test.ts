@@ -37,6 +37,35 @@ test('a Redis whose clock is set back and forth gives ids that grow, and loses n
   expect(await Promise.all(places.map((place) => other.judge(one.idOf(place))))).toEqual(places.map(() => 'ok'))
 })
 
+test('while the clock of Redis is ahead of what snowflake ids can name, a log takes no event and says why; then it goes on', async () => {
+  const clock = createWallClock()
+  onTestFinished(() => clock.remove())
+  const server = await startRedis({ env: clock.env })
+  onTestFinished(() => server.remove())
+  const options = { codec: snowflake(), window: { maxAgeMs: 100 * yearMs } }
+  const hub = await openRedisLog(server.port, options)
+  await hub.publish('a', '1')
+  clock.set(80 * yearMs)
+  const away = {
+    code: 'log-unavailable',
+    message: expect.stringMatching(/clock of Redis is in 21\d\d, and the ids of this log end in 2093/),
+  }
+  await expect(hub.publish('a', '2')).rejects.toMatchObject(away)
+  await expect(hub.log.invalidate('a')).rejects.toMatchObject(away)
+  await expect(hub.log.probe()).rejects.toMatchObject(away)
+  await hub.log.close()
+  await expect(openRedisLog(server.port, options)).rejects.toMatchObject(away)
+  await expect(openRedisLog(server.port, { ...options, prefix: 'new' })).rejects.toMatchObject(away)
+  clock.set(0)
+  const next = await openRedisLog(server.port, options)
+  const [position] = await next.publish('a', '3')
+  await next.log.probe()
+  expect(await next.judge(next.idOf(position!))).toBe('ok')
+  expect((await next.read(['a'], hub.start)).data).toEqual(['1', '3'])
+})
+
+const yearMs = 365 * 24 * 3_600_000
+
 test.each([ulid(), uuidv7(), snowflake()].map((codec) => [codec.name, codec] as const))(
   'a Redis that was emptied while no hub ran, and whose clock is behind, takes no %s id from before for its own (§2.3)',
   async (_, codec) => {

@@ -101,11 +101,11 @@ export function createGreeting(options: GreetingOptions): Greet {
   ): Promise<string[]> {
     if (hello.logRun === '') {
       const number = (state.history.at(-1)?.number ?? -1) + newStep()
-      const { maxSeq, minMs } = state.formats.range
+      const { maxSeq, minMs, maxMs } = state.formats.range
       // A log that this hub knew before keeps its ids.
       const written = state.ids || ids
       const first = [now(), newEpoch(), written, seenText(state), String(number)]
-      return step('create', ...first, String(maxSeq), String(minMs))
+      return step('create', ...first, String(maxSeq), String(minMs), String(maxMs))
     }
     checkFormat(hello)
     if (hello.top === '') throw unavailable(noFeed(settings.prefix))

@@ -241,6 +241,7 @@ const rejections = new Set([
   'NOREPLICAS',
   'NOSCRIPT',
   'TRYAGAIN',
+  'CLOCK',
 ])
 
 function reasonOf(error: unknown): string {

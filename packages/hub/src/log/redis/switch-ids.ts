@@ -29,11 +29,11 @@ export async function switchIds(options: SwitchOptions, format: NewIdFormat, dry
     const { epoch, seen } = state
     const planned = planIdSwitch(state.formats, format, { lasting: true })
     if (!planned.isNew || dryRun) return planned.told(state.formats)
-    const { maxSeq, minMs } = planned.since(positionBehind(seen as Position)).range
+    const { maxSeq, minMs, maxMs } = planned.since(positionBehind(seen as Position)).range
     const opened = createEpoch(random)
     const branch = [opened, String(drawBranchStep(random)), createEpoch(random)]
     const version = format.version === undefined ? '' : ` ${format.version}`
-    const range = [String(maxSeq), String(minMs)]
+    const range = [String(maxSeq), String(minMs), String(maxMs)]
     const lines = await ask('ids', epoch, ...branch, idsOf(format.codec), version, ...range)
     state.adopt(parseTold(lines as string[]))
     // Where the branch is missing, another hub has opened one in between, and the step did nothing.

@@ -76,6 +76,7 @@ function reasonOf({ cause, message }: RejoinError): string {
 }
 
 function redisAdvice(reason: string): string {
+  if (reason.startsWith('CLOCK ')) return 'Set the clock of its machine right.'
   const isLocked = /^(WRONGPASS|NOAUTH|NOPERM) /.test(reason)
   return isLocked ? 'Check the name and the password in the address.' : 'Start it, or check the address.'
 }

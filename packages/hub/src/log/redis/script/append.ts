@@ -239,7 +239,7 @@ steps.append = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end
   if redis.call('HLEN', channelsKey) ~= log.channels then return { '!damaged' } end
-  local now, number = clock(ARGV[3]), ARGV[4]
+  local now, number = positionClock(ARGV[3], log.ms), ARGV[4]
 
   -- A client library, or the hub itself, repeats a call without an answer. No hub has more calls under way than there are slots.
   local slot = tonumber(number) % slots
@@ -275,7 +275,7 @@ end
 steps.invalidate = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end
-  local now, channel = clock(ARGV[3]), ARGV[4]
+  local now, channel = positionClock(ARGV[3], log.ms), ARGV[4]
   local it = openChannel(log, channel)
   local previous = it.newest
   local id = feed(log, it, now, ARGV[5])
@@ -292,7 +292,7 @@ end
 steps['end'] = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end
-  local now, channel = clock(ARGV[3]), ARGV[4]
+  local now, channel = positionClock(ARGV[3], log.ms), ARGV[4]
   local it = openChannel(log, channel)
   if it.ended == '-' then
     local previous = it.newest

@@ -38,6 +38,18 @@ local function clock(given)
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
+-- The clock for a step that assigns positions. An event at a position that the ids of the log cannot name would have no id, and
+-- neither would any event after it.
+local function positionClock(given, lastMs)
+  local now = clock(given)
+  if hybrid and (now >= maxMs or lastMs > maxMs) then
+    local function yearOf(ms) return whole(1970 + math.floor(ms / 31556952000)) end
+    error({ err = 'CLOCK the clock of Redis ' .. (now >= maxMs and 'is in ' .. yearOf(now) or 'was in ' .. yearOf(lastMs))
+      .. ', and the ids of this log end in ' .. yearOf(maxMs) })
+  end
+  return now
+end
+
 -- The next position of an open log. The log keeps its last position as numbers, and makes the text of a millisecond once for all
 -- positions in it.
 local function advance(log, now)
@@ -61,8 +73,8 @@ end
 
 -- Sets the range of this log's positions. A switch of the ids may change the range, so the stored one counts, not that of the
 -- hub.
-local function keepRange(most, least)
-  maxSeq, minMs = tonumber(most), tonumber(least)
+local function keepRange(most, least, last)
+  maxSeq, minMs, maxMs = tonumber(most), tonumber(least), tonumber(last) or maxMs
 end
 
 local function streamOf(channel) return prefix .. 'c:' .. channel end
@@ -71,12 +83,12 @@ local function retainedOf(channel) return prefix .. 'r:' .. channel end
 -- The log's own state. Or nil and the reason why the caller has to look at the log again.
 local function openLog(seen)
   local found = redis.call('HMGET', logKey, 'run', 'last', 'epoch', 'mean', 'forgotten', 'channels', 'tidied', 'raised',
-    'maxSeq', 'minMs')
+    'maxSeq', 'minMs', 'maxMs')
   if not found[1] then return nil, { '!empty' } end
   if found[1] ~= run then return nil, { '!run' } end
   -- The caller has seen a position that this log does not reach: the log was rolled back in the same process.
   if seen ~= '' and isAfter(seen, found[2]) then return nil, { '!behind' } end
-  keepRange(found[9], found[10])
+  keepRange(found[9], found[10], found[11])
   local ms, seq = split(found[2])
   return {
     last = found[2], ms = ms, seq = seq, epoch = found[3], mean = tonumber(found[4]), forgotten = found[5],

@@ -105,6 +105,7 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
     hybrid: range.kind === 'hybrid',
     maxSeq: range.maxSeq,
     minMs: range.minMs,
+    maxMs: range.maxMs,
     feedAgeMs: feed.maxAgeMs,
     feedBytes: feed.maxBytes,
     onceAgeMs: idempotency.maxAgeMs,

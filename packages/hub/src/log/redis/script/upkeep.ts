@@ -56,17 +56,18 @@ end
 
 -- Makes a log when there is none. Somebody may have removed the state of an earlier log by hand. What is left of that log belongs
 -- to no branch, so this step removes it.
--- ARGV: create, now, epoch, ids, floor, number of its first branch, maxSeq, minMs
+-- ARGV: create, now, epoch, ids, floor, number of its first branch, maxSeq, minMs, maxMs
 steps.create = function()
   if redis.call('EXISTS', logKey) == 1 then return told() end
-  keepRange(ARGV[7], ARGV[8])
+  keepRange(ARGV[7], ARGV[8], ARGV[9])
+  local now, floor = positionClock(ARGV[2], 0), ARGV[5]
   for _, name in ipairs(redis.call('ZRANGE', namesKey, 0, -1)) do redis.call('UNLINK', streamOf(name), retainedOf(name)) end
   redis.call('UNLINK', feedKey, channelsKey, namesKey, keyedKey, agesKey, onceKey, onceOrderKey, onceCountsKey, branchesKey)
-  local now, floor = clock(ARGV[2]), ARGV[5]
   local first = '0-0'
   if hybrid or floor ~= '' then first = beginning(floor ~= '' and floor or '0-0', now) end
   redis.call('HSET', logKey, 'version', formatVersion, 'ids', ARGV[4], 'run', run, 'lineage', lineage, 'last', first, 'epoch', ARGV[3], 'mean', 300,
-    'forgotten', '0-0', 'channels', 0, 'tidied', 0, 'keyed', 0, 'held', 0, 'maxSeq', ARGV[7], 'minMs', ARGV[8])
+    'forgotten', '0-0', 'channels', 0, 'tidied', 0, 'keyed', 0, 'held', 0, 'maxSeq', ARGV[7], 'minMs', ARGV[8],
+    'maxMs', ARGV[9])
   -- Makes an empty stream that knows its newest position. So a feed without entries differs from a feed that somebody removed.
   redis.call('XGROUP', 'CREATE', feedKey, 'none', '$', 'MKSTREAM')
   redis.call('XGROUP', 'DESTROY', feedKey, 'none')
@@ -129,11 +130,11 @@ end
 -- ARGV: branch, now, epoch that the caller knows, new epoch, step of its number, floor, epoch for events without a branch, seen
 -- through, epoch of the branch that lost the events, channels...
 steps.branch = function()
-  local found = redis.call('HMGET', logKey, 'epoch', 'last', 'forgotten', 'channels', 'raised', 'maxSeq', 'minMs')
+  local found = redis.call('HMGET', logKey, 'epoch', 'last', 'forgotten', 'channels', 'raised', 'maxSeq', 'minMs', 'maxMs')
   if not found[1] then return { '!empty' } end
   if found[1] ~= ARGV[3] then return told() end
-  keepRange(found[6], found[7])
-  local now, fork, floor = clock(ARGV[2]), found[2], ARGV[6]
+  keepRange(found[6], found[7], found[8])
+  local now, fork, floor = positionClock(ARGV[2], (split(found[2]))), found[2], ARGV[6]
   local log = { forgotten = found[3], channels = tonumber(found[4]), raised = found[5] or nil }
   local through, lostBy, lost = ARGV[8] or '', ARGV[9] or '', {}
   local since = '0-0'
@@ -162,16 +163,16 @@ end
 -- caller looked. Every answer names the newest branch, so no hub works with a position of that branch before it has asked for
 -- its format.
 -- ARGV: ids, seen, now, epoch that the caller knows, new epoch, step of its number, epoch for events without a branch, the
--- codec, its version with a space before it or '', maxSeq, minMs
+-- codec, its version with a space before it or '', maxSeq, minMs, maxMs
 steps.ids = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end
   if log.epoch ~= ARGV[4] then return told() end
-  keepRange(ARGV[10], ARGV[11])
-  local now = clock(ARGV[3])
+  keepRange(ARGV[10], ARGV[11], ARGV[12])
+  local now = positionClock(ARGV[3], log.ms)
   local first = beginning(log.last, now)
   local ids = redis.call('HGET', logKey, 'ids') .. '\n' .. ARGV[8] .. ' ' .. first .. ARGV[9]
-  redis.call('HSET', logKey, 'ids', ids, 'maxSeq', ARGV[10], 'minMs', ARGV[11])
+  redis.call('HSET', logKey, 'ids', ids, 'maxSeq', ARGV[10], 'minMs', ARGV[11], 'maxMs', ARGV[12])
   layBranch(log.last, first, now, ARGV[5], ARGV[6], ARGV[7], {})
   return told()
 end
@@ -181,7 +182,7 @@ end
 steps.probe = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end
-  redis.call('HSET', logKey, 'probed', clock(ARGV[3]))
+  redis.call('HSET', logKey, 'probed', positionClock(ARGV[3], log.ms))
   return { 'probed' }
 end
 

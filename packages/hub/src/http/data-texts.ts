@@ -15,6 +15,16 @@ export function dataTexts(body: string): (string | undefined)[] {
   return scan.isAt(openArray) ? scan.events() : [scan.event()]
 }
 
+/**
+ * Throws when the body is nested too deep.
+ *
+ * @param body - valid JSON
+ */
+export function assertShallow(body: string): void {
+  // Each level takes two characters.
+  if (body.length > 2 * maxDepth) new Scan(body).value()
+}
+
 /** Character codes: comparing numbers is what makes this scan faster than writing the data again. */
 const quote = 0x22
 const comma = 0x2c
@@ -41,6 +51,10 @@ class Scan {
 
   isAt(code: number): boolean {
     return this.#text.charCodeAt(this.#at) === code
+  }
+
+  value(): void {
+    this.#skipValue()
   }
 
   events(): (string | undefined)[] {

@@ -5,7 +5,7 @@ import type { Message } from '../hub/publish/message.ts'
 import type { PublishedEvent, PublishOptions } from '../hub/publish/publishing.ts'
 import { jsonMistake } from '../json-mistake.ts'
 import { type Answer, jsonTextAnswer } from './answer.ts'
-import { dataTexts } from './data-texts.ts'
+import { assertShallow, dataTexts } from './data-texts.ts'
 import type { Target } from './target.ts'
 
 /** The largest body of a publish, in bytes (§5.1). */
@@ -94,6 +94,7 @@ const largeBatch = 256
  * @param value - the body as JSON; undefined for a body that is published as text
  */
 function readBody(text: string, value: unknown, query: URLSearchParams): Message {
+  if (typeof value === 'object') assertShallow(text)
   // One literal: spreads of optional fields take longer than parsing the query.
   const said = {
     text,

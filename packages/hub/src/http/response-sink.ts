@@ -53,12 +53,16 @@ export class ResponseSink implements Sink, HeadWaiting {
   }
 
   write(bytes: SharedBytes): boolean {
+    // Somebody else may have ended the response, such as middleware with a timeout. On the socket, more bytes would come behind its
+    // end, in front of the next response. The session ends when the response closes.
+    if (this.#response.writableEnded) return true
     if (this.#target) this.#put(bytes)
     else this.#putInOneCall('', bytes)
     return this.#hasRoom()
   }
 
   writeWithText(text: string, bytes: SharedBytes): boolean {
+    if (this.#response.writableEnded) return true
     this.#putInOneCall(text, bytes)
     return this.#hasRoom()
   }

@@ -1,5 +1,6 @@
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
+import type { Message } from '../../src/hub/publish/message.ts'
 import { serveHub, type TestServer } from '../support/http-server.ts'
 
 async function post(server: TestServer, path: string, body?: string | Uint8Array<ArrayBuffer>) {
@@ -153,6 +154,37 @@ describe('a publish that is rejected', () => {
     const { id } = await server.hub.publish('a', { data: 'next' })
     await stream.waitFor((events) => events.length === 2)
     expect(stream.events[1]?.id).toBe(id)
+  })
+
+  test.each([
+    ['arrays', '['.repeat(130_000) + ']'.repeat(130_000)],
+    ['objects', `${'{"x":'.repeat(101)}1${'}'.repeat(101)}`],
+    ['arrays behind a text that looks like their end', `${'["]]]\\"",'.repeat(101)}1${']'.repeat(101)}`],
+  ])('%s nested too deep are rejected as the whole body of an event, too (§5.1)', async (_, body) => {
+    const headers = { 'content-type': 'application/json' }
+    for (const path of ['/publish/a', '/publish']) {
+      const server = await serveHub({ defaultChannel: 'a' })
+      const response = await fetch(server.url(path), { method: 'POST', body, headers })
+      expect([response.status, (await response.json()).error.code]).toEqual([400, 'invalid-data'])
+      const asText = await fetch(server.url(path), { method: 'POST', body, headers: { 'content-type': 'text/plain' } })
+      expect(asText.status).toBe(201)
+    }
+  })
+
+  test('data of a program that is nested too deep to be written is rejected with a code', async () => {
+    const { hub } = await serveHub()
+    let data: unknown = 1
+    for (let level = 0; level < 130_000; level += 1) data = [data]
+    await expect(hub.publish('a', { data } as Message)).rejects.toMatchObject({ code: 'invalid-data' })
+  })
+
+  test('data nested a hundred levels deep is published, in either form', async () => {
+    const server = await serveHub()
+    const deepest = '['.repeat(100) + ']'.repeat(100)
+    const headers = { 'content-type': 'application/json' }
+    expect((await fetch(server.url('/publish/a'), { method: 'POST', body: deepest, headers })).status).toBe(201)
+    const data = deepest.slice(1, -1)
+    expect((await post(server, '/publish', `{"channel":"a","data":${data}}`)).status).toBe(201)
   })
 
   test('a body that is not JSON is answered with what is wrong in it', async () => {

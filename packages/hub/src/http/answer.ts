@@ -36,14 +36,25 @@ export function rejection(error: unknown): Answer {
 }
 
 /**
- * A failure of the program's own code, as the framework's error handler gets it. An error with a status stays as it is: errors
- * of `http-errors`, Fastify and Hono are meant to be answered with their status. Any other error becomes the `cause` of an error
- * without details, because the default handlers of frameworks show the message to the requester, and some show the stack.
+ * A failure of the program's own code, as the framework's error handler gets it. An error with a status below 500 stays
+ * as it is: errors of `http-errors`, Fastify and Hono are meant to be answered with their status. Any other error becomes the
+ * `cause` of an error without details, because the default handlers of frameworks show the message to the requester, and some
+ * show the stack. Such an error keeps its status, which an error of an HTTP client has, too.
  */
 export function shownError(error: unknown): unknown {
-  const { status, statusCode } = (error ?? {}) as { status?: unknown; statusCode?: unknown }
-  if (typeof status === 'number' || typeof statusCode === 'number') return error
-  return new RejoinError(failedToAnswer, { code: 'internal', cause: error })
+  const { status, statusCode, expose, getResponse } = (error ?? {}) as ErrorWithStatus
+  const own = [status, statusCode].find((value) => typeof value === 'number')
+  // `http-errors` says by `expose` whether the message may be shown, and the exception of Hono brings its answer along.
+  if (own !== undefined && (expose ?? (own < 500 || typeof getResponse === 'function'))) return error
+  const hidden = new RejoinError(failedToAnswer, { code: 'internal', cause: error })
+  return own === undefined ? hidden : Object.assign(hidden, { status: own, statusCode: own })
+}
+
+interface ErrorWithStatus {
+  readonly status?: number
+  readonly statusCode?: number
+  readonly expose?: boolean
+  readonly getResponse?: unknown
 }
 
 /**

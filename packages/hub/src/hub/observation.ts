@@ -12,9 +12,16 @@ export interface HubObservations {
   replay: ReaderObservation & { requested: string; replayed: number; elapsedMs: number; absenceMs: number | null }
   /**
    * A reader was told of a gap in these `channels`. `absenceMs` is the age of its cursor when a larger window would have helped,
-   * else null. `resuming`: the reader had returned with a cursor and had not caught up, so its resume failed.
+   * else null. `resuming`: the reader had returned with a cursor and had not caught up, so its resume failed,
+   * after it had been sent `replayed` events.
    */
-  gap: ReaderObservation & { reason: GapReason; requested: string; absenceMs: number | null; resuming: boolean }
+  gap: ReaderObservation & {
+    reason: GapReason
+    requested: string
+    absenceMs: number | null
+    resuming: boolean
+    replayed: number
+  }
   /** The window of a channel is too small for the absences of its readers. Told every ten minutes at most. */
   window: SmallWindow
   /** A reader was given up because it read nothing for too long, with `pending` bytes waiting for it. */

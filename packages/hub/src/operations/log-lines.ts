@@ -53,6 +53,8 @@ export function createLogLines(write: (line: LogLine) => void, { level = 'info' 
   const ration = createLineRation(more)
   // A ration of their own, so that a flood of rejections hides no lines about readers that were let in.
   const rejections = createLineRation(more)
+  // Clients can invent reports, and send thousands of them.
+  const reports = createLineRation(more)
   const all = isWritten('debug')
 
   /**
@@ -82,7 +84,7 @@ export function createLogLines(write: (line: LogLine) => void, { level = 'info' 
       hub.on('replay', (reader) => {
         const { requested, replayed, elapsedMs, absenceMs } = reader
         say('info', 'sse_replay', () => ({
-          ...requestedFields(reader, requested),
+          ...replayFields(reader, requested),
           found_in_window: true,
           caught_up: true,
           replayed_count: replayed,
@@ -91,12 +93,14 @@ export function createLogLines(write: (line: LogLine) => void, { level = 'info' 
         }))
       })
       hub.on('gap', (reader) => {
-        const { requested, reason, absenceMs, resuming } = reader
-        say('warn', resuming ? 'sse_replay' : 'sse_gap', () => ({
-          ...requestedFields(reader, requested),
-          found_in_window: false,
-          reason,
-          absence_ms: absenceMs,
+        const { requested, reason, absenceMs, resuming, replayed } = reader
+        const missed = { found_in_window: false, reason, absence_ms: absenceMs }
+        if (!resuming) return say('warn', 'sse_gap', () => ({ ...requestedFields(reader, requested), ...missed }))
+        say('warn', 'sse_replay', () => ({
+          ...replayFields(reader, requested),
+          ...missed,
+          caught_up: false,
+          replayed_count: replayed,
         }))
       })
       hub.on('window', ({ channel, absenceMs, has, needs }) => {
@@ -118,7 +122,7 @@ export function createLogLines(write: (line: LogLine) => void, { level = 'info' 
         if (unfinished) {
           const { requested, found, replayed } = unfinished
           say('info', 'sse_replay', () => ({
-            ...requestedFields(reader, requested),
+            ...replayFields(reader, requested),
             found_in_window: found,
             caught_up: false,
             replayed_count: replayed,
@@ -149,17 +153,23 @@ export function createLogLines(write: (line: LogLine) => void, { level = 'info' 
 
     rejected,
     reconnected({ attempt, delayMs, url, timestamp, ip, userAgent }) {
-      say('info', 'sse_reconnect', () => ({
-        attempt,
-        delay_ms: delayMs,
-        url: url === null ? null : plainText(url, 512),
-        timestamp: plainText(timestamp, 40),
-        ...readerFields({ ip, userAgent, subject: null }),
-      }))
+      say(
+        'info',
+        'sse_reconnect',
+        () => ({
+          attempt,
+          delay_ms: delayMs,
+          url: url === null ? null : plainText(url, 512),
+          timestamp: plainText(timestamp, 40),
+          ...readerFields({ ip, userAgent, subject: null }),
+        }),
+        reports,
+      )
     },
     flush() {
       ration.flush()
       rejections.flush()
+      reports.flush()
     },
   }
 }
@@ -173,6 +183,12 @@ const maxChannels = 10
 
 function connectionFields(reader: ReaderObservation) {
   return { connection_id: reader.connection, ...channelFields(reader.channels), ...readerFields(reader) }
+}
+
+/** Each replay names one channel, too: most readers have one, and a search for it has to match no list. */
+function replayFields(reader: ReaderObservation, requested: string | null) {
+  const [channel = ''] = reader.channels
+  return { channel: plainText(channel), ...requestedFields(reader, requested) }
 }
 
 function requestedFields(reader: ReaderObservation, requested: string | null) {

@@ -67,7 +67,14 @@ describe('a hub that watches its window', () => {
   test('counts the absences that ended in a gap', async () => {
     const { environment, observers, told } = watch({ eventsPerSecond: 0.01, maxAgeMs: 300_000 })
     for (let n = 0; n < 20; n += 1) {
-      observers.tell('gap', { ...reader, channels: orders, reason: 'expired', absenceMs: 400_000, resuming: true })
+      observers.tell('gap', {
+        ...reader,
+        channels: orders,
+        reason: 'expired',
+        absenceMs: 400_000,
+        resuming: true,
+        replayed: 0,
+      })
     }
     await environment.advance(600_000)
     expect(told).toMatchObject([{ needs: { maxAgeMs: 800_000 }, has: { maxAgeMs: 300_000 } }])

@@ -22,7 +22,7 @@ const reader = {
   channels: ['demo'],
 }
 const replay = { ...reader, requested: 'X', replayed: 11, elapsedMs: 2.8, absenceMs: 5000 }
-const gap = { ...reader, reason: 'expired', requested: 'X', absenceMs: null, resuming: true } as const
+const gap = { ...reader, reason: 'expired', requested: 'X', absenceMs: null, resuming: true, replayed: 2 } as const
 const small = {
   channel: 'demo',
   absenceMs: 60_000,
@@ -191,10 +191,36 @@ describe('in a pipe', () => {
     })
     expect(lines).toMatchObject([
       { ...known, level: 'info', event: 'sse_connect', last_event_id: null, resuming: false },
-      { ...known, level: 'info', event: 'sse_replay', requested_id: 'X', found_in_window: true, replayed_count: 11 },
-      { ...known, level: 'warn', event: 'sse_replay', requested_id: 'X', found_in_window: false, reason: 'expired' },
+      {
+        ...known,
+        level: 'info',
+        event: 'sse_replay',
+        requested_id: 'X',
+        found_in_window: true,
+        replayed_count: 11,
+        channel: 'demo',
+      },
+      {
+        ...{
+          ...known,
+          level: 'warn',
+          event: 'sse_replay',
+          requested_id: 'X',
+          found_in_window: false,
+          reason: 'expired',
+        },
+        ...{ channel: 'demo', caught_up: false, replayed_count: 2 },
+      },
       { ...known, level: 'warn', event: 'sse_gap', requested_id: 'X', found_in_window: false, reason: 'expired' },
-      { ...known, level: 'info', event: 'sse_replay', found_in_window: true, caught_up: false, replayed_count: 3 },
+      {
+        ...known,
+        level: 'info',
+        event: 'sse_replay',
+        found_in_window: true,
+        caught_up: false,
+        replayed_count: 3,
+        channel: 'demo',
+      },
       { ...known, level: 'info', event: 'sse_disconnect', reason: 'left', duration_ms: 5 },
       { ...known, level: 'error', event: 'sse_disconnect', reason: 'failed', cause: 'Error: disk full' },
       { ...known, level: 'warn', event: 'sse_stall', pending_bytes: 70_000 },

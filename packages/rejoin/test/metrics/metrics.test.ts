@@ -76,7 +76,15 @@ describe('/metrics', () => {
     const requested = 'X'
     tell('connect', { ...reader, connection: 'c_1', requested, resuming: true })
     tell('replay', { ...reader, connection: 'c_1', requested, replayed: 0, elapsedMs: 1, absenceMs: null })
-    tell('gap', { ...reader, connection: 'c_1', requested, reason: 'expired', absenceMs: 1000, resuming: false })
+    tell('gap', {
+      ...reader,
+      connection: 'c_1',
+      requested,
+      reason: 'expired',
+      absenceMs: 1000,
+      resuming: false,
+      replayed: 0,
+    })
     tell('connect', { ...reader, connection: 'c_2', requested, resuming: true })
     tell('close', { ...reader, connection: 'c_2', reason: 'disconnected', durationMs: 1, cause: undefined })
     expect(await values()).toMatchObject({

@@ -8,6 +8,7 @@ import {
   type Position,
 } from '@rejoin/protocol'
 import { findFreshStart } from './fresh-start.ts'
+import type { ReplayReport } from './replay-report.ts'
 import type { Session } from './session.ts'
 import type { SessionContext } from './session-context.ts'
 import type { SessionCursor } from './session-cursor.ts'
@@ -27,9 +28,15 @@ export async function announceGap(
   await waitForEnd(context, session, wholeAfter)
   await waitForNewestBranch(context, session)
   if (isGone()) return
-  const resuming = session.failResume()
+  const failed = session.failResume()
   const absenceMs = reason === 'expired' ? ageOf(session.cursor.position, context.environment.now()) : null
-  tellGap(context.observers, session, channels, { reason, requested, absenceMs, resuming })
+  tellGap(context.observers, session, channels, {
+    reason,
+    requested,
+    absenceMs,
+    resuming: failed !== undefined,
+    replayed: failed?.replayed ?? 0,
+  })
   const { position, branch, oldest, state } = await findFreshStart(context, {
     channels: session.subscription.selectors,
     notBefore: latest(session.cursor.position, wholeAfter),
@@ -56,8 +63,11 @@ export interface GapSession extends Session {
   readonly cursor: SessionCursor
   /** The id, or the word `earliest`, that the reader wanted to go on from. */
   readonly requested: string
-  /** The reader cannot resume: greets a reader that has no `hello` yet. Returns whether the reader was about to resume. */
-  failResume(): boolean
+  /**
+   * The reader cannot resume: greets a reader that has no `hello` yet. Returns what a reader that was about to resume had been
+   * sent so far.
+   */
+  failResume(): Pick<ReplayReport, 'replayed'> | undefined
   /** Moves the cursor behind the gap, and writes the frame that announces the gap. */
   crossGap(position: Position, branch: Branch, frame: string): void
 }

@@ -98,7 +98,7 @@ export class Greeting {
     const requested = this.#lostFrom ?? this.requested ?? id
     const hasPattern = session.subscription.selectors.some(isPattern)
     const oldest = first && !hasPattern ? idOn(first.position, branchOf(first.position)) : null
-    tellGap(observers, session, channels, { reason, requested, absenceMs: null, resuming: false })
+    tellGap(observers, session, channels, { reason, requested, absenceMs: null, resuming: false, replayed: 0 })
     const sync = encodeSyncRequired({ reason, channels, requested, oldest, latest: id }, { id })
     return this.hello(context, session, { resumed: false, id: undefined, replay: this.#replay }) + sync
   }

@@ -329,8 +329,8 @@ class ReaderSession implements GapSession, OutletOwner {
     return greeting ? greeting.frames(this.#context, this, this.#id, first) : ''
   }
 
-  failResume(): boolean {
-    const wasResuming = this.#report !== undefined
+  failResume(): ReplayReport | undefined {
+    const report = this.#report
     this.#report = undefined
     const greeting = this.#greeting
     this.#greeting = undefined
@@ -338,7 +338,7 @@ class ReaderSession implements GapSession, OutletOwner {
       const hello = { resumed: false, id: undefined, replay: undefined }
       this.#outlet.write(greeting.hello(this.#context, this, hello))
     }
-    return wasResuming
+    return report
   }
 
   crossGap(position: Position, branch: Branch, frame: string): void {

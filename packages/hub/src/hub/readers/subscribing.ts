@@ -106,6 +106,7 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
 
   /** A reader that returns after a status need not wait here for the log. */
   function rejectionByStatus(request: SubscribeRequest): ReaderRejection | undefined {
+    if (context.isLeaving()) return reject(request, { reason: 'drain', status: 503 })
     if (contact.isLost && !publishing.isLocal) return reject(request, { reason: 'log-unavailable', status: 503 })
     const rejection = overLimit(request, 503)
     if (rejection) return rejection

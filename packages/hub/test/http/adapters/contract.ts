@@ -424,6 +424,21 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
     })
 
     test.each([
+      ['status', 500],
+      ['statusCode', 502],
+    ])('for which authorize fails with a %s of %i shows nothing of the error', async (name, status) => {
+      const { url } = await start({
+        authorize() {
+          throw Object.assign(new Error('database down'), { [name]: status })
+        },
+      })
+      for (const path of ['/events/a', '/poll/a']) {
+        const answer = await fetch(url(path))
+        expect([answer.status >= 500, await answer.text()]).toEqual([true, expect.not.stringContaining('database')])
+      }
+    })
+
+    test.each([
       ['seconds', Math.floor(Date.now() / 1000), /multiply it by 1000/],
       ['not a number', Number.NaN, /NaN .*leave it out/],
       ['a text', '2030-01-01' as unknown as number, /"2030-01-01" .*Date\.now\(\)/],

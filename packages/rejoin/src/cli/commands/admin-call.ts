@@ -1,15 +1,21 @@
 import { type ErrorCode, errorCodes, RejoinError } from '@rejoin/protocol'
+import * as v from 'valibot'
 import type { ProgramHost } from '../program-host.ts'
 import type { HubAddress } from './hub-address.ts'
 import { whyUnreachable } from './unreachable.ts'
 
-/** Sends a request to the admin API: a POST with a body, else a GET. */
-export async function adminCall(
+/**
+ * Sends a request to the admin API: a POST with a body, else a GET.
+ *
+ * @param answer - the answer of a hub; what answers otherwise is no hub
+ */
+export async function adminCall<Answer>(
   { url, token }: HubAddress,
   host: ProgramHost,
   path: string,
+  answer: v.GenericSchema<unknown, Answer>,
   body?: object,
-): Promise<unknown> {
+): Promise<Answer> {
   const headers = { ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }) }
   const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
   let response: Response
@@ -20,9 +26,12 @@ export async function adminCall(
     throw (await whyUnreachable(cause, url, host)) ?? new RejoinError(`${url} did not answer. Try again.`, broken)
   }
   if (response.ok) {
-    return response.json().catch((cause) => {
+    const said: unknown = await response.json().catch((cause) => {
       throw noHub(url, cause)
     })
+    const read = v.safeParse(answer, said)
+    if (read.success) return read.output
+    throw noHub(url)
   }
   throw await rejectionOf(response, { url, ...(token === undefined ? {} : { token }) })
 }

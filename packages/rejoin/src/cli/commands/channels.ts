@@ -1,6 +1,6 @@
-import type { ChannelWindow } from '@rejoin/hub'
 import { plainText } from '@rejoin/hub/internal'
 import type { Command } from 'commander'
+import * as v from 'valibot'
 import { durationWords } from '../../logging/duration.ts'
 import { table } from '../../logging/table.ts'
 import { jsonLine } from '../output/json-line.ts'
@@ -27,7 +27,7 @@ async function runChannels(prefix: string, flags: AddressFlags & { json?: true }
   let after: string | null = ''
   while (after !== null && !output.closed.aborted) {
     const query: string = new URLSearchParams({ prefix, after, limit: String(pageSize) }).toString()
-    const page = (await adminCall(address, host, `/admin/channels?${query}`)) as Page
+    const page = await adminCall(address, host, `/admin/channels?${query}`, listedChannels)
     for (const channel of page.channels) {
       if (flags.json) await output.line(jsonLine(JSON.stringify(channel)))
       else rows.push(rowOf(channel))
@@ -46,12 +46,17 @@ function nothingFound(prefix: string): string {
   return prefix === '' ? 'No channel holds anything.' : `No channel begins with ${plainText(JSON.stringify(prefix))}.`
 }
 
-interface Page {
-  readonly channels: readonly (ChannelWindow & { readonly channel: string })[]
-  readonly next: string | null
-}
+const listedChannel = v.looseObject({
+  channel: v.string(),
+  events: v.number(),
+  bytes: v.number(),
+  oldestAt: v.nullable(v.number()),
+  newest: v.nullable(v.string()),
+  ended: v.boolean(),
+})
+const listedChannels = v.looseObject({ channels: v.array(listedChannel), next: v.nullable(v.string()) })
 
-function rowOf({ channel, events, bytes, oldestAt, newest, ended }: Page['channels'][number]): string[] {
+function rowOf({ channel, events, bytes, oldestAt, newest, ended }: v.InferOutput<typeof listedChannel>): string[] {
   const age = oldestAt === null ? '-' : durationWords(Math.max(Date.now() - oldestAt, 0))
   const name = plainText(channel, 60)
   const cells = [ended ? `${name} (ended)` : name, String(events), String(bytes), age, newest ?? '-']

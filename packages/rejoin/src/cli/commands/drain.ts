@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Command } from 'commander'
+import * as v from 'valibot'
 import { counted } from '../../counted.ts'
 import { durationWords } from '../../logging/duration.ts'
 import { readDuration } from '../output/duration.ts'
@@ -33,7 +34,7 @@ async function runDrain(flags: DrainFlags, host: ProgramHost): Promise<void> {
   const address = await adminAddress(flags, host)
   const output = createOutput(host)
   const readers = await countReaders(address, host)
-  await adminCall(address, host, '/admin/drain', { withinMs, announceMs })
+  await adminCall(address, host, '/admin/drain', v.unknown(), { withinMs, announceMs })
   const left = flags.wait ? await waitForReaders(address, host, announceMs + withinMs) : undefined
   if (flags.json)
     return output.line(JSON.stringify({ draining: true, withinMs, readers, ...(left === undefined ? {} : { left }) }))
@@ -66,7 +67,6 @@ const everyMs = 200
 const graceMs = 2000
 
 async function countReaders(address: HubAddress, host: ProgramHost): Promise<number> {
-  const { total } = (await adminCall(address, host, '/admin/connections?limit=1')) as { total: number }
-  // Forced to a number: a text from the server could hold characters that a terminal obeys.
-  return Number(total)
+  const { total } = await adminCall(address, host, '/admin/connections?limit=1', v.looseObject({ total: v.number() }))
+  return total
 }

@@ -1,6 +1,7 @@
 import { plainText } from '@rejoin/hub/internal'
 import { RejoinError } from '@rejoin/protocol'
 import { Argument, type Command } from 'commander'
+import * as v from 'valibot'
 import type { ToldFormat, ToldSwitch } from '../../admin/id-switch.ts'
 import { idFormatNames } from '../../id-formats.ts'
 import { table } from '../../logging/table.ts'
@@ -36,16 +37,23 @@ async function runIds(format: string | undefined, flags: IdsFlags, host: Program
   const address = await adminAddress(flags, host)
   const output = createOutput(host)
   if (format === undefined && version === undefined) {
-    const found = (await adminCall(address, host, '/admin/ids')) as { formats: readonly ToldFormat[] }
+    const found = await adminCall(address, host, '/admin/ids', listedFormats)
     if (flags.json) return output.line(JSON.stringify(found))
     for (const line of table([['ids', 'since'], ...found.formats.map(rowOf)])) await output.line(line)
     return
   }
   const asked = { format, version, dryRun: flags.dryRun === true }
-  const told = (await adminCall(address, host, '/admin/ids', asked)) as ToldSwitch
+  const told = await adminCall(address, host, '/admin/ids', toldSwitch, asked)
   if (flags.json) return output.line(JSON.stringify(told))
   for (const line of linesOf(told)) await output.line(line)
 }
+
+// A date has no later time than this one.
+const maxMs = 8.64e15
+const position = v.looseObject({ ms: v.pipe(v.number(), v.minValue(0), v.maxValue(maxMs)), seq: v.number() })
+const toldFormat = v.looseObject({ format: v.string(), version: v.nullable(v.number()), since: v.nullable(position) })
+const listedFormats = v.looseObject({ formats: v.array(toldFormat) })
+const toldSwitch = v.looseObject({ isNew: v.boolean(), dryRun: v.boolean(), before: toldFormat, after: toldFormat })
 
 function readVersion(text: string): number {
   if (/^[1-9]\d{0,2}$/.test(text)) return Number(text)
@@ -79,5 +87,5 @@ function nameOf({ format, version }: ToldFormat): string {
 /** Since when a format holds: the number of an event for a log that counts, the time for any other log. */
 function sinceOf({ since }: ToldFormat): string {
   if (since === null) return 'the beginning'
-  return Number(since.ms) === 0 ? `event ${Number(since.seq)}` : new Date(Number(since.ms)).toISOString()
+  return since.ms === 0 ? `event ${since.seq}` : new Date(since.ms).toISOString()
 }

@@ -1,4 +1,6 @@
-import { describe, expect, test } from 'vitest'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { run } from '../../support/fake-process.ts'
 import { nobody, open, serving, until } from '../../support/http.ts'
 
@@ -51,6 +53,37 @@ describe('channels', () => {
     expect([exitCode, stderr]).toEqual([4, expect.stringContaining('Start one with: rejoin serve')])
   })
 })
+
+describe('a server that is no hub', () => {
+  const strange = [
+    'null',
+    '[]',
+    '{}',
+    '"hello"',
+    '{"formats":null,"channels":null,"total":null}',
+    '{"formats":[null],"channels":[null],"total":"\\u001b[2J"}',
+    '{"formats":[{"format":"ulid","version":null,"since":{"ms":1e99,"seq":0}}],"channels":[{}],"total":{}}',
+    '{"isNew":true,"dryRun":false,"before":{},"after":{}}',
+  ]
+  test.each([[['migrate', 'ids']], [['migrate', 'ids', 'uuidv7']], [['channels']], [['drain']]])(
+    'is named by %s, whatever it answers',
+    async (args) => {
+      for (const body of strange) {
+        const url = await answering(body)
+        const { exitCode, stdout, stderr } = await run([...args, '--url', url])
+        expect([stdout, stderr]).toEqual(['', `rejoin: What answers at ${url} is no hub. Check the address.\n`])
+        expect(exitCode).not.toBe(0)
+      }
+    },
+  )
+})
+
+async function answering(body: string): Promise<string> {
+  const server = createServer((_request, response) => response.end(body))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
 
 describe('drain', () => {
   test('lets all readers go, and waits until they are gone', async () => {

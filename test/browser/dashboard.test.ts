@@ -167,6 +167,21 @@ test('a list that scrolls shows whole rows, and says how many more there are', a
   await page.getByText(/↓ \d+ more/).waitFor({ state: 'detached' })
 })
 
+test('the latest closes stay in sight while more streams end', async (context) => {
+  const server = await startHub(context)
+  const page = await openDashboard(context, server)
+  const closes = page.getByLabel('Latest closes')
+  const leave = async (channel: string) => (await fetch(`${server.url}/events/${channel}`)).body?.cancel()
+  for (let number = 0; number < 10; number += 1) await leave(`left/${number}`)
+  await closes.getByRole('row').nth(9).waitFor()
+  for (const last of ['left/a', 'left/b', 'left/c']) {
+    await leave(last)
+    await closes.getByRole('row').first().getByText(last).waitFor()
+    expect(await closes.evaluate((list) => list.scrollTop)).toBe(0)
+  }
+  await page.getByText('↓ 7 more').waitFor()
+})
+
 test('every list says of when it is', async (context) => {
   const page = await openDashboard(context, await startHub(context))
   for (const list of ['Channels', 'Connections']) {

@@ -70,7 +70,7 @@ interface Page {
 function moreOf(page: Page | null): string {
   if (!page) return 'Loading…'
   if (page.channels.length === 0) return 'No channel begins like that.'
-  return page.next === null ? '' : 'There are more: say how they begin.'
+  return page.next === null ? '' : 'There are more. Type the beginning of a name.'
 }
 
 /**

@@ -5,8 +5,15 @@ export function Rows({ label, headings, isShort = false, children }: RowsProps) 
   const { box, below, look } = useRowsBelow()
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard */}
-      <section className={isShort ? 'rows short' : 'rows'} tabIndex={0} aria-label={label} ref={box} onScroll={look}>
+      <section
+        className={isShort ? 'rows short' : 'rows'}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard
+        tabIndex={0}
+        aria-label={label}
+        data-below={below || undefined}
+        ref={box}
+        onScroll={look}
+      >
         <table>
           {headings && (
             <thead>

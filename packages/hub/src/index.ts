@@ -87,3 +87,4 @@ export type {
   WindowOptions,
 } from './log/contract.ts'
 export { retainLimits } from './log/contract.ts'
+export type { Complete } from './with-defaults.ts'

@@ -8,7 +8,7 @@ export interface MdnsHubOptions extends Omit<HubOptions, 'log' | 'snapshotUrl' |
    * `sync-required`.
    * @defaultValue { maxEvents: 1000, maxAgeMs: 60000 }
    */
-  window?: WindowOptions
+  window?: WindowOptions | undefined
 }
 
 /**
@@ -16,7 +16,8 @@ export interface MdnsHubOptions extends Omit<HubOptions, 'log' | 'snapshotUrl' |
  * run. Its ids are UUIDs, version 7. A reader that is told of a gap also gets the URL of the browse.
  */
 export function createMdnsHub({ window, ...options }: MdnsHubOptions = {}): Promise<Hub> {
-  const log = memoryLog({ codec: uuidv7(), window: { maxEvents: 1000, maxAgeMs: 60_000, ...window } })
+  const { maxEvents = 1000, maxAgeMs = 60_000 } = window ?? {}
+  const log = memoryLog({ codec: uuidv7(), window: { ...window, maxEvents, maxAgeMs } })
   // The hot window keeps next to nothing, so that the log's window alone decides who can resume.
   return createHub({ ...options, log, snapshotUrl: browseUrl, hotBytes: 1 })
 }

@@ -19,63 +19,63 @@ export interface MdnsOptions {
    * each source would publish every fact once more.
    * @defaultValue createMdnsHub({ window }), which is closed with the source
    */
-  hub?: Hub
+  hub?: Hub | undefined
   /**
    * How many events of each type the default hub keeps, and for how long. A reader that was away for longer is told
    * `sync-required`. Without effect when `hub` is given, except on `lingerMs`.
    * @defaultValue { maxEvents: 1000, maxAgeMs: 60000 }
    */
-  window?: WindowOptions
+  window?: WindowOptions | undefined
   /**
    * The address of the network interface to look for services on, such as `192.168.1.5`.
    * @defaultValue none: the source listens on all interfaces, and the system chooses where queries go out
    */
-  interface?: string
+  interface?: string | undefined
   /**
    * How long a type is followed after its last reader has left, in milliseconds. A reader that comes back sooner
    * resumes. A reader that comes back later is told `sync-required`, because nobody has watched the type meanwhile.
    * @defaultValue `window.maxAgeMs`, 60000
    */
-  lingerMs?: number
+  lingerMs?: number | undefined
   /**
    * The most service types that are followed at once. Each type costs the network a few queries an hour. A reader of
    * one more type gets 503.
    * @defaultValue 64
    */
-  maxTypes?: number
+  maxTypes?: number | undefined
   /**
    * The most services that are followed of each type, and half of them for one sender. Any machine on the network can
    * announce any number of services. Services beyond the limit are left out, and `status` says so; so are TXT entries
    * beyond 4 KB for each of that many services.
    * @defaultValue 2000
    */
-  maxServices?: number
+  maxServices?: number | undefined
   /**
    * Says who sent a request and what they may do; null is answered with 401. Readers need the right to read
    * `mdns/_http._tcp`, for example, or `mdns/*`.
    * @defaultValue none: everybody may read everything
    */
-  authorize?: (request: IncomingMessage) => Grant | null | Promise<Grant | null>
+  authorize?: ((request: IncomingMessage) => Grant | null | Promise<Grant | null>) | undefined
   /**
    * Whether requests come through your own proxy, so that `X-Forwarded-For` can be trusted.
    * @defaultValue false
    */
-  trustProxy?: boolean
+  trustProxy?: boolean | undefined
   /**
    * Called when nothing has been heard of the network for 90 s although services are looked for, and when that is over.
    * @defaultValue none
    */
-  onHealth?: (health: Health) => void
+  onHealth?: ((health: Health) => void) | undefined
   /**
    * The link to the network, for tests.
    * @defaultValue UDP multicast on port 5353
    */
-  network?: OpenNetwork
+  network?: OpenNetwork | undefined
   /**
    * Clock, timers and chance, for tests.
    * @defaultValue those of the platform
    */
-  timing?: Timing
+  timing?: Timing | undefined
 }
 
 export interface Mdns {
@@ -86,7 +86,7 @@ export interface Mdns {
    * One service by its full name, `My NAS._http._tcp.local.`; undefined when it has not answered within `withinMs`, by
    * default 5 s.
    */
-  resolve(name: string, options?: { withinMs?: number }): Promise<Service | undefined>
+  resolve(name: string, options?: { withinMs?: number | undefined }): Promise<Service | undefined>
   /** The health of the source, and the types that it follows. */
   status(): Health & { readonly browses: readonly BrowseFacts[] }
   /** Serves `/v1/mdns/…` on Node's own HTTP server, or as middleware of Express. */

@@ -275,26 +275,26 @@ export interface ParserOptions {
    * Called when a `retry` line is complete, without waiting for the blank line. A time that no timer can wait for (2^31
    * ms and more) arrives as `longestTimerMs`.
    */
-  onRetry?: (ms: number) => void
+  onRetry?: ((ms: number) => void) | undefined
   /** Called with every comment, without its colon and one leading space. Heartbeats are comments. */
-  onComment?: (text: string) => void
+  onComment?: ((text: string) => void) | undefined
   /** Called at the blank line of a block that has an id and no data: the cursor moves without an event. */
-  onId?: (id: string) => void
+  onId?: ((id: string) => void) | undefined
   /** Called with every field that the standard does not know, before the blank line of its block. */
-  onField?: (name: string, value: string) => void
+  onField?: ((name: string, value: string) => void) | undefined
   /**
    * The cursor that the reader already holds. Without it, an event that names no id is reported with an empty id, and a
    * reader that stores every reported id would lose its cursor.
    * @defaultValue ''
    */
-  lastEventId?: string
+  lastEventId?: string | undefined
   /**
    * The most characters that one event may have, counted from its first line of data and with field names; also the
    * most that one line may have. Beyond it, `feed` throws `too-large`. Without a limit, a stream that never ends its
    * line would fill the memory.
    * @defaultValue 16 777 216
    */
-  maxEventLength?: number
+  maxEventLength?: number | undefined
 }
 
 export interface ParsedEvent {

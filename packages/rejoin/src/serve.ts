@@ -201,99 +201,101 @@ export interface ServeOptions {
    * The port to listen on; with 0 the system chooses one.
    * @defaultValue 4747
    */
-  port?: number
+  port?: number | undefined
   /**
    * The name or address to listen on. Any address but loopback needs `access` rules, or `insecure`.
    * @defaultValue '127.0.0.1'
    */
-  host?: string
+  host?: string | undefined
   /**
    * The log that keeps the events. With the memory log, a restart is a gap for every reader; events in `lmdbLog('./data')` of
    * `@rejoin/hub/lmdb` survive a restart.
    * @defaultValue memoryLog(), which writes nothing to the disk
    */
-  log?: LogSource
+  log?: LogSource | undefined
   /**
    * Further options of the hub.
    * @defaultValue {}, the defaults of `createHub`
    */
-  hub?: Omit<HubOptions, 'log' | 'limits'>
+  hub?: Omit<HubOptions, 'log' | 'limits'> | undefined
   /**
    * Limits on the number of readers, and on the cost of one request.
    * @defaultValue {}, the defaults of each limit: the number of readers has none
    */
-  limits?: LimitOptions & RequestLimits
+  limits?: (LimitOptions & RequestLimits) | undefined
   /**
    * Bytes that may wait for one reader. A reader with more is slow: it gets nothing until it has read them, and then catches up
    * from the log. Each slow reader costs this much memory.
    * @defaultValue 65536
    */
-  sinkBudgetBytes?: number
+  sinkBudgetBytes?: number | undefined
   /**
    * The files of a certificate, to serve TLS. They are read again when they change.
    * @defaultValue none: plain HTTP
    */
-  tls?: TlsFiles & {
-    /**
-     * Whether to speak HTTP/2 with clients that can. All streams of a page then share one connection. Over HTTP/1, a browser
-     * opens six connections to a host, so six streams at most.
-     * @defaultValue true
-     */
-    http2?: boolean
-  }
+  tls?:
+    | (TlsFiles & {
+        /**
+         * Whether to speak HTTP/2 with clients that can. All streams of a page then share one connection. Over HTTP/1, a browser
+         * opens six connections to a host, so six streams at most.
+         * @defaultValue true
+         */
+        http2?: boolean | undefined
+      })
+    | undefined
   /**
    * Who may do what. Rules count when they accept tokens or keys, or give rights to anonymous requests. With such rules the hub
    * may listen on other addresses than loopback, and requests from other machines and origins are let in by the rules.
    * @defaultValue none: everybody on this machine may do everything
    */
-  access?: AccessRules
+  access?: AccessRules | undefined
   /**
    * Turns on the admin API and `/metrics`. `token` opens them on the public port to requests with this token. `port` opens them
    * on a port of their own, which only this machine reaches.
    * @defaultValue none: there is neither an admin API nor `/metrics`
    */
-  admin?: { token?: string; port?: number }
+  admin?: { token?: string; port?: number } | undefined
   /**
    * Whether to serve `/metrics`, if there is an admin API.
    * @defaultValue true
    */
-  metrics?: boolean
+  metrics?: boolean | undefined
   /**
    * Listens on other addresses than loopback without access rules. Then everybody who reaches the address can read and publish
    * everything, and so can every web page that they visit. On loopback, `insecure` has an effect only together with `access.cors`
    * or `access.hosts`: they then need no rules beside them, and everybody who reaches the port may do everything.
    * @defaultValue false
    */
-  insecure?: boolean
+  insecure?: boolean | undefined
   /**
    * Whether all requests come through a proxy of yours, so that `X-Forwarded-For` is believed. Without such a proxy, any client
    * could then pretend to have another address, and limits per address would not hold. The server then also leaves idle connections
    * to the proxy, and `close` waits until the proxy has noticed.
    * @defaultValue false
    */
-  trustProxy?: boolean
+  trustProxy?: boolean | undefined
   /**
    * Whether to serve the playground at `/`.
    * @defaultValue true, unless there are access rules
    */
-  playground?: boolean
+  playground?: boolean | undefined
   /**
    * Settings of the mDNS source, which serves the services of the local network below `/v1/mdns/`.
    * @defaultValue none: `@rejoin/mdns` is not loaded
    */
-  mdns?: MdnsSettings
+  mdns?: MdnsSettings | undefined
   /**
    * The longest time over which `close` spreads the ends of the streams, in milliseconds. With few readers it takes less. Longer
    * spreads their return further, and delays a restart. With `trustProxy` up to 3.5 s of it are for the proxy: `close` waits before
    * the first stream ends, so that the proxy learns of the stop, and after the last one, for the proxy's open connections.
    * @defaultValue 5000
    */
-  drainMs?: number
+  drainMs?: number | undefined
   /**
    * Receives what the operator reads: that the server is ready, and what happens to its readers.
    * @defaultValue none: the program writes nothing
    */
-  logging?: Logging
+  logging?: Logging | undefined
 }
 
 export interface Serving {
@@ -307,7 +309,7 @@ export interface Serving {
   /**
    * Closes all streams within `withinMs` (`drainMs` by default), then the log, then the server. Resolves when no connection is left.
    */
-  close(options?: { withinMs?: number }): Promise<void>
+  close(options?: { withinMs?: number | undefined }): Promise<void>
 }
 
 function hubLimits(given: LimitOptions): LimitOptions {

@@ -177,9 +177,9 @@ export type FactLine =
       readonly kind: 'window'
       /** Left out: of all channels. */
       readonly channels?: readonly string[]
-      readonly maxEvents?: number
-      readonly maxAgeMs?: number
-      readonly maxBytes?: number
+      readonly maxEvents?: number | undefined
+      readonly maxAgeMs?: number | undefined
+      readonly maxBytes?: number | undefined
     })
   /** The log has let go of these events of a channel, whatever the window says: an operator's doing, or the test's. */
   | (Timed & { readonly kind: 'trim'; readonly channel: string; readonly throughSeq: number })

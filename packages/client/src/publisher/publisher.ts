@@ -214,13 +214,13 @@ interface MessageOptions {
 
 export interface PublishCall {
   /** Ends the call and its retries. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   /**
    * The hub carries out publishes with the same key only once. When your process may restart between two tries, give a
    * key that outlives it, such as an order number.
    * @defaultValue a random key for each call
    */
-  idempotencyKey?: string
+  idempotencyKey?: string | undefined
 }
 
 export interface Published {

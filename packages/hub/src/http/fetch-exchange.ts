@@ -23,7 +23,7 @@ export type FetchExchange = (plan: Plan | Promise<Plan>, request: Request, direc
 export type DirectWay = (subscribe: SubscribeRequest, onGone: () => void) => (() => void) | undefined
 
 /** For adapters whose framework or platform answers a `Request` with a `Response`. */
-export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: number }): FetchExchange {
+export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: number | undefined }): FetchExchange {
   const budgetBytes = options.sinkBudgetBytes ?? defaultBudgetBytes
 
   return async (planned, request, direct) => {

@@ -115,7 +115,10 @@ function keepHeaders(context: HonoContext): void {
  * On Node, the bytes of a stream go to Node's response directly: through a `Response`, each write would cost a dozen promises.
  * Hono, its middleware and its server still get a `Response`, and send its head.
  */
-function createHonoExchange(hub: Hub, { sinkBudgetBytes = defaultBudgetBytes }: { sinkBudgetBytes?: number }) {
+function createHonoExchange(
+  hub: Hub,
+  { sinkBudgetBytes = defaultBudgetBytes }: { sinkBudgetBytes?: number | undefined },
+) {
   const exchange = createFetchExchange(hub, { sinkBudgetBytes })
 
   return async (planned: Promise<Plan>, context: HonoContext): Promise<Response> => {

@@ -89,13 +89,15 @@ export function answerTo(
 }
 
 export interface NodeExchangeOptions {
-  readonly sinkBudgetBytes?: number
-  readonly maxBodyBytes?: number
+  readonly sinkBudgetBytes?: number | undefined
+  readonly maxBodyBytes?: number | undefined
   /**
    * Carries out a plan to stream, on a response that nothing was sent on.
    * @defaultValue writes the head, and then the bytes of the hub
    */
-  stream?(plan: Plan & { kind: 'stream' }, request: IncomingMessage, response: ServerResponse): void
+  readonly stream?:
+    | ((plan: Plan & { kind: 'stream' }, request: IncomingMessage, response: ServerResponse) => void)
+    | undefined
 }
 
 /** Answers with the failure if nothing was sent yet; else cuts the response. */

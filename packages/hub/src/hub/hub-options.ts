@@ -16,33 +16,33 @@ export interface HubOptions extends RetryOptions, ReplayLimits, SnapshotOptions 
    * more writes. Keep it under half of the shortest idle timeout on the way, which is 60 s for nginx.
    * @defaultValue 25000
    */
-  heartbeatMs?: number
+  heartbeatMs?: number | undefined
   /**
    * The channel of requests that name none: `GET /events`, and `POST /publish` with a body without `channel`. The body is then
    * the data of the event.
    * @defaultValue none: such requests are rejected
    */
-  defaultChannel?: string
+  defaultChannel?: string | undefined
   /**
    * Memory for encoded events of all channels together, in bytes. Returning readers are served from it without a read of the log.
    * With less memory, the hub reads the log more often. No event is lost.
    * @defaultValue 16777216
    */
-  hotBytes?: number
+  hotBytes?: number | undefined
   /**
    * How long a full reader may read nothing before its stream is destroyed, in milliseconds. The reader returns with its cursor
    * and misses nothing.
    * @defaultValue 60000
    */
-  stallTimeoutMs?: number
+  stallTimeoutMs?: number | undefined
   /** How many readers may be connected, and how much memory they may take. */
-  limits?: LimitOptions
+  limits?: LimitOptions | undefined
   /**
    * How long a log on the network may be silent, in milliseconds. After that, all streams are closed with `log-unavailable`,
    * spread over five seconds, because another hub may still hear the log. `Infinity` keeps the streams.
    * @defaultValue 10000
    */
-  maxTailSilenceMs?: number
+  maxTailSilenceMs?: number | undefined
   /**
    * What becomes of publishes while the log is away. `reject` rejects them with `log-unavailable`. `local` sends the events to
    * the readers of this hub and keeps them nowhere. Then readers stay connected while the log is away, and new readers are let
@@ -50,37 +50,37 @@ export interface HubOptions extends RetryOptions, ReplayLimits, SnapshotOptions 
    * `sync-required`, `forced`, because readers of different hubs have different events.
    * @defaultValue 'reject'
    */
-  whenDown?: 'reject' | 'local'
+  whenDown?: 'reject' | 'local' | undefined
   /**
    * Channels and patterns (`prices/*`) that retain their newest event, or their newest event per `key`, even when their window
    * has let go of it. A reader that has lost its position gets these events with `sync-required`. A channel retains at most 1,000
    * keys and 1 MiB; a publish beyond that is rejected.
    * @defaultValue none
    */
-  retain?: readonly string[]
+  retain?: readonly string[] | undefined
   /**
    * Schemas for the events of channels, by name (`news`, `orders/:id`) and type, of any library that follows Standard Schema. A
    * publish whose type or data does not fit is rejected, also over HTTP, and `hub.publish` is typed by the schemas. Channels
    * without a schema take anything.
    * @defaultValue none: nothing is checked
    */
-  schemas?: ChannelSchemas
+  schemas?: ChannelSchemas | undefined
   /**
    * Channels and patterns (`chats/*`) that a reader without a cursor reads from their beginning: answers of a model, jobs,
    * anything with a start and an end. A reader of several names starts at the beginning only when all of them are listed here.
    * `?replay=0` starts at the head anyway. A reader is told `sync-required` when the beginning is gone.
    * @defaultValue none: such a reader starts at the head, unless all its channels have ended
    */
-  fromStart?: readonly string[]
+  fromStart?: readonly string[] | undefined
   /**
    * Called when `hub.revoke` takes rights back, on this hub or on another hub of the same log. At the start, it is called for
    * each revocation that is still in force. From then on, `authorize` should reject these rights. The hub itself closes the
    * streams.
    * @defaultValue none: the streams end, and `authorize` is asked when they return
    */
-  onRevoke?: (revocation: Revocation) => void
+  onRevoke?: ((revocation: Revocation) => void) | undefined
   /** The clock, the timers and the chance; for tests. */
-  environment?: Environment
+  environment?: Environment | undefined
 }
 
 /** All options, each checked, with their defaults. */
@@ -90,7 +90,9 @@ export function checkedOptions(options: HubOptions) {
   const unlimited = Number.POSITIVE_INFINITY
   const replay = { maxReplayEvents: maxReplayEvents ?? unlimited, maxReplayAgeMs: maxReplayAgeMs ?? unlimited }
   const maxTailSilenceMs = options.maxTailSilenceMs ?? 10_000
-  for (const [name, limit] of Object.entries({ ...limits, ...replay, maxTailSilenceMs })) positiveLimit(name, limit)
+  for (const [name, limit] of Object.entries({ ...limits, ...replay, maxTailSilenceMs })) {
+    if (limit !== undefined) positiveLimit(name, limit)
+  }
   if (typeof retryMs === 'number') positive('retryMs', retryMs)
   for (const [name, ms] of Object.entries(retries)) {
     checkSelector(name)

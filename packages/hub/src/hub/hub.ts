@@ -79,7 +79,7 @@ export interface Hub {
    * Asks `authorize` again for every stream of this hub, spread over `withinMs`, and closes the streams whose rights are gone.
    * Call it when the keys or the rules of `authorize` have changed.
    */
-  renewRights(options?: { withinMs?: number }): void
+  renewRights(options?: { withinMs?: number | undefined }): void
   /** Closes all streams, spread over time, so that readers do not return together. Resolves when the last stream is closed. */
   drain(options?: DrainOptions): Promise<void>
   /** What a channel, or all channels of a pattern, hold for readers that return. */
@@ -133,12 +133,12 @@ export interface Connection extends ReaderFacts {
 
 export interface DisconnectOptions {
   /** @defaultValue 'admin' */
-  reason?: CloseReason
+  reason?: CloseReason | undefined
   /**
    * How long the reader is told to stay away, in milliseconds.
    * @defaultValue the time that the hub tells everybody now
    */
-  retryMs?: number
+  retryMs?: number | undefined
 }
 
 export interface SubscribeRequest {
@@ -170,7 +170,7 @@ export interface EntriesOptions {
    * The most events to list, up to 1,000.
    * @defaultValue 100
    */
-  limit?: number
+  limit?: number | undefined
 }
 
 export interface DrainOptions {
@@ -178,13 +178,13 @@ export interface DrainOptions {
    * The time over which streams are closed, in milliseconds.
    * @defaultValue 5000
    */
-  withinMs?: number
+  withinMs?: number | undefined
   /** @defaultValue 'drain' */
-  reason?: CloseReason
+  reason?: CloseReason | undefined
   /**
    * How long before the first `close` readers are told to stay away for longer, in milliseconds. `close` tells them as well, but
    * a reader whose connection is cut, for example because the process is killed, gets no `close`, and would return at once.
    * @defaultValue 0: readers are not told beforehand
    */
-  announceMs?: number
+  announceMs?: number | undefined
 }

@@ -49,7 +49,7 @@ export interface AdmitOptions {
   /** Whether the reader can read a status, and returns after one. A native `EventSource` cannot. */
   readonly readsStatus: boolean
   /** Whether the reader polls. Then it can be told `deleted`; its other rejections are answers of the poll. */
-  readonly polls?: boolean
+  readonly polls?: boolean | undefined
 }
 
 export type Verdict =

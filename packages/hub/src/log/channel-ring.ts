@@ -1,4 +1,5 @@
 import { isAfter, isSame, latest, origin, type Position } from '@rejoin/protocol'
+import type { Complete } from '../with-defaults.ts'
 import type { LogEvent, NewEvent, Window, WindowOptions } from './contract.ts'
 import { endedWindow } from './ended.ts'
 import { eventBytes, retainedBytes } from './event-bytes.ts'
@@ -17,7 +18,7 @@ export class ChannelRing {
   /** The entry of the channel's end. */
   ended: LogEvent | undefined
 
-  readonly #window: Required<WindowOptions>
+  readonly #window: Complete<WindowOptions>
   readonly #log: HeldBytes
   #events: LogEvent[] = []
   // Events before this index are gone. To shift an array of thousands on every append would cost more than the append, so
@@ -31,7 +32,7 @@ export class ChannelRing {
   #retainedBytes = 0
 
   /** @param log - counts the bytes of all channels together */
-  constructor(trimmedThrough: Position, window: Required<WindowOptions>, log: HeldBytes) {
+  constructor(trimmedThrough: Position, window: Complete<WindowOptions>, log: HeldBytes) {
     this.trimmedThrough = trimmedThrough
     this.#window = window
     this.#log = log

@@ -1,5 +1,6 @@
 import type { Branch, IdFormat, IdFormats, Position, RejoinError } from '@rejoin/protocol'
 import type { Environment } from '../environment.ts'
+import type { Complete } from '../with-defaults.ts'
 
 /**
  * A log that is not open yet, as `memoryLog()` and its siblings return it. The hub opens the log with its own environment, and
@@ -19,12 +20,12 @@ export interface Log {
   /** How safe an event is once `append` has resolved. It may change while the log is open, when the settings of a server do. */
   readonly durability: 'memory' | 'os' | 'disk' | 'replicated'
   /** The bounds of each channel's window. */
-  readonly window: Readonly<Required<WindowOptions>>
+  readonly window: Readonly<Complete<WindowOptions>>
   /**
    * The bounds of the window of a channel or a pattern, for a log in which some channels have bounds of their own. Absent for a
    * log in which `window` holds for all channels: operators are then told of that.
    */
-  windowOf?(selector: string): Readonly<Required<WindowOptions>>
+  windowOf?(selector: string): Readonly<Complete<WindowOptions>>
   /**
    * How positions are written as ids. One event has one id for ever, so the format of an appended event is fixed. Read this
    * property each time: `switchIds` replaces it. Like `history`, it is up to date when an answer or a batch of the tail arrives.
@@ -228,7 +229,7 @@ export interface AppendOptions {
    */
   readonly token: string
   /** Makes a publisher's retry harmless. The log remembers keys for a bounded time, and a bounded number of them. */
-  readonly once?: { readonly scope: string; readonly key: string; readonly hash: string }
+  readonly once?: { readonly scope: string; readonly key: string; readonly hash: string } | undefined
 }
 
 export interface Appended {
@@ -322,7 +323,7 @@ export interface BackupOptions {
    * Called several times a second while the copy is made.
    * @defaultValue no call
    */
-  onProgress?(progress: BackupProgress): void
+  onProgress?: ((progress: BackupProgress) => void) | undefined
 }
 
 export interface BackupProgress {
@@ -353,7 +354,7 @@ export interface IdSwitchOptions {
    * Resolves with what a switch would do, and changes nothing.
    * @defaultValue false
    */
-  dryRun?: boolean
+  dryRun?: boolean | undefined
 }
 
 export interface IdSwitch {
@@ -435,15 +436,15 @@ export interface WindowOptions {
    * go of it.
    * @defaultValue 1000
    */
-  maxEvents?: number
+  maxEvents?: number | undefined
   /**
    * Age in milliseconds at which the log lets go of an event. A reader can resume for certain after an absence of that length.
    * @defaultValue 300000
    */
-  maxAgeMs?: number
+  maxAgeMs?: number | undefined
   /**
    * Bytes kept per channel, types and data in UTF-8. This bounds what one busy channel can cost.
    * @defaultValue 16777216
    */
-  maxBytes?: number
+  maxBytes?: number | undefined
 }

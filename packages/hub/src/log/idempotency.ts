@@ -1,4 +1,5 @@
 import { RejoinError } from '@rejoin/protocol'
+import type { Complete } from '../with-defaults.ts'
 
 /** Remembers the result of each publish by its idempotency key, for a bounded time and a bounded number of keys. */
 export interface Idempotency<Result> {
@@ -23,13 +24,13 @@ export interface IdempotencyOptions {
    * publisher retries for ten minutes at most.
    * @defaultValue 86400000 (a day)
    */
-  maxAgeMs?: number
+  maxAgeMs?: number | undefined
   /**
    * How many keys are remembered over all publishers. Beyond that the oldest keys go, but no key that is younger than ten
    * minutes, the retry horizon. Each key costs about 300 bytes, and 50 more per event.
    * @defaultValue 100000
    */
-  maxKeys?: number
+  maxKeys?: number | undefined
   /**
    * How many keys there is room for when more than `maxKeys` are younger than ten minutes. A publisher may have as many keys as
    * are still free. So one publisher alone can take half of the room, two can take a third each, and none can take all. Beyond
@@ -37,7 +38,7 @@ export interface IdempotencyOptions {
    * have to forget another key whose publish may still be repeated.
    * @defaultValue 400000 in memory, 1000000 in a log that lasts
    */
-  maxRecentKeys?: number
+  maxRecentKeys?: number | undefined
 }
 
 /**
@@ -46,7 +47,7 @@ export interface IdempotencyOptions {
  */
 export const retryHorizonMs = 600_000
 
-export type KeyLimits = Required<IdempotencyOptions>
+export type KeyLimits = Complete<IdempotencyOptions>
 
 /** @param room - the default of `maxRecentKeys` */
 export function keyLimits(options: IdempotencyOptions = {}, room = 1_000_000): KeyLimits {

@@ -1,13 +1,14 @@
 import { checkSelector, isAfter, isSame, latest, narrowestOf, origin, type Position } from '@rejoin/protocol'
 import { invalidOption } from '../invalid-option.ts'
+import { type Complete, withDefaults } from '../with-defaults.ts'
 import type { Gap, Window, WindowOptions } from './contract.ts'
 
 /** The caller's bounds over the log's own defaults, each checked. */
 export function windowOf(
   options: WindowOptions | undefined,
-  defaults: Required<WindowOptions>,
-): Required<WindowOptions> {
-  const window = { ...defaults, ...options }
+  defaults: Complete<WindowOptions>,
+): Complete<WindowOptions> {
+  const window = withDefaults(options, defaults)
   for (const [name, value] of Object.entries(window)) {
     if (!(value >= 1)) {
       throw invalidOption(`window.${name} is ${String(value)}. Give a number of 1 or more, or leave it out.`)
@@ -27,15 +28,15 @@ export type ChannelWindows = Readonly<Record<string, WindowOptions>>
 
 /** The windows of a log by channel: that of the channel's own name, else of the narrowest pattern over it, else the log's. */
 export interface Windows {
-  of(channel: string): Required<WindowOptions>
+  of(channel: string): Complete<WindowOptions>
   /** The longest and the shortest `maxAgeMs` of all channels. */
   readonly longestAgeMs: number
   readonly shortestAgeMs: number
   /** The windows of some channels and patterns, by the names they were given for. */
-  readonly named: ReadonlyMap<string, Required<WindowOptions>>
+  readonly named: ReadonlyMap<string, Complete<WindowOptions>>
 }
 
-export function createWindows(window: Required<WindowOptions>, windows: ChannelWindows = {}): Windows {
+export function createWindows(window: Complete<WindowOptions>, windows: ChannelWindows = {}): Windows {
   const named = new Map(Object.entries(windows).map(([name, own]) => [checkSelector(name), windowOf(own, window)]))
   const ages = [window, ...named.values()].map(({ maxAgeMs }) => maxAgeMs)
   return {

@@ -7,7 +7,7 @@ export interface ProxyTrust {
    * counts instead.
    * @defaultValue false
    */
-  trustProxy?: boolean
+  trustProxy?: boolean | undefined
 }
 
 /** The address that a request comes from: the one that Express found, else the one of the connection. */

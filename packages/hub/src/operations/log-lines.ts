@@ -14,7 +14,7 @@ export interface LogLinesOptions {
    * Lines below this level are not written. With `debug`, every publish gets a line, and so does every reader in a crowd.
    * @defaultValue 'info'
    */
-  level?: LogLevel
+  level?: LogLevel | undefined
 }
 
 /** A rejected request, for the operator's log. */

@@ -28,12 +28,12 @@ export interface MaintenanceTimes {
    * together.
    * @defaultValue 60000
    */
-  retryAfterMs?: number
+  retryAfterMs?: number | undefined
   /**
    * The time over which the streams are closed, in milliseconds. Spread closes keep their readers from returning together.
    * @defaultValue 5000
    */
-  withinMs?: number
+  withinMs?: number | undefined
 }
 
 export interface MaintenanceOptions extends ProxyTrust {
@@ -41,12 +41,12 @@ export interface MaintenanceOptions extends ProxyTrust {
    * Tells whether a request is a reader's. Needed when readers use routes of your own.
    * @defaultValue GET below `/events`, `/stream` and `/poll`
    */
-  isReader?(request: IncomingMessage): boolean
+  isReader?: ((request: IncomingMessage) => boolean) | undefined
   /**
    * The source of chance, for tests.
    * @defaultValue Math.random
    */
-  random?(): number
+  random?: (() => number) | undefined
 }
 
 export function createMaintenance(hub: Hub, options: MaintenanceOptions = {}): Maintenance {

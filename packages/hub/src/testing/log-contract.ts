@@ -30,7 +30,7 @@ export interface LogContractOptions {
    * Duties that this log cannot have, each with the reason. Their tests are left out. An unknown name is an error.
    * @defaultValue [], all duties are tested
    */
-  differs?: readonly { readonly reason: string; readonly tests: readonly string[] }[]
+  differs?: readonly { readonly reason: string; readonly tests: readonly string[] }[] | undefined
 }
 
 /**

@@ -25,12 +25,12 @@ export interface TestHubOptions
    * The virtual time at which the test begins, in milliseconds since 1970.
    * @defaultValue the first of January 2026, 00:00 UTC
    */
-  now?: number
+  now?: number | undefined
   /**
    * The seed of all chance, such as how long readers wait. The same seed gives the same test.
    * @defaultValue 1
    */
-  seed?: number
+  seed?: number | undefined
 }
 
 /**

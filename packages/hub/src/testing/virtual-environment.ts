@@ -15,17 +15,17 @@ export interface VirtualEnvironmentOptions {
    * The wall clock at the start, in milliseconds since 1970.
    * @defaultValue the first of January 2026, 00:00 UTC
    */
-  now?: number
+  now?: number | undefined
   /**
    * The seed of `random`. The same seed gives the same run.
    * @defaultValue 1
    */
-  seed?: number
+  seed?: number | undefined
   /**
    * Waits a moment for other work in this process, and tells whether anything moved there. If so, `settle` looks again.
    * @defaultValue none: nothing else runs
    */
-  isBusy?: () => Promise<boolean>
+  isBusy?: (() => Promise<boolean>) | undefined
 }
 
 export function createVirtualEnvironment(options: VirtualEnvironmentOptions = {}): VirtualEnvironment {

@@ -32,6 +32,28 @@ describe('a hub that was given something it cannot use says what to give', () =>
   })
 })
 
+test('an option that is undefined counts as left out', async () => {
+  const nothing = undefined
+  const window = { maxEvents: nothing, maxAgeMs: nothing, maxBytes: nothing }
+  const idempotency = { maxAgeMs: nothing, maxKeys: nothing, maxRecentKeys: nothing }
+  const log = memoryLog({ window, windows: { 'prices/*': window }, idempotency, codec: nothing, maxBytes: nothing })
+  const limits = { maxConnections: nothing, maxPerIp: nothing, maxStreamBytes: nothing }
+  const hub = await createHub({
+    log,
+    limits,
+    heartbeatMs: nothing,
+    retryMs: nothing,
+    retain: nothing,
+    snapshot: nothing,
+  })
+  const plain = await createHub({ log: memoryLog() })
+  for (const each of [hub, plain]) onTestFinished(() => each.close())
+  expect(hub.log.window).toEqual(plain.log.window)
+  const message = { key: nothing, live: nothing, forget: nothing }
+  await hub.publish('prices/fx', { data: 1, ...message }, { idempotencyKey: nothing, subject: nothing })
+  expect(await hub.window('prices/fx')).toMatchObject({ events: 1 })
+})
+
 test('data that JSON does not have is rejected with what to publish instead', async () => {
   const hub = await createHub({ log: memoryLog() })
   onTestFinished(() => hub.close())

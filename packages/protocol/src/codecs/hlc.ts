@@ -10,7 +10,7 @@ export interface HlcOptions {
    * ids.
    * @defaultValue 'hub'
    */
-  node?: string
+  node?: string | undefined
 }
 
 /**

@@ -7,7 +7,7 @@ export interface SnowflakeOptions {
    * start, an id names another position: keep the start of a log, or give the new start a version (`IdFormat.version`).
    * @defaultValue 1_700_000_000_000 (14 November 2023, lasts until July 2093)
    */
-  startMs?: number
+  startMs?: number | undefined
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { LimitOptions, ReplayLimits, WindowOptions } from '@rejoin/hub'
+import type { LimitOptions, Log, ReplayLimits, WindowOptions } from '@rejoin/hub'
 import type { AccessRules } from '../access/rules.ts'
 import type { TlsFiles } from '../http/tls/certificate.ts'
 import type { IdFormatName } from '../id-formats.ts'
@@ -25,7 +25,7 @@ export interface Config extends ReplayLimits {
   durability: 'memory' | 'os' | 'disk' | 'replicated' | 'server'
   replicas: number
   ids?: IdFormatName
-  window: Required<WindowOptions>
+  window: Log['window']
   windows?: Readonly<Record<string, WindowOptions>>
   retain?: readonly string[]
   fromStart?: readonly string[]

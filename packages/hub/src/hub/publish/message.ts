@@ -16,14 +16,14 @@ export interface MessageOptions {
    * and given to readers that have lost their position.
    * @defaultValue '', the channel's one value
    */
-  readonly key?: string
+  readonly key?: string | undefined
   /** Forgets the value that is retained under the key. Readers that are here get this event, and see that the value is gone. */
-  readonly forget?: boolean
+  readonly forget?: boolean | undefined
   /**
    * Only for readers that are here now: the event is not kept, and a reader that was away does not miss it. For telemetry,
    * typing.
    */
-  readonly live?: boolean
+  readonly live?: boolean | undefined
 }
 
 /**

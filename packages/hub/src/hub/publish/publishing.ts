@@ -24,9 +24,9 @@ export type ChannelMessage = Message & { readonly channel: string }
 
 export interface PublishOptions {
   /** Publishes at most once under this key. A repeated publish gets the same ids. At most 255 characters. */
-  readonly idempotencyKey?: string
+  readonly idempotencyKey?: string | undefined
   /** Whose key it is. Two subjects may use the same key. */
-  readonly subject?: string
+  readonly subject?: string | undefined
 }
 
 export interface PublishedEvent extends NewEvent {
@@ -146,7 +146,7 @@ export function createPublishing({
   function tellPublished(
     events: readonly PublishedEvent[],
     { repeated }: Appended,
-    { subject = null }: { subject?: string | null },
+    { subject = null }: { subject?: string | null | undefined },
   ): void {
     for (const { channel, type, data, id } of events) {
       observers.tell('publish', { channel, type, id, bytes: Buffer.byteLength(data), subject, repeated })
@@ -161,7 +161,7 @@ export function createPublishing({
 
   function publishLocally(
     entries: readonly NewEvent[],
-    { subject = null }: { subject?: string | null },
+    { subject = null }: { subject?: string | null | undefined },
   ): PublishedEvent[] {
     // The log may have come back since it rejected these events. Then the service opens again, and all readers are told again.
     local.open()

@@ -16,14 +16,14 @@ export interface PollOptions {
    * wait got lost, that reader would have no position to return to.
    * @defaultValue 25000
    */
-  waitMs?: number
+  waitMs?: number | undefined
   /** Abort it when the reader has gone. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   /**
    * The socket, or the session of HTTP/2, that carries the answer. The answers over one connection share a limit.
    * @defaultValue none: this answer is bounded by itself
    */
-  connection?: object
+  connection?: object | undefined
 }
 
 /** A piece of a stream. */

@@ -14,7 +14,7 @@ export interface PullOptions {
    * Bytes that may wait for the loop. A loop that is slower catches up from the log. Each slow loop takes this much memory.
    * @defaultValue 65536
    */
-  sinkBudgetBytes?: number
+  sinkBudgetBytes?: number | undefined
 }
 
 export interface StreamOptions extends PullOptions, Pick<SubscribeRequest, 'reader' | 'rights'> {
@@ -23,17 +23,17 @@ export interface StreamOptions extends PullOptions, Pick<SubscribeRequest, 'read
    * the oldest events that the hub holds.
    * @defaultValue none: the stream starts with the next event
    */
-  from?: 'earliest' | (string & {}) | null
+  from?: 'earliest' | (string & {}) | null | undefined
   /**
    * Only events of these types.
    * @defaultValue all types
    */
-  types?: readonly string[]
+  types?: readonly string[] | undefined
   /**
    * What each frame has besides the event: its channel, or an envelope around its data.
    * @defaultValue the event as it was published
    */
-  shape?: Shape
+  shape?: Shape | undefined
 }
 
 /**

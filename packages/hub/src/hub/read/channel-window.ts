@@ -1,5 +1,6 @@
 import { checkSelector, type Position } from '@rejoin/protocol'
 import type { Log, Window, WindowOptions } from '../../log/contract.ts'
+import type { Complete } from '../../with-defaults.ts'
 import type { Hub } from '../hub.ts'
 
 export interface ChannelWindow {
@@ -13,7 +14,7 @@ export interface ChannelWindow {
   readonly newestAt: number | null
   readonly ended: boolean
   /** The limits of the window; for a pattern, the limits of its channels that have no narrower ones of their own. */
-  readonly limits: Readonly<Required<WindowOptions>>
+  readonly limits: Readonly<Complete<WindowOptions>>
 }
 
 // Entries in the list of one call, at most.
@@ -49,7 +50,7 @@ function shownWindow(window: Window, idOf: (position: Position) => string, log: 
 }
 
 /** The limits that apply to a channel or pattern. */
-export function limitsOf(log: Limited, selector: string): Readonly<Required<WindowOptions>> {
+export function limitsOf(log: Limited, selector: string): Readonly<Complete<WindowOptions>> {
   return log.windowOf?.(selector) ?? log.window
 }
 
@@ -60,12 +61,12 @@ export interface ChannelListOptions {
    * Only channels whose name starts with this text.
    * @defaultValue ''
    */
-  prefix?: string
+  prefix?: string | undefined
   /** Only channels after this name. Give the last name of the page before. */
-  after?: string
+  after?: string | undefined
   /**
    * The most channels to list, up to 1,000.
    * @defaultValue 100
    */
-  limit?: number
+  limit?: number | undefined
 }

@@ -1,6 +1,7 @@
 import { type Branch, type GapReason, isAfter, judgeCursor, latest, type Position } from '@rejoin/protocol'
 import type { Gap, Log, Window } from '../../log/contract.ts'
 import type { SliceQueue } from '../../slice-queue.ts'
+import type { Complete } from '../../with-defaults.ts'
 import type { Frame } from '../live/frame.ts'
 import type { Live } from '../live/live.ts'
 import { type Subscription, wantedOf, wants } from '../live/subscription.ts'
@@ -43,15 +44,15 @@ export interface ReplayLimits {
    * serve it better than a flood of old events.
    * @defaultValue Infinity
    */
-  maxReplayEvents?: number
+  maxReplayEvents?: number | undefined
   /**
    * The greatest age of the event that a return may start with, in milliseconds. A reader further behind is told `replay-limit`.
    * @defaultValue Infinity
    */
-  maxReplayAgeMs?: number
+  maxReplayAgeMs?: number | undefined
 }
 
-export interface OpeningContext extends Required<ReplayLimits> {
+export interface OpeningContext extends Complete<ReplayLimits> {
   readonly log: Log
   readonly live: Live
   readonly blocks: Blocks

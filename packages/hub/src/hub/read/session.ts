@@ -29,7 +29,7 @@ export interface Session extends MovableReader {
 
 export interface EndOptions {
   /** How long the reader is told to stay away; left out, the time that the hub tells everybody now. */
-  readonly retryMs?: number
+  readonly retryMs?: number | undefined
   /** The error that made the hub end the stream, for its observers. */
   readonly cause?: unknown
 }

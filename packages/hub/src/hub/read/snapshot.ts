@@ -30,7 +30,7 @@ export interface SnapshotOptions {
    * Gives the current state to readers after a gap. Without this hook, readers are told of the gap and load the state. At most 32
    * calls run at a time; others wait.
    */
-  snapshot?: SnapshotHook
+  snapshot?: SnapshotHook | undefined
   /**
    * Gives the address from which readers of these channels can load the state themselves. A `sync-required` without a snapshot
    * carries it as `snapshotUrl`. Undefined: no address.
@@ -41,12 +41,12 @@ export interface SnapshotOptions {
    * Names the state that a subscription needs. Readers that need the same state at the same time share one call of the hook.
    * @defaultValue the channels, joined
    */
-  snapshotKey?: (channels: readonly string[]) => string
+  snapshotKey?: ((channels: readonly string[]) => string) | undefined
   /**
    * How long the snapshot hook may take, in milliseconds. After that, the gap is announced without a snapshot.
    * @defaultValue 5000
    */
-  snapshotTimeoutMs?: number
+  snapshotTimeoutMs?: number | undefined
 }
 
 /** A position, and the state at that position or later. The state is an address, or empty, when the hook gave no snapshot. */

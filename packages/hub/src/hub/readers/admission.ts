@@ -7,17 +7,17 @@ export interface LimitOptions {
    * Streams open at once. Further streams are rejected with `overloaded`.
    * @defaultValue Infinity
    */
-  maxConnections?: number
+  maxConnections?: number | undefined
   /**
    * Streams open at once from one address; for IPv6, from one /64.
    * @defaultValue Infinity
    */
-  maxPerIp?: number
+  maxPerIp?: number | undefined
   /**
    * Streams open at once for one subject.
    * @defaultValue Infinity
    */
-  maxPerSubject?: number
+  maxPerSubject?: number | undefined
   /**
    * How often in a row one client may return well before the time that it was told (`retry:`). One rapid return is forgiven every
    * two seconds. A client that returns more often is rejected, each time for twice as long, up to a minute. A client is known by
@@ -25,32 +25,32 @@ export interface LimitOptions {
    * up to three seconds late. `Infinity` serves every client at once.
    * @defaultValue 10
    */
-  maxRapidReturns?: number
+  maxRapidReturns?: number | undefined
   /**
    * Streams that one address may open in ten seconds. This limit also stops clients that send neither a cursor nor a client id.
    * It counts all readers behind one address together, so set it only where no office or proxy shares an address.
    * @defaultValue Infinity
    */
-  maxOpensPer10s?: number
+  maxOpensPer10s?: number | undefined
   /**
    * Bytes of all streams that may be in memory because their readers have not taken them. Only the bytes of replays count: live
    * bytes are shared. Beyond this limit, replays wait. When that lasts for a second, the streams whose readers took the least are
    * closed (`overloaded`), and their readers return with their cursors.
    * @defaultValue 33554432
    */
-  maxStreamBytes?: number
+  maxStreamBytes?: number | undefined
   /**
    * Bytes of poll answers that may be in memory at once: answers that are being collected, and answers that their readers have
    * not taken. When there is little room, answers are shorter and readers poll more often. When there is none, answers that were
    * not taken for a second or more are given up, and a poll may be rejected with `overloaded`.
    * @defaultValue 33554432
    */
-  maxAnswerBytes?: number
+  maxAnswerBytes?: number | undefined
   /**
    * Bytes of publish bodies that may be in memory at once. Beyond that, the oldest incomplete body is rejected with `overloaded`.
    * @defaultValue 33554432
    */
-  maxIncomingBytes?: number
+  maxIncomingBytes?: number | undefined
 }
 
 /** Counts connected readers, and decides which new readers are rejected. */

@@ -10,11 +10,11 @@ export interface Grant {
    */
   readonly subject: string | null
   /** Channels that the requester may read: names, or prefixes that end in `/*`. `*` is all channels. */
-  readonly subscribe?: readonly string[]
+  readonly subscribe?: readonly string[] | undefined
   /** Channels that the requester may publish to, written like `subscribe`. */
-  readonly publish?: readonly string[]
+  readonly publish?: readonly string[] | undefined
   /** When the streams of the requester are closed with `token-expired`, in milliseconds since 1970. Left out: never. */
-  readonly expiresAt?: number
+  readonly expiresAt?: number | undefined
 }
 
 // As milliseconds this is in 1973, as seconds in the year 5138. So a smaller number is a time in seconds, by mistake.

@@ -29,13 +29,13 @@ export interface RetryOptions {
    * random part it is always between 0.5 and 60 s.
    * @defaultValue 2000
    */
-  retryMs?: number | 'adaptive'
+  retryMs?: number | 'adaptive' | undefined
   /**
    * Other times for some channels or patterns: `{ 'prices/*': 500 }`. The narrowest name counts. A reader of several channels is
    * told the longest of their times.
    * @defaultValue none
    */
-  retries?: Readonly<Record<string, number | 'adaptive'>>
+  retries?: Readonly<Record<string, number | 'adaptive'>> | undefined
 }
 
 const minMs = 500

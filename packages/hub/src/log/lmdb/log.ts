@@ -11,6 +11,7 @@ import {
 import type { Cancel, Environment } from '../../environment.ts'
 import { invalidOption } from '../../invalid-option.ts'
 import { sliceQueueOf } from '../../slice-queue.ts'
+import type { Complete } from '../../with-defaults.ts'
 import type {
   Appended,
   AppendOptions,
@@ -60,49 +61,49 @@ export interface LmdbLogOptions {
    * What each channel keeps.
    * @defaultValue 10,000 events, 24 hours, 64 MiB
    */
-  window?: WindowOptions
+  window?: WindowOptions | undefined
   /** Other windows for some channels or patterns: `{ 'prices/*': { maxEvents: 10 } }`. The narrowest name counts. */
-  windows?: ChannelWindows
+  windows?: ChannelWindows | undefined
   /**
    * How a new log writes its ids. An existing log keeps its own codec, and does not open with a codec that it never had.
    * `switchIds` changes the codec.
    * @defaultValue ulid() for a new log; the codec of an existing log
    */
-  codec?: IdCodec
+  codec?: IdCodec | undefined
   /**
    * When a publish is answered. `disk`: when its events are flushed to the disk; neither a crash nor a power cut loses an event.
    * `os`: when the operating system has the events, which is faster on slow disks. A crash of the process then loses nothing. A
    * power cut may lose the newest events, of which their readers are told, and may damage the file.
    * @defaultValue 'disk'
    */
-  durability?: 'disk' | 'os'
+  durability?: 'disk' | 'os' | undefined
   /**
    * How long the log remembers an empty channel, in milliseconds. To forget a channel frees its name and some 50 bytes of disk.
    * From then on, readers of unknown channels with an older cursor are told of a gap. A channel that has ended takes events again
    * once it is forgotten; readers from before its end are told of a gap.
    * @defaultValue 2592000000 (30 days)
    */
-  forgetAfterMs?: number
+  forgetAfterMs?: number | undefined
   /** How long, and for how many publishes, the log recognises a repeated `Idempotency-Key`. The keys outlive a restart. */
-  idempotency?: IdempotencyOptions
+  idempotency?: IdempotencyOptions | undefined
   /**
    * Bytes that all channels may hold together, counted as in their windows. Beyond that the oldest events of all channels go
    * first, and a reader that needs them is told of a gap. Publishing goes on. The file needs more than that: up to four times as
    * much when each event of 100 bytes came in a commit of its own.
    * @defaultValue no bound but the windows
    */
-  maxBytes?: number
+  maxBytes?: number | undefined
   /**
    * How long to wait for another process that writes to the folder, in milliseconds. In a deployment the old process often ends
    * after the new one has started. If it writes on, the log does not open (`log-unavailable`). 0 does not wait.
    * @defaultValue 10000
    */
-  lockTimeoutMs?: number
+  lockTimeoutMs?: number | undefined
   /**
    * Called with a warning for the operator, when the log waits for another process.
    * @defaultValue process.emitWarning
    */
-  onWarning?: (message: string) => void
+  onWarning?: ((message: string) => void) | undefined
 }
 
 /**
@@ -141,7 +142,7 @@ const defaultWindow = { maxEvents: 10_000, maxAgeMs: 24 * 3_600_000, maxBytes: 6
 class LmdbLog implements Log {
   readonly name = 'lmdb'
   readonly durability: 'disk' | 'os'
-  readonly window: Required<WindowOptions>
+  readonly window: Complete<WindowOptions>
   formats: IdFormats
   readonly history: readonly Branch[]
 
@@ -292,7 +293,7 @@ class LmdbLog implements Log {
     return this.#reads.retained(selectors)
   }
 
-  windowOf(name: string): Required<WindowOptions> {
+  windowOf(name: string): Complete<WindowOptions> {
     return this.#windows.of(name)
   }
 
@@ -417,7 +418,7 @@ class LmdbLog implements Log {
 type Settings = Omit<LmdbLogOptions, 'codec' | 'windows' | 'maxBytes'> & {
   readonly maxBytes: number | undefined
   readonly durability: 'disk' | 'os'
-  readonly window: Required<WindowOptions>
+  readonly window: Complete<WindowOptions>
   readonly windows: Windows
 }
 

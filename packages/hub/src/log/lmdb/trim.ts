@@ -1,4 +1,5 @@
 import { isAfter, latest, origin, type Position } from '@rejoin/protocol'
+import type { Complete } from '../../with-defaults.ts'
 import type { LogEvent, WindowOptions } from '../contract.ts'
 import { eventBytes } from '../event-bytes.ts'
 import { recordKey } from './keys.ts'
@@ -12,7 +13,7 @@ export const trimAtMost = 512
 
 export interface Trimming {
   /** The window of the channel. */
-  readonly window: Required<WindowOptions>
+  readonly window: Complete<WindowOptions>
   readonly now: number
   /** How many events may go at most, with each left-over record counted as one. The next trim lets go of the rest. */
   readonly atMost: number

@@ -20,6 +20,7 @@ import {
 import type { Cancel, Environment } from '../../environment.ts'
 import { invalidOption } from '../../invalid-option.ts'
 import { type SliceQueue, sliceQueueOf, walkInSlices } from '../../slice-queue.ts'
+import type { Complete } from '../../with-defaults.ts'
 import { mergeBackPages, shareOfBackPage } from '../back-pages.ts'
 import { ChannelRing } from '../channel-ring.ts'
 import {
@@ -69,29 +70,29 @@ import { createMemoryReads, type MemoryReads } from './reads.ts'
 
 export interface MemoryLogOptions {
   /** What each channel keeps. */
-  window?: WindowOptions
+  window?: WindowOptions | undefined
   /** Other windows for some channels or patterns: `{ 'prices/*': { maxEvents: 10 } }`. The narrowest name counts. */
-  windows?: ChannelWindows
+  windows?: ChannelWindows | undefined
   /**
    * How ids are written. `snowflake` is rejected: its branch tag is a counter that a log without a memory cannot keep.
    * @defaultValue ulid()
    */
-  codec?: IdCodec
+  codec?: IdCodec | undefined
   /**
    * How long the log remembers an empty channel, in milliseconds. To forget a channel frees about 400 bytes. From then on,
    * readers of unknown channels with an older cursor are told of a gap. A channel that has ended takes events again once it is
    * forgotten; readers from before its end are told of a gap.
    * @defaultValue 2592000000 (30 days)
    */
-  forgetAfterMs?: number
+  forgetAfterMs?: number | undefined
   /** How long, and for how many publishes, the log recognises a repeated `Idempotency-Key`. */
-  idempotency?: IdempotencyOptions
+  idempotency?: IdempotencyOptions | undefined
   /**
    * Bytes that all channels may hold together, counted as in their windows. Beyond that the oldest events of all channels go
    * first, and a reader that needs them is told of a gap. Publishing goes on. The process needs about 300 bytes more per event.
    * @defaultValue no bound but the windows
    */
-  maxBytes?: number
+  maxBytes?: number | undefined
 }
 
 /**
@@ -116,7 +117,7 @@ const sweptAtATime = 64
 class MemoryLog implements Log {
   readonly name = 'memory'
   readonly durability = 'memory'
-  readonly window: Required<WindowOptions>
+  readonly window: Complete<WindowOptions>
   formats: IdFormats
   readonly history: readonly Branch[]
 
@@ -297,7 +298,7 @@ class MemoryLog implements Log {
     return inOnePiece(found)
   }
 
-  windowOf(name: string): Required<WindowOptions> {
+  windowOf(name: string): Complete<WindowOptions> {
     return this.#windows.of(name)
   }
 

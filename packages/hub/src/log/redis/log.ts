@@ -11,6 +11,7 @@ import {
 } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../../environment.ts'
 import { Generations } from '../../generations.ts'
+import type { Complete } from '../../with-defaults.ts'
 import type {
   Appended,
   AppendOptions,
@@ -86,7 +87,7 @@ export function redisLog(client: RedisClient | string | URL, options: RedisLogOp
 
 class RedisLog implements Log {
   readonly name = 'redis'
-  readonly window: Required<WindowOptions>
+  readonly window: Complete<WindowOptions>
 
   readonly #windows: Windows
   readonly #maxBytes: number | undefined
@@ -275,7 +276,7 @@ class RedisLog implements Log {
     return page.channels.map((channel) => windowIn(channel, this.#state, page.forgottenThrough))
   }
 
-  windowOf(name: string): Required<WindowOptions> {
+  windowOf(name: string): Complete<WindowOptions> {
     return this.#windows.of(name)
   }
 

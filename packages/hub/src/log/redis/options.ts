@@ -9,42 +9,42 @@ export interface RedisLogOptions {
    * slot of a Redis Cluster.
    * @defaultValue 'rejoin'
    */
-  prefix?: string
+  prefix?: string | undefined
   /**
    * What each channel keeps. Use the same for all hubs of a log, because each hub applies its own.
    * @defaultValue 1,000 events, 1 hour, 16 MiB
    */
-  window?: WindowOptions
+  window?: WindowOptions | undefined
   /**
    * Other windows for some channels, by their names or by patterns: `{ 'prices/*': { maxEvents: 10 } }`. The narrowest name
    * counts. A bound that it leaves out is that of `window`. Use the same for all hubs of a log.
    * @defaultValue none
    */
-  windows?: ChannelWindows
+  windows?: ChannelWindows | undefined
   /** Bounds of the feed: the entries of all channels together, for hubs that were away and for readers of patterns. */
-  feed?: FeedOptions
+  feed?: FeedOptions | undefined
   /**
    * How a new log writes its ids. An existing log keeps its own codec, and does not open with a codec that it never had.
    * `switchIds` changes the codec for all hubs. A log that counts its events has to be opened with `sequence()`.
    * @defaultValue ulid() for a new log; the codec of an existing log
    */
-  codec?: IdCodec
+  codec?: IdCodec | undefined
   /**
    * How long the log remembers an empty channel, in milliseconds. To forget a channel frees about 250 bytes of Redis. From then
    * on, readers of unknown channels with an older cursor are told of a gap. A channel that has ended takes events again once it
    * is forgotten; readers from before its end are told of a gap.
    * @defaultValue 2592000000 (30 days)
    */
-  forgetAfterMs?: number
+  forgetAfterMs?: number | undefined
   /** How long, and for how many publishes of all hubs, the log recognises a repeated `Idempotency-Key`. */
-  idempotency?: IdempotencyOptions
+  idempotency?: IdempotencyOptions | undefined
   /**
    * Bytes that all channels may hold together, counted as in their windows. Beyond that the oldest events of all channels go
    * first, and a reader that needs them is told of a gap. Publishing goes on. Use the same for all hubs of a log. Redis needs
    * more memory than that, and the memory of `feed` as well.
    * @defaultValue no bound but the windows
    */
-  maxBytes?: number
+  maxBytes?: number | undefined
   /**
    * Who has an event before its publish is answered. `server`: Redis; the answer says how safe that is by the settings of Redis.
    * `disk`: the disk of Redis, by `appendfsync always` or by WAITAOF, which came with Redis 7.2; with `everysec` a publish then
@@ -52,30 +52,30 @@ export interface RedisLogOptions {
    * `log-unavailable`, and its event may be in the log all the same. Readers get events without that wait.
    * @defaultValue 'server'
    */
-  durability?: 'server' | 'disk' | 'replicated'
+  durability?: 'server' | 'disk' | 'replicated' | undefined
   /**
    * With `durability: 'replicated'`: how many replicas have to have an event. With all replicas, an event survives any failover.
    * With fewer, it survives a failover to a replica that has the event.
    * @defaultValue 1
    */
-  replicas?: number
+  replicas?: number | undefined
   /**
    * How long Redis may take to answer, in milliseconds. After that a publish fails with `log-unavailable`, and the log gives the
    * connection up.
    * @defaultValue 5000
    */
-  answerWithinMs?: number
+  answerWithinMs?: number | undefined
   /**
    * The clock that dates events. `redis`: one clock for all hubs. `hub`: the clock of the hub that appends, for tests with a
    * clock of their own.
    * @defaultValue 'redis'
    */
-  clock?: 'redis' | 'hub'
+  clock?: 'redis' | 'hub' | undefined
   /**
    * Called with a warning for the operator, for example when Redis keeps nothing over a restart.
    * @defaultValue process.emitWarning
    */
-  onWarning?: (message: string) => void
+  onWarning?: ((message: string) => void) | undefined
 }
 
 export interface FeedOptions {
@@ -84,10 +84,10 @@ export interface FeedOptions {
    * reading. A read of a pattern from further back costs a look at each of its channels.
    * @defaultValue 300000
    */
-  maxAgeMs?: number
+  maxAgeMs?: number | undefined
   /**
    * Bytes of entries that the feed keeps, whatever their age. Redis needs about as much memory.
    * @defaultValue 268435456
    */
-  maxBytes?: number
+  maxBytes?: number | undefined
 }

@@ -1,5 +1,6 @@
 import type { IdCodec } from '@rejoin/protocol'
 import { invalidOption } from '../../invalid-option.ts'
+import { type Complete, withDefaults } from '../../with-defaults.ts'
 import type { WindowOptions } from '../contract.ts'
 import { type KeyLimits, keyLimits } from '../idempotency.ts'
 import { budgetOf, createWindows, type Windows, windowOf } from '../window.ts'
@@ -13,9 +14,9 @@ export interface RedisSettings {
   readonly durability: 'server' | 'disk' | 'replicated'
   readonly replicas: number
   readonly answerWithinMs: number
-  readonly window: Required<WindowOptions>
+  readonly window: Complete<WindowOptions>
   readonly windows: Windows
-  readonly feed: Required<FeedOptions>
+  readonly feed: Complete<FeedOptions>
   readonly idempotency: KeyLimits
   readonly forgetAfterMs: number
   readonly maxBytes: number | undefined
@@ -31,7 +32,7 @@ export function settingsOf(options: RedisLogOptions): RedisSettings {
   if (!['server', 'disk', 'replicated'].includes(durability)) {
     throw invalidOption(`durability is ${JSON.stringify(durability)}. Choose 'server', 'disk' or 'replicated'.`)
   }
-  const feed = { maxAgeMs: 300_000, maxBytes: 256 * 1024 * 1024, ...options.feed }
+  const feed = withDefaults(options.feed, { maxAgeMs: 300_000, maxBytes: 256 * 1024 * 1024 })
   const answerWithinMs = options.answerWithinMs ?? 5000
   for (const [name, value] of Object.entries({ ...feed, answerWithinMs, replicas })) {
     if (!(value >= 1)) throw invalidOption(`${name} is ${value}. Give a number of 1 or more, or leave it out.`)

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { IdFormats } from '@rejoin/protocol'
+import type { Complete } from '../../../with-defaults.ts'
 import { retainLimits, type WindowOptions } from '../../contract.ts'
 import { type KeyLimits, retryHorizonMs } from '../../idempotency.ts'
 import type { ServerIdentity } from '../checks.ts'
@@ -22,9 +23,9 @@ export interface ScriptSettings {
   /** The name of this opening of the log among all openings that write to it. */
   readonly writer: string
   readonly range: IdFormats['range']
-  readonly window: Required<WindowOptions>
+  readonly window: Complete<WindowOptions>
   /** The windows of channels and patterns that have one of their own. */
-  readonly windows: ReadonlyMap<string, Required<WindowOptions>>
+  readonly windows: ReadonlyMap<string, Complete<WindowOptions>>
   readonly feed: { readonly maxAgeMs: number; readonly maxBytes: number }
   readonly idempotency: KeyLimits
   readonly forgetAfterMs: number
@@ -132,7 +133,7 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
   ].join('\n')
 }
 
-function windowTable(window: Required<WindowOptions>): string {
+function windowTable(window: Complete<WindowOptions>): string {
   // A full window would let go of one event for each that comes. In steps of a 64th of the window, that costs a tenth as much.
   const bounds = { ...window, slack: Math.floor(window.maxEvents / 64) }
   return `{ ${Object.entries(bounds)

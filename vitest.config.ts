@@ -31,6 +31,10 @@ const alias = {
   '@rejoin/client/testing': source('client/src/testing/index.ts'),
   '@rejoin/client': source('client/src/index.ts'),
   '@rejoin/mdns': source('mdns/src/index.ts'),
+  '@rejoin/doctor/probe': source('doctor/src/probe.ts'),
+  '@rejoin/doctor/proxy-name': source('doctor/src/proxy-name.ts'),
+  '@rejoin/doctor': source('doctor/src/index.ts'),
+  '@rejoin/storm': source('storm/src/index.ts'),
 }
 // Tests of the packages that take seconds each: they wait on the clock of the machine, start servers for every case, or play
 // thousands of cases. `npm run test:unit` leaves them to `npm test`, so that it can run after every change.

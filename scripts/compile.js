@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 
-const packages = ['protocol', 'hub', 'client', 'mdns', 'rejoin']
+const packages = ['protocol', 'hub', 'client', 'mdns', 'doctor', 'storm', 'rejoin']
 
 /**
  * Brings the given projects, and what they refer to, up to date. Nothing is printed and little is done when they are;

@@ -98,12 +98,12 @@ const forbidden = [
   { from: 'packages/rejoin/src/access/access.ts', imports: '../config/load.ts', advice: 'import only each other' },
   { from: 'packages/rejoin/src/limits/options.ts', imports: '../logging/logging.ts', advice: 'import only each other' },
   { from: 'packages/rejoin/src/admin/admin-routes.ts', imports: '../cli/program.ts', advice: 'without a terminal' },
-  { from: 'packages/rejoin/src/http/routes.ts', imports: '../doctor/doctor.ts', advice: 'import only each other' },
-  { from: 'packages/rejoin/src/doctor/doctor.ts', imports: '../cli/program.ts', advice: 'no terminal, no settings' },
-  { from: 'packages/rejoin/src/doctor/doctor.ts', imports: '../access/access.ts', advice: 'from outside' },
-  { from: 'packages/rejoin/src/storm/storm.ts', imports: '../cli/program.ts', advice: 'by the protocol alone' },
+  { from: 'packages/rejoin/src/http/routes.ts', imports: '../probes/endpoint.ts', advice: 'import only each other' },
+  { from: 'packages/doctor/src/doctor.ts', imports: '@rejoin/hub', advice: 'from outside' },
+  { from: 'packages/doctor/src/doctor.ts', imports: '../../rejoin/src/cli/program.ts', advice: 'from outside' },
+  { from: 'packages/storm/src/storm.ts', imports: '@rejoin/hub', advice: 'by the protocol alone' },
   {
-    from: 'packages/rejoin/src/storm/reader.ts',
+    from: 'packages/storm/src/reader.ts',
     imports: '@rejoin/client',
     advice: 'nothing of a hub or of our client',
   },
@@ -178,7 +178,7 @@ const allowed = [
 ]
 
 // What runs in a hub of `rejoin serve`.
-const partsOfHub = 'access admin chaos dashboard health http limits logging mdns metrics playground snapshots'
+const partsOfHub = 'access admin chaos dashboard health http limits logging mdns metrics playground probes snapshots'
 
 /**
  * The folders of `src` that each folder may use, beside itself. A border has to reject every other folder, so a new folder is in
@@ -215,10 +215,9 @@ const mayUse: Record<string, Record<string, string>> = {
     metrics: partsOfHub,
     playground: partsOfHub,
     snapshots: partsOfHub,
-    doctor: 'http limits',
-    storm: 'limits',
+    probes: partsOfHub,
     config: 'access http limits mdns snapshots',
-    cli: 'access admin chaos config doctor logging storm',
+    cli: 'access admin chaos config limits logging',
   },
 }
 

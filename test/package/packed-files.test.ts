@@ -74,6 +74,8 @@ test.each([
   ['client', ['@rejoin/protocol']],
   ['hub', ['@rejoin/protocol']],
   ['mdns', ['@rejoin/hub', '@rejoin/protocol', 'multicast-dns']],
+  ['doctor', ['@rejoin/protocol']],
+  ['storm', ['@rejoin/protocol']],
 ])('packages/%s brings along %j and nothing else', (folder, dependencies) => {
   const manifest = manifestOf(folder)
   expect(Object.keys(manifest.dependencies ?? {})).toEqual(dependencies)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { root } from './paths.ts'
 
 /** The folders of packages/, in the order in which they depend on each other. */
-export const packageFolders = ['protocol', 'hub', 'client', 'mdns', 'rejoin']
+export const packageFolders = ['protocol', 'hub', 'client', 'mdns', 'doctor', 'storm', 'rejoin']
 
 /** What is in git, or would be with the next `git add`: a check that waits for the commit comes too late. */
 export function trackedFiles(pattern = '*'): string[] {

@@ -1,13 +1,10 @@
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { checkNames, examine, type Report } from '@rejoin/doctor'
 import { createHub } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
-import { describe, expect, test } from 'vitest'
-import { examine } from '../../src/doctor/doctor.ts'
-import { proxyOf } from '../../src/doctor/proxy-name.ts'
-import { remedyFor } from '../../src/doctor/remedies.ts'
-import { checkNames, type Report } from '../../src/doctor/report.ts'
+import { describe, test } from 'vitest'
 import { serve } from '../../src/serve.ts'
 
 // Side by side: each takes the six seconds of silence that the doctor listens to.
@@ -133,27 +130,6 @@ describe.concurrent('the doctor', () => {
     await fetch(`${adminUrl}/admin/maintenance`, { method: 'POST', body: '{"on":true,"retryAfterMs":1000}' })
     await expect(examine(url)).rejects.toMatchObject({ code: 'overloaded', retryable: true })
   })
-})
-
-test('a proxy is known by what it puts into its answers', () => {
-  const named = (headers: Record<string, string>) => proxyOf({ get: (name) => headers[name] })
-  expect(named({ server: 'nginx/1.22.1' })).toEqual({ name: 'nginx', text: 'nginx/1.22.1' })
-  expect(named({ server: 'nginx/1.22.1', 'x-varnish': '2', via: '1.1 varnish (Varnish/7.1)' })?.name).toBe('varnish')
-  expect(named({ server: 'cloudflare', 'cf-ray': 'x' })).toEqual({ name: 'cloudflare', text: 'cloudflare' })
-  expect(named({})).toBeUndefined()
-})
-
-test('each check has lines to change for each proxy of Debian, and names no other where the proxy is known', () => {
-  const usual = ['nginx', 'haproxy', 'varnish', 'caddy', 'apache'] as const
-  for (const name of checkNames) {
-    for (const proxy of usual) {
-      const { changes, cost, culprit } = remedyFor(name, { proxy })
-      expect(changes, `${name} ${proxy}`).toHaveLength(1)
-      expect(changes[0]?.lines.length, `${name} ${proxy}`).toBeGreaterThan(0)
-      expect([cost, culprit].join('').length).toBeGreaterThan(20)
-    }
-    expect(remedyFor(name, {}).changes).toHaveLength(usual.length)
-  }
 })
 
 function statesOf({ checks }: Report): Record<string, string> {

@@ -1,7 +1,7 @@
+import type { Check, CheckName, Report, Server } from '@rejoin/doctor'
+import { proxyTitles } from '@rejoin/doctor/proxy-name'
 import { plainText } from '@rejoin/hub/internal'
 import { counted } from '../../counted.ts'
-import { proxyTitles } from '../../doctor/proxy-name.ts'
-import type { Check, CheckName, Report, Server } from '../../doctor/report.ts'
 import { type Style, styled } from '../../logging/style.ts'
 import { table } from '../../logging/table.ts'
 

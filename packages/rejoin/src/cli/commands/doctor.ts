@@ -1,8 +1,8 @@
+import type { CheckName, Report } from '@rejoin/doctor'
+import { type ProxyName, proxyNames } from '@rejoin/doctor/proxy-name'
 import { RejoinError } from '@rejoin/protocol'
 import { type Command, Option } from 'commander'
 import { isLoopbackHost } from '../../access/loopback.ts'
-import { type ProxyName, proxyNames } from '../../doctor/proxy-name.ts'
-import type { CheckName, Report } from '../../doctor/report.ts'
 import { hasColour } from '../../logging/style.ts'
 import { exitCodes } from '../exit-code.ts'
 import { readDuration } from '../output/duration.ts'
@@ -55,7 +55,7 @@ async function runDoctor(address: string, flags: DoctorFlags, host: ProgramHost)
 
 async function examined(url: string, host: ProgramHost, token: string | undefined, given: object): Promise<Report> {
   const options = { ...given, ...(token ? { token } : {}) }
-  const { examine } = await import('../../doctor/doctor.ts')
+  const { examine } = await import('@rejoin/doctor')
   const progress = createProgress(host)
   const startedAt = Date.now()
   let waiting: readonly CheckName[] = []

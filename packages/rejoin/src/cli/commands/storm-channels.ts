@@ -1,4 +1,4 @@
-import { channelOf, type StormPlan } from '../../storm/plan.ts'
+import { channelOf, type StormPlan } from '@rejoin/storm'
 import type { HubAddress } from './hub-address.ts'
 
 /**

@@ -1,10 +1,8 @@
 import { plainText } from '@rejoin/hub/internal'
+import type { Example, OwnLoad, StormReport } from '@rejoin/storm'
 import { durationWords } from '../../logging/duration.ts'
 import { styled } from '../../logging/style.ts'
 import { table } from '../../logging/table.ts'
-import type { OwnLoad } from '../../storm/own-load.ts'
-import type { StormReport } from '../../storm/report.ts'
-import type { Example } from '../../storm/tally.ts'
 import { faultWords, grouped, percent, timesWords } from './storm-words.ts'
 
 /** The summary of a storm for a person: figures, hints about them, and the verdict. */

@@ -1,5 +1,5 @@
+import type { Faults, TimesSummary } from '@rejoin/storm'
 import { durationWords } from '../../logging/duration.ts'
-import type { Faults, TimesSummary } from '../../storm/tally.ts'
 
 /** The words that the view of a storm and its summary share. */
 export function faultWords({ lost, doubled, disordered, foreign, cursorless }: Faults): string {

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { checkChannel, RejoinError } from '@rejoin/protocol'
+import type { StormPlan, StormReport } from '@rejoin/storm'
 import type { Command } from 'commander'
 import { isLoopbackHost } from '../../access/loopback.ts'
 import { invalidOption } from '../../errors.ts'
 import { hasColour } from '../../logging/style.ts'
-import type { StormPlan } from '../../storm/plan.ts'
-import type { StormReport } from '../../storm/report.ts'
 import { type ExitCode, exitCodeOf, exitCodes } from '../exit-code.ts'
 import { readDuration } from '../output/duration.ts'
 import { jsonLine } from '../output/json-line.ts'
@@ -13,8 +12,8 @@ import { createOutput } from '../output/output.ts'
 import type { ProgramHost } from '../program-host.ts'
 import { checkUrl, type HubAddress, withAdvice } from './hub-address.ts'
 import { openPublisher } from './hub-publisher.ts'
-import { deleteChannels } from './storm-channels.ts'
 import { stormLines } from './storm-lines.ts'
+import { checkRoom, roomHere } from './storm-room.ts'
 import { watchStorm } from './storm-view.ts'
 import { whyUnreachable } from './unreachable.ts'
 
@@ -77,6 +76,7 @@ async function runStormCommand(given: string, flags: StormFlags, host: ProgramHo
   const interrupted = interruptions(host)
   const output = createOutput(host)
   const report = await storm(plan, address, interrupted, host)
+  const { deleteChannels } = await import('./storm-channels.ts')
   const kept = await deleteChannels(plan, address)
   const lines = flags.json
     ? [jsonLine(JSON.stringify({ ...report, keptChannels: kept }))]
@@ -92,10 +92,7 @@ async function storm(
   host: ProgramHost,
 ): Promise<StormReport> {
   const { url, token } = address
-  const [{ runStorm }, { checkRoom, roomHere }] = await Promise.all([
-    import('../../storm/storm.ts'),
-    import('../../storm/room.ts'),
-  ])
+  const { runStorm } = await import('@rejoin/storm')
   checkRoom(plan.readers, roomHere())
   const { publishBatch } = await openPublisher(address, host)
   const view = watchStorm(url, plan, host)

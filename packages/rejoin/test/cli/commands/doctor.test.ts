@@ -1,9 +1,8 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Check, Report } from '@rejoin/doctor'
 import { describe, expect, test } from 'vitest'
 import { reportLines } from '../../../src/cli/commands/doctor-lines.ts'
-import { remedyFor } from '../../../src/doctor/remedies.ts'
-import type { Check, Report } from '../../../src/doctor/report.ts'
 import { serve } from '../../../src/serve.ts'
 import { run } from '../../support/fake-process.ts'
 import { nobody } from '../../support/http.ts'
@@ -14,7 +13,11 @@ const stripped: Check = {
   name: 'header-cursor',
   state: 'fault',
   summary: 'Last-Event-ID does not reach the hub',
-  remedy: remedyFor('header-cursor', server),
+  remedy: {
+    culprit: 'nginx',
+    cost: 'Readers that return get nothing of what they missed.',
+    changes: [{ where: 'nginx, location /events', lines: ['proxy_set_header Last-Event-ID $http_last_event_id;'] }],
+  },
 }
 
 describe('a report for people', () => {
@@ -42,7 +45,8 @@ describe('a report for people', () => {
   })
 
   test('shows a line that is to be removed as such', () => {
-    const { remedy } = { remedy: remedyFor('header-cursor', { proxy: 'haproxy' }) }
+    const lines = ['remove: http-request del-header Last-Event-ID']
+    const remedy = { culprit: 'HAProxy', cost: 'No cursor arrives.', changes: [{ where: 'haproxy.cfg', lines }] }
     expect(linesOf([{ ...stripped, remedy }])).toContain('      - http-request del-header Last-Event-ID')
   })
 

@@ -1,11 +1,10 @@
 import { stripVTControlCharacters } from 'node:util'
+import type { StormProgress, StormReport } from '@rejoin/storm'
 import { describe, expect, test } from 'vitest'
 import { deleteChannels } from '../../../src/cli/commands/storm-channels.ts'
 import { stormLines } from '../../../src/cli/commands/storm-lines.ts'
 import { progressLine, viewLines, watchStorm } from '../../../src/cli/commands/storm-view.ts'
 import { createLiveView } from '../../../src/cli/output/live-view.ts'
-import type { StormReport } from '../../../src/storm/report.ts'
-import type { StormProgress } from '../../../src/storm/storm.ts'
 import { fakeProcess } from '../../support/fake-process.ts'
 import { nobody } from '../../support/http.ts'
 

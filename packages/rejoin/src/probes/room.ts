@@ -1,4 +1,4 @@
-import { createTokenBuckets } from '../../limits/token-bucket.ts'
+import { createTokenBuckets } from '../limits/token-bucket.ts'
 
 /** The limits on probes: how many at once and how many in a second, from one network and in all. */
 export interface Room {

@@ -1,9 +1,8 @@
-import { counted } from '../counted.ts'
 import { acceptsCompressed, compressionOf } from './checks/compression.ts'
 import { corsOfHub, isAllowed } from './checks/cors.ts'
 import { httpVersionCheck } from './checks/http-version.ts'
 import type { FoundStream } from './find-server.ts'
-import { probeId } from './probe/words.ts'
+import { probeId } from './probe.ts'
 import { newToken, streamRequest, withQuery } from './probe-client.ts'
 import { type Reading, readStream } from './reading.ts'
 import { remedyFor } from './remedies.ts'
@@ -219,4 +218,9 @@ function corsSeen(answer: Answer | undefined, origin: string | undefined, server
 
 function ofServer(cost: string, lines: readonly string[]): Check['remedy'] & object {
   return { culprit: 'the server itself', cost, changes: [{ where: 'what the server sends', lines }] }
+}
+
+/** A number with its word: "1 event", "2 events". */
+function counted(number: number, word: string): string {
+  return `${number} ${word}${number === 1 ? '' : 's'}`
 }

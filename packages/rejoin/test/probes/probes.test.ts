@@ -1,8 +1,8 @@
 import { connect } from 'node:net'
 import { memoryLog } from '@rejoin/hub/memory'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createRoom } from '../../src/doctor/probe/room.ts'
-import { createSightings } from '../../src/doctor/probe/sightings.ts'
+import { createRoom } from '../../src/probes/room.ts'
+import { createSightings } from '../../src/probes/sightings.ts'
 import { cutOff, open, send, serving, until } from '../support/http.ts'
 
 const spaced = '/events/rejoin.doctor/spaced/0123456789abcdef'

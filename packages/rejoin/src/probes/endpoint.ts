@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type ProbeHello, type ProbeScript, probeChannel, probeScripts, probeToken } from '@rejoin/doctor/probe'
 import { networkOf } from '@rejoin/hub'
 import { addressOf, jsonAnswer, sendPlainAnswer, streamHeaders, targetOf } from '@rejoin/hub/internal'
-import type { Middleware } from '../../http/middleware.ts'
-import { reject, rejectMethod } from '../../http/rejection.ts'
+import type { Middleware } from '../http/middleware.ts'
+import { reject, rejectMethod } from '../http/rejection.ts'
 import { createRoom, type RoomOptions } from './room.ts'
 import { playScript } from './script.ts'
 import { createSightings } from './sightings.ts'
-import { type ProbeHello, type ProbeScript, probeChannel, probeScripts, probeToken } from './words.ts'
 
 /**
  * Answers the probes of `rejoin doctor`. Everybody may ask for a probe: it carries nothing of the log, and leaves nothing there.

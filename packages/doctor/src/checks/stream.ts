@@ -1,4 +1,4 @@
-import { heartbeatAfter, type ProbeHello, type ProbeTick, probeId, spacedEvents } from '../probe/words.ts'
+import { heartbeatAfter, type ProbeHello, type ProbeTick, probeId, spacedEvents } from '../probe.ts'
 import type { OpenProbe } from '../probe-client.ts'
 import type { TimedEvent } from '../reading.ts'
 import { remedyFor } from '../remedies.ts'

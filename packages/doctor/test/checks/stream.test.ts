@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { idsCheck, spacedResult, streamCheck } from '../../../src/doctor/checks/stream.ts'
-import { probeId, spacedEvents, spacedEveryMs } from '../../../src/doctor/probe/words.ts'
-import type { OpenProbe } from '../../../src/doctor/probe-client.ts'
-import type { Server } from '../../../src/doctor/report.ts'
+import { idsCheck, spacedResult, streamCheck } from '../../src/checks/stream.ts'
+import { probeId, spacedEvents, spacedEveryMs } from '../../src/probe.ts'
+import type { OpenProbe } from '../../src/probe-client.ts'
+import type { Server } from '../../src/report.ts'
 
 const server = { kind: 'program' } as Server
 const token = 'abcdefgh'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createResponse, type ResponseHead } from '../../src/storm/response.ts'
+import { createResponse, type ResponseHead } from '../src/response.ts'
 
 const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n'
 const chunked = `${head}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1;x=y\r\n \r\n6\r\nworld\n\r\n0\r\n\r\n`

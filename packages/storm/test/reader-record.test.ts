@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createReaderRecord } from '../../src/storm/reader-record.ts'
+import { createReaderRecord } from '../src/reader-record.ts'
 
 const good = { lost: 0, announced: 0, doubled: 0, disordered: 0 }
 

@@ -1,4 +1,4 @@
-import { longestProbeMs, silentForMs } from '../probe/words.ts'
+import { longestProbeMs, silentForMs } from '../probe.ts'
 import { openProbe, type Way } from '../probe-client.ts'
 import { remedyFor } from '../remedies.ts'
 import type { Check, Server } from '../report.ts'

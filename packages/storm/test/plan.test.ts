@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { readNumbered, textOf } from '../../src/storm/numbered-event.ts'
-import { ownLoadOf } from '../../src/storm/own-load.ts'
-import { channelOf, type StormPlan, shareOf } from '../../src/storm/plan.ts'
-import { checkRoom, roomHere } from '../../src/storm/room.ts'
+import { readNumbered, textOf } from '../src/numbered-event.ts'
+import { ownLoadOf } from '../src/own-load.ts'
+import { channelOf, type StormPlan, shareOf } from '../src/plan.ts'
 
 const plan: StormPlan = {
   ...{ readers: 100, channels: 4, patternPercent: 29, slowPercent: 7, rate: 50, size: 20, prefix: 'storm/x' },
@@ -66,18 +65,5 @@ describe('the load of the storm itself', () => {
       cpu: 0,
       worstDelayMs: 0,
     })
-  })
-})
-
-describe('the room of this machine', () => {
-  test('rejects a storm with more readers than files or ports, and says how to get more', () => {
-    expect(() => checkRoom(5000, { files: 896, ports: 28_232 })).toThrow(/may open 896\. .*ulimit -n 5128/)
-    expect(() => checkRoom(30_000, { files: 60_000, ports: 28_232 })).toThrow(/28232 .*ip_local_port_range/)
-    expect(() => checkRoom(500, { files: 896, ports: 28_232 })).not.toThrow()
-    expect(() => checkRoom(500_000, { files: undefined, ports: undefined })).not.toThrow()
-  })
-
-  test('is unknown where the system does not tell', () => {
-    expect(roomHere('/nowhere').ports).toBeUndefined()
   })
 })

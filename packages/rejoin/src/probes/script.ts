@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http'
-import { encodeComment, encodeEvent } from '@rejoin/protocol'
 import {
   heartbeatAfter,
   longestProbeMs,
@@ -10,7 +9,8 @@ import {
   silentForMs,
   spacedEvents,
   spacedEveryMs,
-} from './words.ts'
+} from '@rejoin/doctor/probe'
+import { encodeComment, encodeEvent } from '@rejoin/protocol'
 
 /** Writes a probe from its first frame to its end. Returns a function that stops it. */
 export function playScript(

@@ -1,5 +1,5 @@
 import { RejoinError } from '@rejoin/protocol'
-import { type ProbeHello, probeChannel, probeId } from './probe/words.ts'
+import { type ProbeHello, probeChannel, probeId } from './probe.ts'
 import {
   newToken,
   type OpenProbe,

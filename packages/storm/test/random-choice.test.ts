@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { chooseAtRandom } from '../../src/storm/random-choice.ts'
+import { chooseAtRandom } from '../src/random-choice.ts'
 
 test('as many are chosen as asked for, and each at most once', () => {
   const all = Array.from({ length: 100 }, (_, index) => index)

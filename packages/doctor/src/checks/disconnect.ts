@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ProbeSeen } from '../probe/words.ts'
+import type { ProbeSeen } from '../probe.ts'
 import { jsonOf, openProbe, probePath, streamRequest, type Way } from '../probe-client.ts'
 import { remedyFor } from '../remedies.ts'
 import type { Check, Server } from '../report.ts'

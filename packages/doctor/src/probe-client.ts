@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { RejoinError } from '@rejoin/protocol'
-import { type ProbeHello, type ProbeScript, probeChannel } from './probe/words.ts'
+import { type ProbeHello, type ProbeScript, probeChannel } from './probe.ts'
 import { type Reading, readStream } from './reading.ts'
 import type { Answer, Wire } from './wire.ts'
 

@@ -1,5 +1,5 @@
-import { createForgetfulMap } from '../../limits/forgetful-map.ts'
-import type { ProbeSeen } from './words.ts'
+import type { ProbeSeen } from '@rejoin/doctor/probe'
+import { createForgetfulMap } from '../limits/forgetful-map.ts'
 
 /** Remembers whether recent probes are open or closed, for a doctor that asks whether the hub saw it leave. */
 export interface Sightings {

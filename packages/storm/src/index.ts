@@ -1,0 +1,6 @@
+export type { OwnLoad } from './own-load.ts'
+export { channelOf, type StormPlan } from './plan.ts'
+export type { PublishBatch } from './publishing.ts'
+export type { Connections, Failure, StormReport } from './report.ts'
+export { runStorm, type StageName, type StormOptions, type StormProgress } from './storm.ts'
+export type { Example, Faults, TimesSummary } from './tally.ts'

@@ -43,14 +43,14 @@ export interface ExamineOptions extends FindOptions {
    * The origin whose pages are to read the stream, such as `https://app.example`.
    * @defaultValue none: CORS is not checked
    */
-  readonly origin?: string
+  readonly origin?: string | undefined
   /**
    * For how long a stream with heartbeats alone has to stay open, in milliseconds; at most 110,000. The doctor takes as long.
    * @defaultValue 0: only a silence of six seconds is tested
    */
-  readonly idleMs?: number
+  readonly idleMs?: number | undefined
   /** Called whenever a check begins or ends, with the checks that are under way. */
-  onProgress?(waiting: readonly CheckName[]): void
+  readonly onProgress?: ((waiting: readonly CheckName[]) => void) | undefined
 }
 
 async function examineProgram(found: FoundProgram, options: ExamineOptions) {

@@ -41,9 +41,9 @@ export interface FoundStream {
 
 export interface FindOptions {
   /** Sent as `Authorization: Bearer`. Probes need no token; other streams may. */
-  readonly token?: string
+  readonly token?: string | undefined
   /** The proxy in front of the server, if it does not show itself. */
-  readonly proxy?: ProxyName
+  readonly proxy?: ProxyName | undefined
 }
 
 /** Asks for a probe first, and else for a stream. Rejects with a `RejoinError` when no stream answers. */

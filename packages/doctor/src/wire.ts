@@ -48,7 +48,7 @@ export interface WireOptions {
    * How long to wait for the head of an answer, in milliseconds. A proxy that holds a whole probe back sends nothing for 6 s.
    * @defaultValue 8000
    */
-  readonly headTimeoutMs?: number
+  readonly headTimeoutMs?: number | undefined
 }
 
 function negotiated(url: URL, timeoutMs: number): Promise<string | false | null> {

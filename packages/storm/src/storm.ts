@@ -97,11 +97,11 @@ export async function runStorm(plan: StormPlan, options: StormOptions): Promise<
 export interface StormOptions {
   /** The address of the hub. */
   readonly url: URL
-  readonly token?: string
+  readonly token?: string | undefined
   readonly publish: PublishBatch
   /** Ends the storm early: no more events and no more cuts. The published events are checked all the same. */
-  readonly signal?: AbortSignal
-  onProgress?(progress: StormProgress): void
+  readonly signal?: AbortSignal | undefined
+  readonly onProgress?: ((progress: StormProgress) => void) | undefined
 }
 
 export type StageName = 'connecting' | 'storm' | 'settling'

@@ -115,7 +115,7 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
     return over
   }
 
-  /** Whether the confirmations of this server cannot be believed. Finds out once for each process, and again when in doubt. */
+  /** Whether this server confirms too early. Finds out once for each process, and again after a confirmation that came early. */
   async function isEarly(over: Greeted): Promise<boolean> {
     const { process, connection } = over
     if (!needsWaitAof()) return false

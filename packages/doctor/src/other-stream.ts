@@ -14,7 +14,10 @@ import { within } from './within.ts'
  * Examines a stream whose server answers no probes, from outside. A hub of Rejoin tells more than other servers: its `hello` says
  * which cursor arrived.
  */
-export async function examineStream(found: FoundStream, { origin }: { readonly origin?: string | undefined }): Promise<Examined> {
+export async function examineStream(
+  found: FoundStream,
+  { origin }: { readonly origin?: string | undefined },
+): Promise<Examined> {
   const askedAt = performance.now()
   const opened = await open(found)
   const hello = await within(helloOf(opened.reading), helloWithinMs)

@@ -36,6 +36,9 @@ export interface EventStream {
  */
 export function streamEvents({ hub, timing, request, response, headers, subscribe, taken, idleMs }: EventStream): void {
   const over = new AbortController()
+  // This stream has heartbeats of its own. As events, those of the hub would come in addition.
+  const { heartbeat: form, ...joined } = subscribe
+  const heartbeat = form === 'event' ? encodeEvent({ type: 'heartbeat', data: '{}' }) : encodeHeartbeat()
   let heartbeatMs = 25_000
   let cancelIdle: Cancel = () => undefined
   let cancelHeartbeat: Cancel = () => undefined
@@ -52,7 +55,7 @@ export function streamEvents({ hub, timing, request, response, headers, subscrib
   })
 
   async function serve(): Promise<void> {
-    const { frames, known } = await taken.feed.join(subscribe, { signal: over.signal })
+    const { frames, known } = await taken.feed.join(joined, { signal: over.signal })
     for (let next = await frames.next(); !next.done; next = await frames.next()) {
       const frame = next.value
       if (frame.type === 'hello') heartbeatMs = longestSilence(frame) ?? heartbeatMs
@@ -133,7 +136,7 @@ export function streamEvents({ hub, timing, request, response, headers, subscrib
     cancelHeartbeat()
     if (over.signal.aborted) return
     cancelHeartbeat = timing.after(heartbeatMs, () => {
-      if (!response.writableNeedDrain) response.write(encodeHeartbeat())
+      if (!response.writableNeedDrain) response.write(heartbeat)
       beat()
     })
   }

@@ -1,4 +1,4 @@
-import { createVirtualEnvironment } from '@rejoin/hub/testing'
+import { createVirtualEnvironment, type VirtualEnvironment } from '@rejoin/hub/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createMdnsHub } from '../src/mdns-hub.ts'
 import { eventsOf, has, hasEvents, stage } from './support/stage.ts'
@@ -173,26 +173,16 @@ describe('a reader that comes back with the last id it saw', () => {
     const { read, announce, mdns } = await stage({ hub })
     const watch = await mdns.watch('http')
     announce()
-    const [first] = await passing(watch.services())
+    const [first] = await turning(hubTime, watch.services())
     announce({ port: 81 })
-    await passing(watch.services())
+    await turning(hubTime, watch.services())
     const inTime = await read('type=http&idle_for=0', first?.id)
-    await passing(inTime.until(hasEvents(1)))
+    await turning(hubTime, inTime.until(hasEvents(1)))
     expect(eventsOf(inTime).map(({ data }) => data.port)).toEqual([81])
     await hubTime.advance(61_000)
     const late = await read('type=http&idle_for=0', first?.id)
-    await passing(late.until(has('sync-required')))
+    await turning(hubTime, late.until(has('sync-required')))
     expect(late.frames[1]?.data).toMatchObject({ reason: 'expired', snapshotUrl: '/v1/mdns/browse?type=_http._tcp' })
-
-    /** Lets the turns of the hub end, which its virtual time decides. */
-    async function passing<Result>(work: Promise<Result>): Promise<Result> {
-      let isOver = false
-      const over = work.finally(() => {
-        isOver = true
-      })
-      while (!isOver) await hubTime.advance(1)
-      return over
-    }
   })
 
   test.each([
@@ -255,6 +245,22 @@ describe('idle_for', () => {
     expect(has('close')(reader)).toBe(false)
   })
 
+  test.each([
+    ['a comment', '', ': hb'],
+    ['an event', '&heartbeat=event', 'event: heartbeat'],
+  ])('brings one heartbeat in each interval, as %s (§4.7)', async (_, asked, beat) => {
+    const hubTime = createVirtualEnvironment()
+    const hub = await createMdnsHub({ environment: hubTime })
+    onTestFinished(() => hub.close())
+    const { read, time } = await stage({ hub })
+    const reading = read(`type=http&idle_for=0${asked}`)
+    const hello = reading.then((reader) => reader.until(has('hello')).then(() => reader))
+    const reader = await turning(hubTime, hello)
+    for (let second = 0; second < 100; second += 1) await Promise.all([hubTime.advance(1000), time.advance(1000)])
+    await reader.until(({ text }) => text.split(beat).length > 4)
+    expect(reader.text.match(/^(: hb|event: heartbeat)$/gm)).toEqual(Array(4).fill(beat))
+  })
+
   test('does not count heartbeats as events', async () => {
     const { read, time } = await stage()
     const reader = await read('type=http&idle_for=60')
@@ -288,3 +294,13 @@ test('a server that closes sends close to its readers', async () => {
   await reader.ended
   expect(reader.frames.at(-1)).toMatchObject({ type: 'close', data: { reason: 'drain' } })
 })
+
+/** Lets the turns of the hub end, which its virtual time decides. */
+async function turning<Result>(hubTime: VirtualEnvironment, work: Promise<Result>): Promise<Result> {
+  let isOver = false
+  const over = work.finally(() => {
+    isOver = true
+  })
+  while (!isOver) await hubTime.advance(1)
+  return over
+}

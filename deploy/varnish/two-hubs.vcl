@@ -9,7 +9,7 @@ import directors;
 probe readyz {
     .url = "/readyz";
     .interval = 1s;
-    .timeout = 2s;
+    .timeout = 10s;                     # a busy hub is not away
     .window = 2;
     .threshold = 1;
     .initial = 1;

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { serve } from 'rejoin'
@@ -8,6 +8,7 @@ import { parse, parseAllDocuments } from 'yaml'
 import { program, root } from '../support/paths.ts'
 import { freePort } from '../support/proxies/proxy.ts'
 import { readText, trackedFiles } from '../support/repository.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 const compose = parse(readText('deploy/compose/compose.yaml'), { merge: true }) as Compose
 const dockerfile = dockerSteps(readText('deploy/docker/Dockerfile'))
@@ -93,7 +94,7 @@ test('every path that is asked for health is answered by the program, on its def
     expect(livenessProbe.httpGet.path).not.toBe(readinessProbe.httpGet.path)
     return [startupProbe, livenessProbe, readinessProbe].map(({ httpGet }) => httpGet.path)
   })
-  const written = ['deploy/docker/Dockerfile', 'deploy/haproxy/haproxy.cfg'].map(
+  const written = ['deploy/docker/Dockerfile', 'deploy/haproxy/two-hubs.cfg'].map(
     (file) => /\/(?:readyz|healthz)/.exec(readText(file))?.[0],
   )
   for (const path of new Set([...probes, ...written])) expect((await fetch(`${url}${path}`)).status).toBe(200)
@@ -191,15 +192,20 @@ describe('compose', () => {
     expect(compose.networks.default.ipam.config).toEqual([{ subnet: '172.30.47.0/24' }])
   })
 
-  test('is started, and read from, by the commands of the guide as they are pasted', async () => {
+  test('is started, and read from, by the commands of the guide as they are pasted, and again with the same secret', async () => {
     const guide = readText('docs/guides/deployment.md')
     const [, commands = ''] = /^## Compose[^\n]*\n+```sh\n([\s\S]*?)^```$/m.exec(guide) ?? []
     const port = await freePort()
     const { REJOIN_ACCESS_JWT: _, REJOIN_LOG: __, ...environment } = compose.services.hub1?.environment ?? {}
     const given = { ...imageEnvironment(), ...environment, REJOIN_HOST: '127.0.0.1', REJOIN_PORT: `${port}` }
+    const { folder, remove } = temporaryFolder()
+    onTestFinished(remove)
+    mkdirSync(join(folder, 'deploy/compose'), { recursive: true })
     // Stands for the engine: `up` starts the program with the environment of hub1, on a log in memory, and `exec` runs the program.
+    // Compose reads .env in much the same way as a shell.
     const engine = `
       docker() {
+        set -a; . deploy/compose/.env; set +a
         case "$*" in
           *' up '*) ${quoted(process.execPath)} ${quoted(program)} serve --log memory > /dev/null & hub=$!
             trap 'kill $hub; wait $hub' EXIT
@@ -216,8 +222,14 @@ describe('compose', () => {
     // curl -N ends by its own deadline, with a status other than 0.
     const script = `${engine}\n${pasted}\ntrue`
     const { PATH = '' } = process.env
-    const { stdout } = await promisify(execFile)('bash', ['-c', script], { env: { PATH, ...given }, cwd: root })
-    expect(stdout.trim().split('\n')).toEqual(['201', '200'])
+    const secrets: string[] = []
+    for (let deployment = 1; deployment <= 2; deployment += 1) {
+      const { stdout } = await promisify(execFile)('bash', ['-c', script], { env: { PATH, ...given }, cwd: folder })
+      expect(stdout.trim().split('\n')).toEqual(['201', '200'])
+      secrets.push(readFileSync(join(folder, 'deploy/compose/.env'), 'utf8'))
+    }
+    expect(secrets[0]).toMatch(/^REJOIN_ACCESS_JWT='\[\{"secret":"[0-9a-f]{64}"\}\]'\n$/)
+    expect(secrets[1]).toBe(secrets[0])
   })
 
   test('starts a Redis that neither forgets nor evicts', () => {

@@ -25,8 +25,8 @@ export interface CrowdReader {
   readonly hadGap: boolean
 }
 
-/** 300 readers of ten channels. */
-export function openCrowd(url: string, name: string, network: number): Crowd {
+/** Readers of ten channels, each with an address of its own in the given network. */
+export function openCrowd(url: string, name: string, network: number, size = 300): Crowd {
   const channels = Array.from({ length: 10 }, (_, number) => `${name}/${number}`)
   const acknowledged = new Map(channels.map((channel) => [channel, [] as number[]]))
   const publishes = new Map<string, number>()
@@ -34,7 +34,7 @@ export function openCrowd(url: string, name: string, network: number): Crowd {
   const leave = new AbortController()
   // Each reader listens to it.
   setMaxListeners(0, leave.signal)
-  const readers = Array.from({ length: 300 }, (_, number) =>
+  const readers = Array.from({ length: size }, (_, number) =>
     startReader({
       url,
       channel: channels[number % channels.length] as string,

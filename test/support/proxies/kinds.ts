@@ -137,10 +137,14 @@ export const proxyKinds = {
     plain: '<VirtualHost *:80>\n  ProxyPass "/" "http://127.0.0.1:4747/"\n</VirtualHost>\n',
     install({ folder, port, configuration }) {
       mkdirSync(join(folder, 'logs'))
-      writeFileSync(join(folder, 'rejoin.conf'), configuration)
+      writeFileSync(
+        join(folder, 'rejoin.conf'),
+        configuration.replaceAll('/etc/apache2/rejoin-away.asis', inRepository('deploy/apache/away.asis')),
+      )
       const modules = [
         'mpm_event',
         'alias',
+        'asis',
         'authz_core',
         'setenvif',
         'headers',

@@ -207,7 +207,7 @@ export default defineConfig({
         resolve: { alias },
         test: {
           name: 'next',
-          include: ['test/services/{runtimes,examples}/next.ts'],
+          include: ['test/services/runtimes/next.ts'],
           globalSetup,
           expect: expectations,
           testTimeout: 120_000,

@@ -15,7 +15,7 @@ export const services = [
     name: 'Chromium',
     binaries: ['chromium', 'chromium-browser', 'google-chrome'],
     packages: ['chromium'],
-    tests: ['test/browser/'],
+    tests: ['test/browser/', 'test/services/examples/next'],
   },
   {
     name: 'Redis',

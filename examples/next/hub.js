@@ -16,11 +16,12 @@ export function openHub() {
 
 async function open() {
   const hub = await createHub({ log: lmdbLog('./.rejoin') })
-  // `next start` waits for its streams, which never end by themselves.
+  // `next start` waits for its streams, which never end by themselves, and for every connection that a client keeps in use.
   for (const signal of ['SIGTERM', 'SIGINT']) {
     process.once(signal, async () => {
       await hub.drain({ withinMs: 5000 })
       await hub.close()
+      setTimeout(() => process.exit(), 1000)
     })
   }
   return hub

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect, type EventStream } from '@rejoin/client'
@@ -7,11 +8,9 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { launchChromium } from '../../browser/support/chromium.ts'
 import { root } from '../../support/paths.ts'
 import { readText } from '../../support/repository.ts'
+import { installNext } from '../runtimes/next-install.ts'
 import { type Runtime, startRuntime } from '../runtimes/process.ts'
 
-// A part of `npm run test:next`, for its install.
-
-// Not in the clone, where Next would take the workspace for the application.
 const folder = mkdtempSync(join(tmpdir(), 'rejoin-next-example-'))
 const program = join(folder, 'node_modules/next/dist/bin/next')
 const env = { NEXT_TELEMETRY_DISABLED: '1' }
@@ -20,9 +19,8 @@ let address: string
 
 beforeAll(async () => {
   cpSync(`${root}examples/next`, folder, { recursive: true })
-  const packageJson = join(folder, 'package.json')
-  writeFileSync(packageJson, readFileSync(packageJson, 'utf8').replaceAll('file:../../', `file:${root}`))
-  execFileSync('npm', ['install', '--no-audit'], { cwd: folder, stdio: 'inherit' })
+  installNext(folder)
+  execFileSync(process.execPath, [program, 'build'], { cwd: folder, env: { ...process.env, ...env }, stdio: 'ignore' })
 }, 600_000)
 
 afterAll(async () => {
@@ -38,7 +36,6 @@ async function serve(command: 'dev' | 'start'): Promise<Runtime> {
 }
 
 test('examples/next, built and started, ends while a stream is open, and the next process goes on from its events', async () => {
-  execFileSync(process.execPath, [program, 'build'], { cwd: folder, env: { ...process.env, ...env }, stdio: 'inherit' })
   const old = await serve('start')
   const { stream, ids } = open()
   await expect.poll(() => stream.cursor, patience).not.toBeNull()
@@ -55,6 +52,21 @@ test('examples/next, built and started, ends while a stream is open, and the nex
   await Promise.all([stream.close(), late.stream.close()])
   await next?.stop()
 }, 300_000)
+
+test('examples/next ends on SIGTERM although a client goes on using its connection, each time, and the next process starts at once', async () => {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  onTestFinished(() => agent.destroy())
+  for (let deployment = 1; deployment <= 2; deployment += 1) {
+    const server = await serve('start')
+    const { stream } = open()
+    await expect.poll(() => stream.state.state, patience).toBe('connected')
+    const use = useWithoutPause(`${address}/cheer`, agent)
+    await expect.poll(() => use.answers, patience).toContain(200)
+    await server.stop()
+    use.end()
+    await stream.close()
+  }
+}, 120_000)
 
 test('docs/guides/load-then-follow.md shows the components of examples/next', () => {
   for (const file of ['app/page.jsx', 'app/cheers.jsx']) {
@@ -110,6 +122,27 @@ export const GET = () => new Response(changed ? 'loaded again' : '')
 
 // The first request of each route compiles it.
 const patience = { timeout: 60_000 }
+
+/** Requests one after the other on one connection, as of a proxy with steady traffic. */
+function useWithoutPause(url: string, agent: Agent): { answers: (number | undefined)[]; end(): void } {
+  const answers: (number | undefined)[] = []
+  let isOver = false
+  function ask(): void {
+    if (isOver) return
+    const asked = request(url, { method: 'POST', agent }, (response) => {
+      answers.push(response.statusCode)
+      response.resume().on('end', ask)
+    })
+    asked.on('error', () => setTimeout(ask, 50)).end()
+  }
+  ask()
+  return {
+    answers,
+    end() {
+      isOver = true
+    },
+  }
+}
 
 async function cheer(): Promise<{ id: string }> {
   return (await fetch(`${address}/cheer`, { method: 'POST' })).json()

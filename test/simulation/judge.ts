@@ -1,3 +1,4 @@
+import { comparePositions } from '@rejoin/protocol'
 import { readFrames, type WireFrame } from './frames.ts'
 import { createReadersState, type Retained } from './readers-state.ts'
 import { compareEntries, type Entry, isAmong, type Truth } from './truth.ts'
@@ -7,6 +8,8 @@ import type { World } from './virtual-world.ts'
 export const invariants = {
   'unannounced-gap': 'no reader passes over an event without being told',
   'lost-write': 'once all faults are over, every reader gets what it is owed, or is told',
+  'skipped-survivor': 'a loss on record is announced behind everything that the log still has from before it',
+  'deleted-survivor': 'once all faults are over, a reader of the beginning gets every event that the log still has',
   'false-gap': 'no reader is told of a gap while everything after its cursor is held',
   duplicate: 'no event reaches a reader twice, and no stream holds one twice',
   order: 'events come in the order of the log',
@@ -101,6 +104,8 @@ export interface Receipts {
   readonly hasEnds: boolean
   /** What is owed now and was not given. */
   missing(): Entry[]
+  /** What was not given of the events before the first loss on record, when nothing else is gone up to an entry. */
+  survivorsBefore(end: Entry): Entry[]
   /** The entry was lost by the log, so that a gap has to be announced. */
   readonly isStranded: boolean
 }
@@ -123,6 +128,7 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
   function follow(who: string, { names, types }: Wanted): Receipts {
     let entry: Entry | undefined
     let given = new Set<Entry>()
+    let toldAt: Entry | undefined
     const state = createReadersState({
       // Who is given some types only cannot tell what the others did to a value.
       ...{ truth, names, retain, isWhole: types.length === 0 },
@@ -145,6 +151,16 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         .filter((event) => isWanted(event) && !isLost(event) && !given.has(event) && truth.isOn(event, line))
     }
 
+    /** Whether the reader was told of a gap behind the loss before the loss got this second mark. */
+    const isKnown = (loss: Entry, end: Entry) =>
+      truth.lateMarks.some(
+        (late) =>
+          late.loss === loss &&
+          toldAt !== undefined &&
+          truth.isOn(toldAt, end.line) &&
+          comparePositions(toldAt.position, late.position) >= 0,
+      )
+
     function pass(end: Entry): void {
       const owed = owedBefore(end)
       const from = standing(end.line)
@@ -154,7 +170,7 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         accuse('unannounced-gap', `${who} came from ${nameOf(from)}, which the log has lost, to ${nameOf(end)}`)
       } else if (from && truth.invalidationsBetween(names, from, end).some((each) => !isLost(each))) {
         accuse('unannounced-gap', `${who} came to ${nameOf(end)} past an invalidation`)
-      } else if (from && truth.lossesBetween(names, from, end).some((each) => !isLost(each))) {
+      } else if (from && truth.lossesBetween(names, from, end).some((each) => !isLost(each) && !isKnown(each, end))) {
         accuse('unannounced-gap', `${who} came to ${nameOf(end)} past a loss that was on record`)
       }
       entry = end
@@ -178,6 +194,7 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
       },
       forget() {
         entry = undefined
+        toldAt = undefined
         given = new Set()
         state.forget()
       },
@@ -196,6 +213,7 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
       },
       gap(at, retained) {
         entry = at
+        toldAt = at
         given = new Set()
         state.replace(at, retained, isLost(at))
       },
@@ -214,6 +232,21 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         if (entry && !isLost(entry)) state.check(entry)
       },
       missing: () => owedBefore(undefined),
+      survivorsBefore(end) {
+        const from = standing(end.line)
+        if (!from || isLost(from) || isLost(end) || from.log !== end.log || !truth.isOn(from, end.line)) return []
+        const counts = (each: Entry) => !isLost(each) && truth.isOn(each, end.line)
+        const [mark] = truth.lossesBetween(names, from, undefined).filter(counts).sort(compareEntries)
+        // A loss that came to light late is told where the log had gone on, also by a hub that has yet to hear that the record of
+        // it was lost.
+        const isLate = truth.lateMarks.some(
+          ({ channel, position }) => isAmong(names, channel) && comparePositions(position, from.position) > 0,
+        )
+        const all = truth.eventsBetween(names, from, undefined).filter((each) => truth.isOn(each, end.line))
+        if (!mark || isLate || all.some(({ trimmedAt }) => trimmedAt <= world.now)) return []
+        if (truth.invalidationsBetween(names, from, undefined).length > 0) return []
+        return owedBefore(mark)
+      },
     }
   }
 
@@ -272,6 +305,13 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
       }
       const entry = entryOf(id)
       if (!entry) return
+      const given = truth.entry(gap.requested)
+      // Where the reader stood may be lost itself, as far as the hub knew: that is told at once.
+      if (gap.reason === 'epoch' && given && linesSince(cameAt).every((line) => truth.isOn(given, line))) {
+        const skipped = receipts.survivorsBefore(entry)
+        if (skipped.length > 0)
+          accuse('skipped-survivor', `${who} was told of a loss before ${skipped.map(nameOf).join()}`)
+      }
       if (gap.snapshot) checkSnapshot(gap.snapshot.upTo, entry)
       receipts.gap(entry, gap.retained)
     }

@@ -563,6 +563,39 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    name: 'loss-trims',
+    mistake: 'lets go of everything that a channel still has when one of its events was lost',
+    caughtBy: 'deleted-survivor',
+    from: 6,
+    flaw: 'loss-trims',
+  },
+  {
+    name: 'head-behind-a-mark',
+    mistake: 'leads a reader of the past from a loss to the head, over the events in between',
+    caughtBy: 'deleted-survivor',
+    from: 6,
+    patches: [
+      {
+        file: 'hub/src/hub/read/gap.ts',
+        find: 'const goesOnAtMark = isMark &&',
+        replace: 'const goesOnAtMark = !isMark &&',
+      },
+    ],
+  },
+  {
+    name: 'mark-before-its-turn',
+    mistake: 'announces the loss of one channel before it has sent what another channel has from before',
+    caughtBy: 'skipped-survivor',
+    from: 6,
+    patches: [
+      {
+        file: 'hub/src/hub/read/replay-source.ts',
+        find: '  if (gaps.some(({ isMark }) => !isMark)) return mergeGaps(gaps)\n',
+        replace: '  if (gaps.length > 0) return mergeGaps(gaps)\n',
+      },
+    ],
+  },
+  {
     name: 'beheaded-in-silence',
     mistake: 'gives a reader that asks for the beginning whatever is left of it, without a word',
     caughtBy: 'unannounced-gap',

@@ -8,10 +8,11 @@ import { createFaults } from './simulated-faults.ts'
 import { createSimulatedLog, type LogFlaw, type SimulatedLog } from './simulated-log.ts'
 import type { Machine } from './simulated-machine.ts'
 import { createNode, type SimulatedNode } from './simulated-node.ts'
+import { createPollConnection } from './simulated-poll-connection.ts'
 import { createPublisher } from './simulated-publisher.ts'
 import { createReader, type SimulatedReader } from './simulated-reader.ts'
 import { createTally, type Happening, type Tally } from './tally.ts'
-import { createTruth, type Truth } from './truth.ts'
+import { createTruth, type Entry, type Truth } from './truth.ts'
 import { createWorld, type World } from './virtual-world.ts'
 
 /** What is under test. Mutants bring their own. */
@@ -173,6 +174,7 @@ export async function simulate(seed: number, options: SimulateOptions = {}): Pro
     judgePublishes(stage)
   }
   for (const reader of readers) reader.close()
+  if (!isOver()) await judgeSurvivors(stage)
 
   stage.note('end', world.steps)
   return {
@@ -219,6 +221,56 @@ function drawReader({ world: { chance }, scenario, log }: Stage, name: string) {
     isStripped: chance.happens(0.05),
     polls: chance.happens(0.2),
     reloadMs: chance.happens(0.3) ? chance.between(1, 400) : 0,
+  }
+}
+
+/** A reader that asks for all of a channel gets every event that the log has, whatever was lost between them. */
+async function judgeSurvivors(stage: Stage): Promise<void> {
+  const { world, nodes, truth, judge } = stage
+  const node = nodes.find(({ accepts, hub }) => accepts && hub)
+  if (!node) return
+  for (const channel of new Set(stage.channels)) {
+    const given = new Set<string>()
+    let isCutShort = false
+    const read = async (leave: AbortSignal): Promise<void> => {
+      const wanted = { names: [channel], types: [], showsChannel: false }
+      const visit = await node.accept({ name: `reader of all of ${channel}`, wanted }, { from: 'earliest' })
+      const answer = await visit?.poll(
+        createPollConnection(world, 1, leave, () => {}),
+        0,
+        leave,
+      )
+      if (!answer || !('events' in answer)) throw new Error('rejected')
+      // What grew too old during the read is another matter.
+      isCutShort = answer.events.some(({ type, data }) => type === 'sync-required' && !/"(epoch|earliest)"/.test(data))
+      for (const { id } of answer.events) if (id !== null) given.add(id)
+    }
+    const leave = new AbortController()
+    let isDone = false
+    let failed = false
+    node.machine.run(() => {
+      const settle = (how: boolean) => () => {
+        isDone = true
+        failed = how
+      }
+      read(leave.signal).then(settle(false), settle(true))
+    })
+    for (const deadline = world.now + 20_000; !isDone && world.now < deadline; ) await world.advance(100)
+    leave.abort()
+    // A server that lost an entry and goes by it all the same starts such a reader where nothing stands.
+    const isRemembered = (entry: Entry) =>
+      entry.event?.channel === channel && !truth.isOn(entry, truth.mainLine) && truth.isKnownOn(entry, truth.mainLine)
+    if (failed || isCutShort || truth.entries.some(isRemembered)) continue
+    const isHeld = (entry: Entry) =>
+      entry.kind === 'event' &&
+      entry.event?.channel === channel &&
+      entry.log === truth.entries.at(-1)?.log &&
+      entry.lostAt === Infinity &&
+      entry.trimmedAt === Infinity &&
+      truth.isOn(entry, truth.mainLine)
+    const missing = truth.entries.filter((entry) => isHeld(entry) && !given.has(entry.id))
+    if (missing.length > 0)
+      judge.accuse('deleted-survivor', `a reader of all of ${channel} did not get ${missing.map(nameOf).join()}`)
   }
 }
 

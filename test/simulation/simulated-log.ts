@@ -144,6 +144,8 @@ export type LogFlaw =
   | 'verdict-before-the-read'
   /** Whether a channel has ended is looked up first, and what is published is appended in a step after it. */
   | 'end-looked-up-first'
+  /** A loss that is put on record takes with it what the channel still has. */
+  | 'loss-trims'
 
 type PageLimit = Parameters<Log['read']>[3]
 
@@ -166,11 +168,19 @@ interface Channel {
   previous: Position
   trimmedThrough: Position
   invalidatedThrough: Position
-  /** Through where a rollback took something. */
-  lostThrough: Position
+  /** Where a rollback took something, in order. A read must not cross one unannounced. */
+  marks: readonly Mark[]
   ended?: LogEvent | undefined
   /** The newest event of each key. */
   retained: Map<string, LogEvent>
+}
+
+interface Mark {
+  readonly at: Position
+  /** The branch with which it was put on record. */
+  readonly by: Position
+  /** Where the log had gone on behind the loss, when it came to light late. */
+  readonly lostBefore?: Position
 }
 
 export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
@@ -266,7 +276,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
   function channelOf(name: string): Channel {
     let channel = channels.get(name)
     if (!channel) {
-      const none = { previous: origin, trimmedThrough: origin, invalidatedThrough: origin, lostThrough: origin }
+      const none = { previous: origin, trimmedThrough: origin, invalidatedThrough: origin, marks: [] }
       const unused = { events: [], ...none }
       channel = { ...unused, retained: new Map() }
       channels.set(name, channel)
@@ -379,13 +389,32 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     const forced = lost.some((channel) => isAfter(channel.invalidatedThrough, after))
     const wholeAfter = lost.map(edgeOf).reduce(latest, whole)
     const lostNames = [...new Set(lost.map(({ name }) => name))]
-    const isRolledBack = lost.some((channel) => isAfter(channel.lostThrough, after))
+    const isRolledBack = lost.some(({ marks, trimmedThrough }) => marks.some(({ at }) => isSame(at, trimmedThrough)))
     return { channels: lostNames, reason: forced ? 'forced' : isRolledBack ? 'epoch' : 'expired', wholeAfter }
   }
 
   function read(names: readonly string[], after: Position, through: Position, limit: PageLimit): Page {
     const gap = gapAfter(names, after)
-    return gap ? { events: [], completeThrough: after, gap } : readHeld(names, after, through, limit)
+    if (gap) return { events: [], completeThrough: after, gap }
+    const mark = markAfter(names, after)
+    if (!mark || isAfter(mark.wholeAfter, through)) return readHeld(names, after, through, limit)
+    const before = readHeld(names, after, mark.wholeAfter, limit)
+    const last = before.events.at(-1)
+    return last ? { ...before, completeThrough: last.position } : { ...before, completeThrough: after, gap: mark }
+  }
+
+  /** The first of the marks that these channels have after a position. */
+  function markAfter(names: readonly string[], after: Position): Gap | undefined {
+    const marked = names.flatMap((name) =>
+      under(name).flatMap((channel) => channelOf(channel).marks.map((mark) => ({ name, ...mark }))),
+    )
+    const ahead = marked.filter(({ at }) => isAfter(at, after)).sort((a, b) => comparePositions(a.at, b.at))
+    const [first] = ahead
+    if (!first) return undefined
+    const next = ahead.filter(({ at }) => isSame(at, first.at))
+    const channels = [...new Set(next.map(({ name }) => name))]
+    const lostBefore = next.map((mark) => mark.lostBefore ?? mark.at).reduce(latest)
+    return { channels, reason: 'epoch', wholeAfter: first.at, isMark: true, lostBefore }
   }
 
   function readHeld(names: readonly string[], after: Position, through: Position, limit: PageLimit): Page {
@@ -407,7 +436,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
       held.some((channel) => !isSame(through(channel), origin))
     const reasons: [NonNullable<Window['lost']>, (channel: Channel) => Position][] = [
       ['forced', ({ invalidatedThrough }) => invalidatedThrough],
-      ['epoch', ({ lostThrough }) => lostThrough],
+      ['epoch', ({ marks, trimmedThrough }) => marks.find(({ at }) => isSame(at, trimmedThrough))?.at ?? origin],
       ['expired', ({ trimmedThrough }) => trimmedThrough],
     ]
     const lost = reasons.find(([, through]) => isLost(through))?.[0]
@@ -497,10 +526,12 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     else rememberLost(fork.position, before)
     startBranch(fork.position)
     // Behind a branch that nobody knows any more, an earlier loss may lie of which nothing is on record.
+    for (const channel of channels.values())
+      channel.marks = channel.marks.filter(({ by }) => !isAfter(by, fork.position))
     if (isReported) {
       report(past, history.length - 1, named.at(-1)!.position)
       putOnRecord(named, fork)
-    } else if (change) raise(past.filter(({ kind }) => kind === 'loss'))
+    } else raise(past.filter(({ kind }) => kind === 'loss'))
     for (const wake of tails) wake()
     return true
   }
@@ -524,7 +555,10 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     for (const each of lost) each.records.push({ fork, by })
   }
 
-  /** Puts on record which channels lost something, and how far it was seen, at the newest branch. */
+  /**
+   * Puts on record which channels lost something, and how far it was seen, at the newest branch. When another branch lost it, that
+   * branch is marked as well: its events stay, and who comes to them from before has to be told first.
+   */
   function report(lost: readonly Entry[], index: number, through: Position): void {
     history = history.map((branch, at) =>
       at === index ? { ...branch, reported: latest(through, branch.reported ?? origin) } : branch,
@@ -532,23 +566,28 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     const { epoch } = history[index] as Branch
     const by = newestBranch()
     reports.set(epoch, [...(reports.get(epoch) ?? []), { by, through }])
-    raise(lost)
+    raise(lost, history[index]?.first)
   }
 
   /**
    * The channels of these entries lost something before the newest branch. A hub that has put a loss on record does so again when
    * the record is lost itself: it has led its readers back to an entry from which only the record tells them.
    */
-  function raise(lost: readonly Entry[]): void {
+  function raise(lost: readonly Entry[], since?: Position): void {
     const { first } = history.at(-1)!
     for (const name of new Set(lost.flatMap(({ kind, event }) => (event && kind !== 'live' ? event.channel : [])))) {
       const channel = channelOf(name)
-      letGo(name, channel, channel.events.length)
+      if (flaw === 'loss-trims') {
+        channel.events = []
+        channel.trimmedThrough = first
+      }
       channel.previous = first
-      channel.trimmedThrough = first
-      channel.lostThrough = first
+      const isLate = since !== undefined && isAfter(first, since)
+      const late = isLate ? [{ at: since, by: first }] : []
+      channel.marks = [...channel.marks, ...late, { at: first, by: first, ...(isLate ? { lostBefore: since } : {}) }]
       options.onLossReported()
-      noted({ kind: 'loss', position: first, event: { channel: name } as LogEvent })
+      const loss = noted({ kind: 'loss', position: first, event: { channel: name } as LogEvent })
+      if (isLate) truth.lateMarks.push({ channel: name, position: since, loss })
     }
   }
 
@@ -661,7 +700,8 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     const forkEntry = truth.entries
       .filter((each) => each.log === number && each.kind !== 'loss' && truth.isOn(each, line))
       .findLast(({ position }) => !isAfter(position, fork!))
-    const news = seen.filter(({ event }) => event && isAfter(first, channels.get(event.channel)?.lostThrough ?? origin))
+    const isMarked = (name: string) => channels.get(name)?.marks.some(({ at }) => !isAfter(first, at)) ?? false
+    const news = seen.filter(({ event }) => event && !isMarked(event.channel))
     if (news.some(({ kind }) => kind !== 'live')) startBranch(head)
     report(news, by, applied)
     putOnRecord(seen, forkEntry!)
@@ -674,6 +714,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
    */
   function forgetInvalidations(fork: Position): void {
     for (const [name, channel] of channels) {
+      channel.marks = channel.marks.filter(({ by }) => !isAfter(by, fork))
       if (!isAfter(channel.trimmedThrough, fork) && !isAfter(channel.previous, fork)) continue
       const ofChannel = truth.entries.filter(({ event, log }) => event?.channel === name && log === number)
       const isHere = (each: Entry) => !isAfter(each.position, fork) && truth.isKnownOn(each, line)
@@ -683,9 +724,6 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
       const voided = ofChannel.filter((each) => each.kind === 'invalidation' && isHere(each))
       channel.invalidatedThrough = voided.map(({ position }) => position).reduce(latest, origin)
       channel.trimmedThrough = gone.map(({ position }) => position).reduce(latest, channel.invalidatedThrough)
-      const lost = ofChannel.filter((each) => each.kind === 'loss' && isHere(each))
-      channel.lostThrough = lost.map(({ position }) => position).reduce(latest, origin)
-      channel.trimmedThrough = latest(channel.trimmedThrough, channel.lostThrough)
     }
   }
 

@@ -41,6 +41,8 @@ export interface Truth {
   ledTo(entry: Entry, line: number): Entry
   /** Where channels of these names lost something between two entries, as far as it is on record. */
   lossesBetween(names: readonly string[], after: Entry, before: Entry | undefined): Entry[]
+  /** Marks that were made where the log had gone on already, when a loss came to light late. */
+  readonly lateMarks: { readonly channel: string; readonly position: Position; readonly loss: Entry }[]
   /** The line that counts in the end. */
   mainLine: number
   /** The newest event of each key of these channels and patterns at an entry. */
@@ -158,6 +160,7 @@ export function createTruth(): Truth {
 
   return {
     entries,
+    lateMarks: [],
     firstOf: (log) => entries.find((entry) => entry.log === log) as Entry,
     entry: (id) => byId.get(id),
     behindEnds,

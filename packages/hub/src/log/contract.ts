@@ -274,7 +274,7 @@ export interface Page {
    * range for ever; with `through`, it would skip the events that the limit cut off.
    */
   readonly completeThrough: Position
-  /** Set when an event after `after` is gone; `events` is then empty. */
+  /** Set when an event after `after` is gone; `events` is then empty. A page ends before a mark, and the next page is the mark. */
   readonly gap?: Gap
 }
 
@@ -386,6 +386,18 @@ export interface Gap {
    * read looks at the channels that it meets, so a read from there may meet the next gap.
    */
   readonly wholeAfter: Position
+  /**
+   * True for a *mark*: the loss of a rollback, which lies right before `wholeAfter`. No event has that position, and the log
+   * holds nothing of the selectors between the start of the read and it. The events before the mark stay in their windows, and
+   * earlier pages have served them. If the log let go of them instead, one lost event would cost the reader all that survived.
+   * If a page reached over the mark, a reader would pass the loss without being told.
+   */
+  readonly isMark?: true
+  /**
+   * For a mark that was made late, after events were appended behind the loss: the position right behind the loss, an earlier mark.
+   * The late mark is for readers that had passed it by then. A reader that was told of a gap there, or later, knows of this loss.
+   */
+  readonly lostBefore?: Position
 }
 
 export interface TailBatch {

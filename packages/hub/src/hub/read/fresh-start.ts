@@ -25,6 +25,8 @@ export interface FreshStartRequest {
   readonly channels: readonly string[]
   /** The reader is not sent back before this position. */
   readonly notBefore: Position
+  /** False for a reader that gets every event anyway. Then the state is empty. */
+  readonly isStateWanted: boolean
   /** Whether the reader has gone. Then the result means nothing. */
   isGone(): boolean
   /** Resolves when the tail has brought the newest branch. */
@@ -54,10 +56,11 @@ export async function findFreshStart(context: FreshStartContext, request: FreshS
 /** Reads a position, the windows of the channels, and their state at that position or later, all on one branch. */
 async function readState(context: FreshStartContext, request: FreshStartRequest) {
   const { log, live, windows, snapshots, isLocal } = context
-  const { channels, notBefore, isGone, tailIsCurrent } = request
+  const { channels, notBefore, isStateWanted, isGone, tailIsCurrent } = request
   for (;;) {
     const { epoch } = newestBranch(log)
-    const taken = await snapshots.take(channels, notBefore, isGone)
+    const atHead = { position: live.head, branch: live.branch, state: {} }
+    const taken: Snapshot = isStateWanted ? await snapshots.take(channels, notBefore, isGone) : atHead
     // Almost always the hot window covers the position. Then the log is not asked about patterns: it would look at every channel,
     // and a bad cursor must not cost that much.
     const isHere = live.hot.covers(channels, taken.position)
@@ -65,7 +68,7 @@ async function readState(context: FreshStartContext, request: FreshStartRequest)
     // The log is away, so it cannot be asked.
     const [held, retained] = isLocal()
       ? [[], undefined]
-      : await Promise.all([windows(asked), context.retained(channels)])
+      : await Promise.all([windows(asked), isStateWanted ? context.retained(channels) : undefined])
     if (isGone() || newestBranch(log).epoch === epoch) return { taken, held, retained }
     // A branch has opened meanwhile. The position may be of the old branch, and the values of the new one.
     await tailIsCurrent()

@@ -13,6 +13,7 @@ import type { Session } from './session.ts'
 import type { SessionContext } from './session-context.ts'
 import type { SessionCursor } from './session-cursor.ts'
 import { tellGap } from './session-news.ts'
+import { newestBranch } from './tail-branch.ts'
 import { waitForNewestBranch, waitForTail } from './tail-wait.ts'
 
 /**
@@ -21,9 +22,11 @@ import { waitForNewestBranch, waitForTail } from './tail-wait.ts'
 export async function announceGap(
   context: SessionContext,
   session: GapSession,
-  { reason, channels, wholeAfter = origin }: FoundGap,
+  { reason, channels, wholeAfter = origin, isMark = false }: FoundGap,
 ): Promise<void> {
-  const { requested } = session
+  const { log, branchOf } = context
+  const { requested, readsPast } = session
+  const { epoch } = newestBranch(log)
   const isGone = () => session.mode !== 'replaying'
   await waitForEnd(context, session, wholeAfter)
   await waitForNewestBranch(context, session)
@@ -37,13 +40,19 @@ export async function announceGap(
     resuming: failed !== undefined,
     replayed: failed?.replayed ?? 0,
   })
-  const { position, branch, oldest, state } = await findFreshStart(context, {
+  const { oldest, state, ...fresh } = await findFreshStart(context, {
     channels: session.subscription.selectors,
     notBefore: latest(session.cursor.position, wholeAfter),
+    // A reader of the past gets every event behind the mark, and has no use for a state that is newer than they are.
+    isStateWanted: !(isMark && readsPast),
     isGone,
     tailIsCurrent: () => waitForNewestBranch(context, session),
   })
   if (isGone()) return
+  // Without a state, the reader goes on right behind the mark: what stands there is held. When a branch has opened meanwhile,
+  // the mark itself may be lost.
+  const goesOnAtMark = isMark && Object.keys(state).length === 0 && newestBranch(log).epoch === epoch
+  const { position, branch } = goesOnAtMark ? { position: wholeAfter, branch: branchOf(wholeAfter) } : fresh
   const id = context.idOn(position, branch)
   const { snapshot, ...rest } = state
   const sync = { reason, channels, requested, oldest, latest: id, ...rest }
@@ -57,12 +66,16 @@ export interface FoundGap {
   readonly channels: readonly string[]
   /** The log has everything behind this position; left out when no read has told the position. */
   readonly wholeAfter?: Position
+  /** As in `Gap`: everything that the log holds before `wholeAfter` has been sent. */
+  readonly isMark?: boolean
 }
 
 export interface GapSession extends Session {
   readonly cursor: SessionCursor
   /** The id, or the word `earliest`, that the reader wanted to go on from. */
   readonly requested: string
+  /** Whether the reader asked for the past and has yet to come to its end. */
+  readonly readsPast: boolean
   /**
    * The reader cannot resume: greets a reader that has no `hello` yet. Returns what a reader that was about to resume had been
    * sent so far.

@@ -153,8 +153,11 @@ async function exceedsLimits(context: Search, subscription: Subscription, after:
   if (maxReplayEvents === Number.POSITIVE_INFINITY && maxReplayAgeMs === Number.POSITIVE_INFINITY) return false
   let count = 0
   for await (const frames of framesAfter(context, subscription, after)) {
-    // Lost events cannot be counted. The replay finds the gap and announces it.
-    if ('wholeAfter' in frames) return false
+    if ('wholeAfter' in frames) {
+      if (frames.isMark) continue
+      // Lost events cannot be counted. The replay finds the gap and announces it.
+      return false
+    }
     const [first] = frames
     if (count === 0 && first && context.now() - first.at > maxReplayAgeMs) return true
     count += frames.length
@@ -222,6 +225,8 @@ async function beforeLastFromTheOldest(
   let positions: Position[] = []
   for await (const frames of framesAfter(context, subscription, start)) {
     if ('wholeAfter' in frames) {
+      // The events before a mark count: the replay announces the mark where it comes to it.
+      if (frames.isMark) continue
       // The window was trimmed during the read. Start again where it begins now.
       start = frames.wholeAfter
       positions = []

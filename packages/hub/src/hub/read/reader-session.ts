@@ -54,6 +54,8 @@ class ReaderSession implements GapSession, OutletOwner {
   #report: ReplayReport | undefined
   /** Whether the reader got an event that is not in the log, and has yet to be told so. */
   #isStray = false
+  /** Whether the reader asked for the past and has yet to come to its end. */
+  readsPast = false
 
   constructor(context: SessionContext, { connection, subscription, start, reader }: SessionRequest, sink: Sink) {
     this.connection = connection
@@ -136,6 +138,7 @@ class ReaderSession implements GapSession, OutletOwner {
 
   /** Finds the position to start from. The greeting waits for the first read, because only a read finds a gap. */
   async #open(start: Start): Promise<void> {
+    this.readsPast = start.from !== 'cursor'
     const opening = await this.#context.findOpening(this.subscription, start, () => this.#hasEnded())
     if (this.mode === 'ended') return
     if (opening.ok) this.#openAt(opening)
@@ -238,6 +241,7 @@ class ReaderSession implements GapSession, OutletOwner {
     }
     if (!live.join(this, this.cursor.position, this.cursor.branch)) return false
     this.mode = 'live'
+    this.readsPast = false
     this.#reportReplay()
     // The reader's id may be far behind. The live side counts only from now on, and would leave it there.
     if (this.cursor.isUnmarked) this.#outlet.write(this.cursor.checkpoint(this.#context))
@@ -272,7 +276,8 @@ class ReaderSession implements GapSession, OutletOwner {
     }
     if ('wholeAfter' in replay) {
       const greeting = this.#greeting
-      if (greeting && greeting.start.from !== 'cursor') await this.#startLater(greeting, replay)
+      if (this.cursor.knowsLoss(this.#context, replay)) this.cursor.passMark(this.#context, replay.wholeAfter)
+      else if (greeting && greeting.start.from !== 'cursor') await this.#startLater(greeting, replay)
       else await announceGap(this.#context, this, replay)
       this.#release()
       return
@@ -312,14 +317,17 @@ class ReaderSession implements GapSession, OutletOwner {
     return parts
   }
 
-  /** The past that the reader asked for was trimmed before the session could read it. */
+  /** The past that the reader asked for begins with a mark, or was trimmed before the session could read it. */
   async #startLater(greeting: Greeting, gap: Gap): Promise<void> {
-    if (greeting.searchAgain()) {
+    if (!gap.isMark && greeting.searchAgain()) {
       await this.#open(greeting.start)
       return
     }
-    greeting.startLater(gap, this.requested)
+    // Where the reader asked for the last events and all of them stand behind the mark, it misses none between them.
+    const isTold = !gap.isMark || greeting.start.from !== 'last'
+    if (isTold) greeting.startLater(gap, this.requested)
     this.cursor.moveTo(gap.wholeAfter, this.#context.branchOf(gap.wholeAfter))
+    if (isTold) this.cursor.markSync()
   }
 
   /** The frames that the stream begins with; '' once they are written. */
@@ -344,6 +352,7 @@ class ReaderSession implements GapSession, OutletOwner {
   crossGap(position: Position, branch: Branch, frame: string): void {
     this.cursor.moveTo(position, branch)
     this.cursor.mark()
+    this.cursor.markSync()
     this.#outlet.write(frame)
   }
 

@@ -1,4 +1,4 @@
-import { isAfter, type Position } from '@rejoin/protocol'
+import { isAfter, isSame, latest, type Position } from '@rejoin/protocol'
 import type { Gap } from '../../log/contract.ts'
 import { mergeInOrder } from '../../log/in-order.ts'
 import type { Frame } from '../live/frame.ts'
@@ -12,7 +12,10 @@ export interface Replay {
   readonly through: Position
 }
 
-/** Reads the events of `channels` after `cursor`, up to the position that the reads of all channels have reached. */
+/**
+ * Reads the events of `channels` after `cursor`, up to the position that the reads of all channels have reached. What the channels
+ * hold before a mark comes first. A mark is a gap only when it is next, so that one channel's loss costs no event of another.
+ */
 export async function readReplay(
   blocks: Blocks,
   channels: readonly string[],
@@ -21,18 +24,36 @@ export async function readReplay(
 ): Promise<Replay | Gap> {
   const answers = await Promise.all(channels.map((channel) => blocks.read(channel, cursor, head)))
   const gaps = answers.filter((answer): answer is Gap => 'channels' in answer)
-  if (gaps.length > 0) return mergeGaps(gaps)
-  const read = answers as Block[]
-  const through = read.map((block) => block.through).reduce((a, b) => (isAfter(a, b) ? b : a))
-  return { frames: mergeInOrder(read.map((block) => stretchOf(block, cursor, through))), through }
+  if (gaps.some(({ isMark }) => !isMark)) return mergeGaps(gaps)
+  const read = answers.filter((answer): answer is Block => !('channels' in answer))
+  const end = [...read.map((block) => block.through), ...gaps.map((gap) => gap.wholeAfter)].reduce(earlier)
+  const stretches = read.map((block) => stretchOf(block, cursor, end))
+  const marks = gaps.filter(({ wholeAfter }) => isSame(wholeAfter, end))
+  if (marks.length === 0) return { frames: mergeInOrder(stretches), through: end }
+  const last = stretches.flatMap(({ items, from, to }) => (to > from ? (items[to - 1] as Frame).position : []))
+  if (last.length > 0) return { frames: mergeInOrder(stretches), through: last.reduce(latest) }
+  return joinedMarks(mergeGaps(marks), await readReplay(blocks, channels, end, head))
+}
+
+/** Marks with nothing between them are one gap: the reader is told once. */
+function joinedMarks(mark: Gap, next: Replay | Gap): Gap {
+  if (!('channels' in next) || !next.isMark) return mark
+  return mergeGaps([mark, next])
+}
+
+function earlier(a: Position, b: Position): Position {
+  return isAfter(a, b) ? b : a
 }
 
 function mergeGaps(gaps: readonly Gap[]): Gap {
-  return {
-    channels: gaps.flatMap((gap) => gap.channels),
+  const merged = {
+    channels: [...new Set(gaps.flatMap((gap) => gap.channels))],
     reason: reasonOf(gaps),
-    wholeAfter: gaps.map((gap) => gap.wholeAfter).reduce((a, b) => (isAfter(a, b) ? a : b)),
+    wholeAfter: gaps.map((gap) => gap.wholeAfter).reduce(latest),
   }
+  if (gaps.some(({ isMark }) => !isMark)) return merged
+  const lostBefore = gaps.map((gap) => gap.lostBefore ?? gap.wholeAfter).reduce(latest)
+  return { ...merged, isMark: true, lostBefore }
 }
 
 function reasonOf(gaps: readonly Gap[]): Gap['reason'] {

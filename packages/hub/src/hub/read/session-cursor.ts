@@ -1,4 +1,5 @@
-import { type Branch, encodeCheckpoint, isSame, origin, type Position, survivorOf } from '@rejoin/protocol'
+import { type Branch, encodeCheckpoint, isAfter, isSame, origin, type Position, survivorOf } from '@rejoin/protocol'
+import type { Gap } from '../../log/contract.ts'
 import type { LogIds } from '../log-ids.ts'
 import type { SessionContext } from './session-context.ts'
 import { newestBranch } from './tail-branch.ts'
@@ -13,6 +14,8 @@ export class SessionCursor {
   branch: Branch
   /** Events that the reader did not want, since it was last sent an id. */
   #passedOver = 0
+  /** Where the reader was last told of a gap. */
+  #syncedAt: { readonly position: Position; readonly branch: Branch } | undefined
 
   constructor(branch: Branch) {
     this.branch = branch
@@ -48,6 +51,25 @@ export class SessionCursor {
   checkpoint(ids: LogIds): string {
     this.mark()
     return encodeCheckpoint({ id: this.idOf(ids) })
+  }
+
+  /** The reader is told of a gap, and goes on from this position. */
+  markSync(): void {
+    this.#syncedAt = { position: this.position, branch: this.branch }
+  }
+
+  /** Whether the reader was told of a gap behind the loss, before the loss got a second mark. */
+  knowsLoss({ log }: Pick<SessionContext, 'log'>, { isMark, lostBefore }: Gap): boolean {
+    const synced = this.#syncedAt
+    if (!isMark || !lostBefore || !synced || isAfter(lostBefore, synced.position)) return false
+    const survivor = survivorOf(log.history, synced.branch.epoch, synced.position)
+    return survivor !== undefined && isSame(survivor, synced.position)
+  }
+
+  /** Goes on behind a mark of which the reader need not be told. */
+  passMark({ branchOf }: Pick<SessionContext, 'branchOf'>, mark: Position): void {
+    this.moveTo(mark, branchOf(mark))
+    this.passOver(1)
   }
 
   /**

@@ -6,7 +6,15 @@ import { parseTold } from './branches.ts'
 import { checkServer, type ServerFacts, type ServerIdentity, unavailable } from './checks.ts'
 import type { Connection } from './client.ts'
 import { parsePosition, positionText } from './entry.ts'
-import { formatVersion, keysOf, probe, type Script, type ScriptSettings, scriptFor } from './script/script.ts'
+import {
+  formatVersion,
+  keysOf,
+  markedVersion,
+  probe,
+  type Script,
+  type ScriptSettings,
+  scriptFor,
+} from './script/script.ts'
 import { type KnownState, type Loss, seenText } from './state.ts'
 import { createWitnesses } from './witnesses.ts'
 
@@ -147,7 +155,8 @@ export function createGreeting(options: GreetingOptions): Greet {
   function lossArguments({ branch, fork, through }: Loss): string[] {
     const lost = state.channels.past(fork)
     const channels = lost ? [...lost.keys()] : ['*']
-    return [through ? positionText(through) : '', branch?.epoch ?? '', ...channels]
+    const since = branch ? positionText(branch.first) : ''
+    return [through ? positionText(through) : '', branch?.epoch ?? '', since, ...channels]
   }
 
   function newEpoch(): string {
@@ -159,7 +168,7 @@ export function createGreeting(options: GreetingOptions): Greet {
   }
 
   function checkFormat({ version, ids: stored }: Hello): void {
-    if (version !== String(formatVersion)) {
+    if (version !== String(formatVersion) && version !== String(markedVersion)) {
       throw invalidOption(
         `The log under ${settings.prefix} has format ${version}, and this Rejoin writes format ${formatVersion}. ` +
           'Use the version that made it, or choose another prefix.',

@@ -22,13 +22,15 @@ export async function reportPutBack(
 ): Promise<void> {
   const lost = state.channels.past(fork)
   const channels = lost ? [...lost.keys()] : ['*']
+  // The log went on in silence, so the mark for readers from before stands right behind the fork, unless an event has that position.
+  const behindFork = positionText({ ...fork, seq: fork.seq + 1 })
   let known = state.epoch
   let reportedBy = ''
   for (let round = 0; round < rounds; round += 1) {
     const epoch = createEpoch(environment.random)
     const named = [epoch, String(drawBranchStep(environment.random)), positionText(state.seen ?? fork)]
     const spare = createEpoch(environment.random)
-    const lines = await link.step('branch', now, known, ...named, spare, '', reportedBy, ...channels)
+    const lines = await link.step('branch', now, known, ...named, spare, '', reportedBy, behindFork, ...channels)
     const newest = parseTold(lines as string[]).history.at(-1)?.epoch ?? ''
     if (newest === epoch || newest === known) return
     // Another hub has opened a branch first. Its report may be smaller, so this hub reports once more.

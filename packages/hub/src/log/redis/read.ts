@@ -1,4 +1,4 @@
-import { isAfter, isPattern, latest, origin, type Position, prefixOf } from '@rejoin/protocol'
+import { isAfter, isPattern, isSame, latest, origin, type Position, prefixOf } from '@rejoin/protocol'
 import { mergeBackPages, shareOfBackPage } from '../back-pages.ts'
 import type { BackPage, Gap, LogEvent, Page, PageLimit, TypedPosition } from '../contract.ts'
 import { mergePages, type PartRead } from '../merged-page.ts'
@@ -19,9 +19,20 @@ export interface Range {
 type SelectorRead = PartRead & Lost
 
 interface Lost {
+  /** Set when the read has come to a mark. */
+  readonly mark?: Mark
   /** The newest position that the selector no longer holds. After the start of the range, it is a gap. */
   readonly trimmedThrough: Position
   readonly forced: boolean
+}
+
+type Mark = Required<Pick<Gap, 'wholeAfter' | 'lostBefore'>>
+
+/** @param text - the position of a mark, and of the mark before its loss when that is another one; '' for none */
+function parseMark(text: string): Mark | undefined {
+  if (text === '') return undefined
+  const [at = '', lostBefore = at] = text.split('<')
+  return { wholeAfter: parsePosition(at), lostBefore: parsePosition(lostBefore) }
 }
 
 export async function readPage(
@@ -41,7 +52,19 @@ export async function readPage(
   for (const [index, read] of found.flat().entries()) reads.set([...channels, ...patterns][index] as string, read)
   const gap = gapOf(selectors, reads, after, state)
   if (gap) return { events: [], completeThrough: after, gap }
-  return mergePages([...reads.values()], range)
+  return beforeMark(mergePages([...reads.values()], range), reads, after)
+}
+
+/** A page that has come to a mark ends with its last event. Without an event it is the mark. */
+function beforeMark(page: Page, reads: ReadonlyMap<string, SelectorRead>, after: Position): Page {
+  const { events, completeThrough } = page
+  const marked = [...reads].filter(([, { mark }]) => mark && isSame(mark.wholeAfter, completeThrough))
+  const mark = marked[0]?.[1].mark
+  if (!mark) return page
+  const last = events.at(-1)
+  if (last) return { events, completeThrough: last.position }
+  const channels = marked.map(([selector]) => selector)
+  return { events, completeThrough: after, gap: { channels, reason: 'epoch', ...mark, isMark: true } }
 }
 
 function gapOf(
@@ -68,8 +91,9 @@ async function readChannels(ask: Ask, channels: readonly string[], range: Range)
   return reply.map((channel) => readChannel(channel as Reply, range))
 }
 
-function readChannel(reply: Reply, { after, through }: Range): SelectorRead {
-  const [newest, trimmed, invalidated, cut, flat] = reply as [string, string, string, string, string[]]
+function readChannel(reply: Reply, range: Range): SelectorRead {
+  const { after } = range
+  const [newest, trimmed, invalidated, cut, flat, marked] = reply as [string, string, string, string, string[], string]
   const trimmedThrough = parsePosition(trimmed)
   const forced = isAfter(parsePosition(invalidated), after)
   const events = parseEvents(flat)
@@ -85,9 +109,11 @@ function readChannel(reply: Reply, { after, through }: Range): SelectorRead {
   }
   if (gapAt > 0) return { events: events.slice(0, gapAt), through: endOf(events[gapAt - 1]), trimmedThrough, forced }
   if (cut === '1') return { events, through: endOf(events.at(-1)), trimmedThrough, forced }
+  const mark = parseMark(marked)
+  if (mark) return { events, through: mark.wholeAfter, mark, trimmedThrough, forced }
   const last = events.at(-1)?.position ?? after
-  const isMissing = isAfter(parsePosition(newest), last) && !isAfter(parsePosition(newest), through)
-  if (!isMissing) return { events, through, trimmedThrough, forced }
+  const isMissing = isAfter(parsePosition(newest), last) && !isAfter(parsePosition(newest), range.through)
+  if (!isMissing) return { events, through: range.through, trimmedThrough, forced }
   if (events.length === 0) return gapBehind(parsePosition(newest), after)
   return { events, through: last, trimmedThrough, forced }
 }
@@ -107,10 +133,12 @@ function gapBehind(trimmedThrough: Position, after: Position): SelectorRead {
 async function readPattern(ask: Ask, prefix: string, range: Range): Promise<SelectorRead> {
   const [found, ...rest] = await ask('search', ...rangeArguments(range), prefix)
   if (found === 'far') return readBelow(ask, prefix, range)
-  const [trimmed, invalidated, complete, flat] = rest as [string, string, string, string[]]
+  const [trimmed, invalidated, complete, flat, marked] = rest as [string, string, string, string[], string]
+  const through = parsePosition(complete)
+  const mark = parseMark(marked)
   return {
-    events: parseEvents(flat),
-    through: parsePosition(complete),
+    ...{ events: parseEvents(flat), through },
+    ...(mark && isSame(mark.wholeAfter, through) ? { mark } : {}),
     trimmedThrough: parsePosition(trimmed),
     forced: isAfter(parsePosition(invalidated), range.after),
   }
@@ -118,14 +146,20 @@ async function readPattern(ask: Ask, prefix: string, range: Range): Promise<Sele
 
 /** Looks at every channel, some at a time. A million channels take two thousand calls, and the memory of one page. */
 async function readBelow(ask: Ask, prefix: string, range: Range): Promise<SelectorRead> {
-  const { after, limit } = range
-  const page = createWidePage(range)
+  const { after, through, limit } = range
+  let page = createWidePage(range)
+  let mark: Mark | undefined
   let trimmedThrough = origin
   let forced = false
   let behind = ''
   do {
-    const found = await ask('changed', prefix, behind, String(channelsAtATime), positionText(after))
-    const [last, trimmed, invalidated, changed] = found as [string, string, string, string[]]
+    const bounds = [positionText(after), positionText(through)]
+    const found = await ask('changed', prefix, behind, String(channelsAtATime), ...bounds)
+    const [last, trimmed, invalidated, changed, marked] = found as [string, string, string, string[], string]
+    if (behind === '') {
+      mark = parseMark(marked)
+      if (mark) page = createWidePage({ ...range, through: mark.wholeAfter })
+    }
     behind = last
     trimmedThrough = latest(trimmedThrough, parsePosition(trimmed))
     forced ||= isAfter(parsePosition(invalidated), after)
@@ -141,7 +175,8 @@ async function readBelow(ask: Ask, prefix: string, range: Range): Promise<Select
     }
   } while (behind !== '')
   if (isAfter(trimmedThrough, after)) return { events: [], through: after, trimmedThrough, forced }
-  return { ...(page.result() as PartRead), trimmedThrough, forced }
+  const part = page.result() as PartRead
+  return { ...part, trimmedThrough, forced, ...(mark && isSame(mark.wholeAfter, part.through) ? { mark } : {}) }
 }
 
 // Each call takes Redis a millisecond.

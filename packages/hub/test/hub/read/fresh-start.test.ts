@@ -19,7 +19,7 @@ test('values that were read on a new branch are not sent with a position of the 
   }
   const start = await findFreshStart(
     { ...context, retained },
-    { channels: ['a'], notBefore: origin, isGone: () => false, tailIsCurrent },
+    { channels: ['a'], notBefore: origin, isStateWanted: true, isGone: () => false, tailIsCurrent },
   )
   expect(tailIsCurrent).toHaveBeenCalledOnce()
   expect(start).toMatchObject({ branch: since, position: since.first, state: { retained: [{ id: 'read 2' }] } })

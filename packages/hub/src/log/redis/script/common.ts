@@ -83,7 +83,7 @@ local function retainedOf(channel) return prefix .. 'r:' .. channel end
 -- The log's own state. Or nil and the reason why the caller has to look at the log again.
 local function openLog(seen)
   local found = redis.call('HMGET', logKey, 'run', 'last', 'epoch', 'mean', 'forgotten', 'channels', 'tidied', 'raised',
-    'maxSeq', 'minMs', 'maxMs')
+    'maxSeq', 'minMs', 'maxMs', 'marks', 'marked')
   if not found[1] then return nil, { '!empty' } end
   if found[1] ~= run then return nil, { '!run' } end
   -- The caller has seen a position that this log does not reach: the log was rolled back in the same process.
@@ -92,8 +92,55 @@ local function openLog(seen)
   local ms, seq = split(found[2])
   return {
     last = found[2], ms = ms, seq = seq, epoch = found[3], mean = tonumber(found[4]), forgotten = found[5],
-    channels = tonumber(found[6]), tidied = tonumber(found[7]), raised = found[8], entries = 0, bytes = 0,
+    channels = tonumber(found[6]), tidied = tonumber(found[7]), raised = found[8], marks = found[12], marked = found[13],
+    entries = 0, bytes = 0,
   }
+end
+
+-- A mark is a position before which a rollback took events. No event has it, and no reader crosses it unannounced. The log's own
+-- state lists the marks, oldest first; a late mark has the position of the mark before its loss behind it ('<'). A sorted set has
+-- each mark with each of its channels, or with a star for all channels.
+local function marksOf(log)
+  if not log.positions then
+    log.positions, log.lostBefore = {}, {}
+    for position, lostBefore in string.gmatch(log.marks or '', '([%d%-]+)<?([%d%-]*)') do
+      log.positions[#log.positions + 1] = position
+      log.lostBefore[position] = lostBefore
+    end
+  end
+  return log.positions
+end
+
+local function isMark(log, position)
+  if not log.marks then return false end
+  marksOf(log)
+  return log.lostBefore[position] ~= nil
+end
+
+-- A mark as it is listed.
+local function markText(log, position)
+  if position == '' then return '' end
+  local lostBefore = log.lostBefore[position]
+  return lostBefore ~= '' and position .. '<' .. lostBefore or position
+end
+
+local function marksChannel(position, channel)
+  return redis.call('ZSCORE', marksKey, position .. ' ' .. channel) or redis.call('ZSCORE', marksKey, position .. ' *')
+end
+
+local function marksPrefix(position, prefix)
+  if redis.call('ZSCORE', marksKey, position .. ' *') then return true end
+  local from = '[' .. position .. ' ' .. prefix
+  return redis.call('ZRANGEBYLEX', marksKey, from, from .. '\255', 'LIMIT', 0, 1)[1] ~= nil
+end
+
+-- The first mark of a channel, or of the channels with a prefix, after a position and not past another. '' without one.
+local function nextMark(log, after, through, marks, name)
+  for _, position in ipairs(marksOf(log)) do
+    if isAfter(position, through) then return '' end
+    if isAfter(position, after) and marks(position, name) then return position end
+  end
+  return ''
 end
 
 -- Six numbers, and four texts that end with a zero byte. cmsgpack takes twice as long, and every event pays for that.
@@ -139,14 +186,16 @@ end
 local function unknownChannel(log)
   -- A channel that comes back after it was forgotten must not look as if it had never lost anything.
   return {
-    newest = '0-0', trimmed = log.forgotten, invalidated = '0-0', total = 0, base = 0, count = 0, oldestAt = 0,
+    newest = log.marked or '0-0', trimmed = log.forgotten, invalidated = '0-0', total = 0, base = 0, count = 0, oldestAt = 0,
     emptySince = 0, retained = 0, ended = '-', isNew = true,
   }
 end
 
--- When nobody knows which events a rollback took, every channel counts as one that has lost some.
+-- When nobody knows which events a rollback took, every channel counts as one that has lost some. Earlier versions trimmed all
+-- channels for that (raised), instead of marking them.
 local function knownChannel(log, packed)
   local it = unpackChannel(packed)
+  if log.marked then it.newest = latest(it.newest, log.marked) end
   if log.raised and isAfter(log.raised, it.trimmed) then
     it.trimmed, it.newest = log.raised, latest(it.newest, log.raised)
   end

@@ -44,17 +44,19 @@ steps.read = function()
   for index = 8, #ARGV do
     local channel = ARGV[index]
     local it = current(log, channel, now)
-    local found, cut = {}, '0'
+    local found, cut, mark = {}, '0', nextMark(log, after, through, marksChannel, channel)
     if isAfter(it.newest, after) and not isAfter(it.trimmed, after) then
-      found, cut = events(streamOf(channel), after, through, limit, bytes)
+      found, cut = events(streamOf(channel), after, mark ~= '' and mark or through, limit, bytes)
     end
-    answer[#answer + 1] = { it.newest, it.trimmed, it.invalidated, cut, found }
+    answer[#answer + 1] = { it.newest, it.trimmed, it.invalidated, cut, found, markText(log, mark) }
   end
   return answer
 end
 
--- Whether the entry of a branch names a channel with this prefix. It names the channels that lost something, one on each line.
-local function hasLost(value, prefix)
+-- Whether the entry of a branch names a channel with this prefix, and is no mark any more. It names the channels that lost
+-- something, one on each line. Earlier versions trimmed these channels.
+local function hasLost(log, id, value, prefix)
+  if isMark(log, id) then return false end
   for name in string.gmatch(string.match(value, '\n\n\n(.*)$') or '', '[^\n]+') do
     if string.sub(name, 1, #prefix) == prefix then return true end
   end
@@ -70,6 +72,8 @@ steps.search = function()
   if isDamaged(log) then return { '!damaged' } end
   local now, after, through, prefix = clock(ARGV[3]), ARGV[4], ARGV[5], ARGV[8]
   local limit, bytes = tonumber(ARGV[6]), tonumber(ARGV[7])
+  local mark = nextMark(log, after, through, marksPrefix, prefix)
+  if mark ~= '' then through = mark end
   local found, size, count, scanned = {}, 0, 0, 0
   local seen, trimmed, invalidated = {}, log.forgotten, '0-0'
   local from, reached, complete = after, nil, ''
@@ -83,7 +87,7 @@ steps.search = function()
       from = id
       scanned = scanned + 1
       if kind == 'b' then
-        if hasLost(value, prefix) then trimmed = latest(trimmed, id) end
+        if hasLost(log, id, value, prefix) then trimmed = latest(trimmed, id) end
       elseif string.sub(channel, 1, #prefix) == prefix and kind ~= 'l' then
         if not seen[channel] then
           local it = current(log, channel, now)
@@ -115,7 +119,7 @@ steps.search = function()
       complete = through
     end
   end
-  return { 'found', trimmed, invalidated, complete, found }
+  return { 'found', trimmed, invalidated, complete, found, markText(log, mark) }
 end
 
 -- The kind of an entry, its channel, and its type.
@@ -156,7 +160,7 @@ local function feedBack(log, prefix, now, after, through, most, atMost)
       from = '(' .. id
       local kind, channel, type = bodyOf(value)
       if kind == 'b' then
-        if hasLost(value, prefix) then floor = latest(floor, id) end
+        if hasLost(log, id, value, prefix) then floor = latest(floor, id) end
       elseif string.sub(channel, 1, #prefix) == prefix and kind ~= 'l' then
         -- The walk meets the newest entry of a channel first, so the loss of the channel is known before its older entries come.
         local trimmed = seen[channel]
@@ -207,7 +211,11 @@ local function windowOf(log, channel, now)
   if it.count > 0 then
     local first = redis.call('XRANGE', streamOf(channel), '-', '+', 'COUNT', 1)[1]
     if first then oldest, newest, previous = first[1], it.newest, headerOf(first[1], first[2][2]).previous end
+    -- The newest entry of the channel may be a mark, behind its newest event.
+    if log.marks then newest = redis.call('XREVRANGE', streamOf(channel), '+', '-', 'COUNT', 1)[1][1] end
   end
+  -- Nothing was trimmed up to a mark: the reader of all events comes to it, and is told there.
+  if (isMark(log, previous) or previous == log.marked) and isAfter(previous, it.trimmed) then previous = '0-0' end
   local ended = ''
   if it.ended ~= '-' then ended = string.match(it.ended, '^[^,]+') end
   return { channel, tostring(it.count), tostring(it.total - it.base), it.trimmed, oldest, newest,
@@ -241,7 +249,7 @@ steps.registry = function()
 end
 
 -- The next channels with a prefix that have anything after a position, and what they have lost.
--- ARGV: changed, seen, now, prefix, name after which to go on, how many, after
+-- ARGV: changed, seen, now, prefix, name after which to go on, how many, after, through
 steps.changed = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end
@@ -261,7 +269,8 @@ steps.changed = function()
       if isAfter(it.trimmed, after) then invalidated = latest(invalidated, it.invalidated) end
     end
   end
-  return { names[most] or '', trimmed, invalidated, changed }
+  local mark = nextMark(log, after, ARGV[8], marksPrefix, prefix)
+  return { names[most] or '', trimmed, invalidated, changed, markText(log, mark) }
 end
 
 -- The retained events. Answers 'unknown' when there are too many, or when some are missing: a reader would take an incomplete

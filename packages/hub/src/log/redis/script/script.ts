@@ -36,6 +36,9 @@ export interface ScriptSettings {
 /** The version of the layout in Redis. This Rejoin rejects a log with another version, because it would misread it. */
 export const formatVersion = 4
 
+/** The version of a log in which a loss was marked. Earlier versions of Rejoin would read over a mark, so they reject it. */
+export const markedVersion = 5
+
 /** The length of an idempotency key's digest. The tag of the publisher follows it. */
 export const digestChars = 22
 
@@ -87,6 +90,10 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
     namesKey: `${prefix}names`,
     keyedKey: `${prefix}keyed`,
     agesKey: `${prefix}ages`,
+    marksKey: `${prefix}marks`,
+    // A failover makes one or two. Every read looks at all of them.
+    mostMarks: 64,
+    markedVersion,
     // The script takes false for no bound.
     maxHeld: maxBytes ?? false,
     onceKey: `${prefix}once`,

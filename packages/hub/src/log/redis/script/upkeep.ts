@@ -62,7 +62,7 @@ steps.create = function()
   keepRange(ARGV[7], ARGV[8], ARGV[9])
   local now, floor = positionClock(ARGV[2], 0), ARGV[5]
   for _, name in ipairs(redis.call('ZRANGE', namesKey, 0, -1)) do redis.call('UNLINK', streamOf(name), retainedOf(name)) end
-  redis.call('UNLINK', feedKey, channelsKey, namesKey, keyedKey, agesKey, onceKey, onceOrderKey, onceCountsKey, branchesKey)
+  redis.call('UNLINK', marksKey, feedKey, channelsKey, namesKey, keyedKey, agesKey, onceKey, onceOrderKey, onceCountsKey, branchesKey)
   local first = '0-0'
   if hybrid or floor ~= '' then first = beginning(floor ~= '' and floor or '0-0', now) end
   redis.call('HSET', logKey, 'version', formatVersion, 'ids', ARGV[4], 'run', run, 'lineage', lineage, 'last', first, 'epoch', ARGV[3], 'mean', 300,
@@ -76,18 +76,58 @@ steps.create = function()
   return told()
 end
 
--- Raises the window of a channel to the first position of a branch: readers from before the branch have lost something.
-local function raise(log, channel, first, now)
+-- Marks a channel, or all channels ('*'), at these positions: readers that come to one have lost something. The last position is
+-- the newest of the log, and the channel's next event follows it.
+local function markChannel(log, channel, positions, now)
+  local newest = positions[#positions]
+  for _, position in ipairs(positions) do redis.call('ZADD', marksKey, 0, position .. ' ' .. channel) end
   if channel == '*' then
-    log.forgotten = first
-    redis.call('HSET', logKey, 'forgotten', first, 'raised', first)
+    log.marked = newest
+    redis.call('HSET', logKey, 'marked', newest)
     return
   end
   local it = openChannel(log, channel)
-  redis.call('DEL', streamOf(channel))
-  it.newest, it.trimmed = first, first
-  it.base, it.count, it.emptySince = it.total, 0, now
+  it.newest = newest
+  if it.count == 0 then it.emptySince = now end
   saveChannel(log, channel, it)
+end
+
+-- Adds marks to the list of the log. Forgets marks from before every window, and the oldest of too many. Readers from before such
+-- a mark find it by the links of the events behind it.
+local function listMarks(log, positions, now)
+  local known, longest = {}, window.maxAgeMs
+  for _, own in pairs(ownWindows or {}) do longest = math.max(longest, own.maxAgeMs) end
+  for _, position in ipairs(marksOf(log)) do known[position] = true end
+  for _, position in ipairs(positions) do
+    known[position] = true
+    log.lostBefore[position] = log.lostBefore[position] or ''
+  end
+  if #positions > 1 then log.lostBefore[positions[2]] = positions[1] end
+  local all = {}
+  for position in pairs(known) do all[#all + 1] = position end
+  table.sort(all, function(a, b) return isAfter(b, a) end)
+  while #all > mostMarks or (hybrid and #all > #positions and split(all[1]) < now - longest) do
+    redis.call('ZREMRANGEBYLEX', marksKey, '[' .. all[1] .. ' ', '[' .. all[1] .. ' \255')
+    table.remove(all, 1)
+  end
+  for index, position in ipairs(all) do all[index] = markText(log, position) end
+  redis.call('HSET', logKey, 'marks', table.concat(all, ' '), 'version', markedVersion)
+end
+
+-- Whether a loss of this channel from before a position is on record.
+local function isOnRecord(log, channel, since)
+  if nextMark(log, '0-0', log.last, function(position)
+    return not isAfter(since, position) and marksChannel(position, channel)
+  end) ~= '' then return true end
+  if channel == '*' then return log.raised and not isAfter(since, log.raised) end
+  return not isAfter(since, openChannel(log, channel).trimmed)
+end
+
+-- Whether a position can be a mark: no event has it, and the ids of the log can name it.
+local function isBetweenEntries(position)
+  local _, seq = split(position)
+  local entry = redis.call('XRANGE', feedKey, position, position)[1]
+  return seq <= maxSeq and (not entry or string.find(entry[2][2], '\nb', 1, true) ~= nil)
 end
 
 -- Notes in the line of a branch how far past its fork the loss is on record.
@@ -125,37 +165,45 @@ local function layBranch(fork, first, now, epoch, step, spare, lost)
 end
 
 -- Opens a branch, unless another hub has opened one since the caller looked. A caller that has seen events which are now lost
--- says how far it had seen, which branch lost them ('' for the branch that opens now), and which channels had them ('*' for
--- all). When other hubs have reported all these channels, no branch is needed.
+-- says how far it had seen, which branch lost them ('' for the branch that opens now), where the log goes on behind them ('' for
+-- the same), and which channels had them ('*' for all). When other hubs have reported all these channels, no branch is needed.
+--
+-- A report that comes after the branch that lost the events makes two marks. One stands where the log goes on, for readers from
+-- before. The other is the branch that opens now, for readers that have passed the first before it was there.
 -- ARGV: branch, now, epoch that the caller knows, new epoch, step of its number, floor, epoch for events without a branch, seen
--- through, epoch of the branch that lost the events, channels...
+-- through, epoch of the branch that lost the events, where the log goes on, channels...
 steps.branch = function()
-  local found = redis.call('HMGET', logKey, 'epoch', 'last', 'forgotten', 'channels', 'raised', 'maxSeq', 'minMs', 'maxMs')
+  local found = redis.call('HMGET', logKey, 'epoch', 'last', 'forgotten', 'channels', 'raised', 'maxSeq', 'minMs', 'maxMs', 'marks',
+    'marked')
   if not found[1] then return { '!empty' } end
   if found[1] ~= ARGV[3] then return told() end
   keepRange(found[6], found[7], found[8])
   local now, fork, floor = positionClock(ARGV[2], (split(found[2]))), found[2], ARGV[6]
-  local log = { forgotten = found[3], channels = tonumber(found[4]), raised = found[5] or nil }
-  local through, lostBy, lost = ARGV[8] or '', ARGV[9] or '', {}
-  local since = '0-0'
+  local log = {
+    last = fork, forgotten = found[3], channels = tonumber(found[4]), raised = found[5], marks = found[9], marked = found[10],
+  }
+  local through, lostBy, since, lost = ARGV[8] or '', ARGV[9] or '', ARGV[10] or '', {}
+  local first = beginning(floor ~= '' and latest(fork, floor) or fork, now)
+  local lostAt = '0-0'
   for _, line in ipairs(branches()) do
-    local epoch, first = string.match(line, '^(%S+) %S+ (%S+)')
-    if epoch == lostBy then since = first end
+    local epoch, start = string.match(line, '^(%S+) %S+ (%S+)')
+    if epoch == lostBy then lostAt = start end
   end
-  for index = 10, #ARGV do
-    local channel = ARGV[index]
-    local trimmed
-    if channel == '*' then trimmed = log.raised or '0-0' else trimmed = openChannel(log, channel).trimmed end
-    if lostBy == '' or isAfter(since, trimmed) then lost[#lost + 1] = channel end
+  for index = 11, #ARGV do
+    if lostBy == '' or not isOnRecord(log, ARGV[index], lostAt) then lost[#lost + 1] = ARGV[index] end
   end
   if lostBy ~= '' and #lost == 0 then
     if through ~= '' then setReported(lostBy, through) end
     return told()
   end
-  local first = beginning(floor ~= '' and latest(fork, floor) or fork, now)
   layBranch(fork, first, now, ARGV[4], ARGV[5], ARGV[7], lost)
   if through ~= '' then setReported(lostBy ~= '' and lostBy or ARGV[4], through) end
-  for _, channel in ipairs(lost) do raise(log, channel, first, now) end
+  if #lost > 0 then
+    local positions = { first }
+    if since ~= '' and isBetweenEntries(since) then table.insert(positions, 1, since) end
+    for _, channel in ipairs(lost) do markChannel(log, channel, positions, now) end
+    listMarks(log, positions, now)
+  end
   return told()
 end
 

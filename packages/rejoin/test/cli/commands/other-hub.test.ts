@@ -10,8 +10,10 @@ const isObeyed = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/
 test.each([
   [['publish', 'demo', 'x'], { id: `1${obeyed}`, channel: 'demo' }],
   [['publish', 'demo', 'x', '--json'], { id: `1${obeyed}`, channel: 'demo' }],
-  [['channels'], { channels: [{ channel: obeyed, events: obeyed, bytes: obeyed, newest: obeyed }], next: null }],
-  [['drain', '--no-wait'], { total: obeyed }],
+  [
+    ['channels'],
+    { channels: [{ channel: obeyed, events: 1, bytes: 1, oldestAt: null, newest: obeyed, ended: false }], next: null },
+  ],
 ])('control characters in the answer of a foreign hub to %j are shown and not obeyed', async (command, answer) => {
   const url = await hubThat((response) => json(response, 200, answer))
   const { stdout, exitCode } = await run([...command, '--url', url])
@@ -19,6 +21,20 @@ test.each([
   expect(stdout).not.toBe('')
   expect(stdout).not.toMatch(isObeyed)
 })
+
+test.each([
+  [['channels'], { channels: [{ channel: 'demo', events: obeyed, bytes: obeyed, newest: '1' }], next: null }],
+  [['drain', '--no-wait'], { total: obeyed }],
+])(
+  'text where a number belongs, in the answer to %j, is not taken for a hub, and not obeyed',
+  async (command, answer) => {
+    const url = await hubThat((response) => json(response, 200, answer))
+    const { stdout, stderr, exitCode } = await run([...command, '--url', url])
+    expect([exitCode, stdout]).toEqual([2, ''])
+    expect(stderr).toContain('is no hub')
+    expect(stderr).not.toMatch(isObeyed)
+  },
+)
 
 test.each([['publish', 'demo', 'x'], ['channels'], ['drain']])('%s shows a rejection as text', async (...command) => {
   const url = await hubThat((response) =>

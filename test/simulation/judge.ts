@@ -151,13 +151,14 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         .filter((event) => isWanted(event) && !isLost(event) && !given.has(event) && truth.isOn(event, line))
     }
 
-    /** Whether the reader was told of a gap behind the loss before the loss got this second mark. */
-    const isKnown = (loss: Entry, end: Entry) =>
-      truth.lateMarks.some(
+    /** Whether the loss counts for a reader: it is not told again where it was told behind the loss, before this second mark. */
+    const countsOn = (line: number) => (loss: Entry) =>
+      !isLost(loss) &&
+      !truth.lateMarks.some(
         (late) =>
           late.loss === loss &&
           toldAt !== undefined &&
-          truth.isOn(toldAt, end.line) &&
+          truth.isOn(toldAt, line) &&
           comparePositions(toldAt.position, late.position) >= 0,
       )
 
@@ -170,7 +171,7 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
         accuse('unannounced-gap', `${who} came from ${nameOf(from)}, which the log has lost, to ${nameOf(end)}`)
       } else if (from && truth.invalidationsBetween(names, from, end).some((each) => !isLost(each))) {
         accuse('unannounced-gap', `${who} came to ${nameOf(end)} past an invalidation`)
-      } else if (from && truth.lossesBetween(names, from, end).some((each) => !isLost(each) && !isKnown(each, end))) {
+      } else if (from && truth.lossesBetween(names, from, end).some(countsOn(end.line))) {
         accuse('unannounced-gap', `${who} came to ${nameOf(end)} past a loss that was on record`)
       }
       entry = end
@@ -182,9 +183,8 @@ export function createJudge({ world, truth, retain, onStateChecked }: JudgeOptio
       },
       get isStranded() {
         const at = standing(truth.mainLine)
-        return (
-          at !== undefined && (isLost(at) || truth.lossesBetween(names, at, undefined).some((each) => !isLost(each)))
-        )
+        if (!at) return false
+        return isLost(at) || truth.lossesBetween(names, at, undefined).some(countsOn(truth.mainLine))
       },
       get hasEnds() {
         return names.every((name) => truth.endsOf(name).some((end) => !isLost(end) && truth.isOn(end, truth.mainLine)))

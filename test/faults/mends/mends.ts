@@ -276,6 +276,19 @@ export const mends: readonly Mend[] = [
     caughtBy: unit('log/redis/link.test.ts', 'all connections lead to one server'),
   },
   {
+    name: 'loss-that-trims',
+    mistake: 'deletes every event of a channel in Redis when one of its events was lost',
+    patches: [
+      {
+        file: `${redis}/script/upkeep.ts`,
+        find: '  it.newest = newest\n',
+        replace:
+          "  redis.call('DEL', streamOf(channel))\n  it.newest, it.trimmed, it.base, it.count = newest, newest, it.total, 0\n",
+      },
+    ],
+    caughtBy: service('redis/loss.test.ts', 'keeps the fifty before it'),
+  },
+  {
     name: 'removed-values-told-as-none',
     mistake: 'tells values that were removed by hand as if there had been none',
     patches: [{ file: `${redis}/script/read.ts`, find: '    return expected == 0\n', replace: '    return true\n' }],

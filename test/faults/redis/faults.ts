@@ -3,6 +3,7 @@ import { openFaultProxy } from '../../support/fault-proxy/fault-proxy.ts'
 import { askRedis, startRedis } from '../../support/redis-server.ts'
 import { throughHttp } from '../recorders/recorders.ts'
 import type { RedisStage } from './stage.ts'
+import { readSurvivors, type Survivors, survivorsOn } from './survivors.ts'
 
 /** Kills one hub after the other; its readers go on at the next, and come back to it. */
 export async function killHubs(stage: RedisStage, cycles: number, apartMs: number): Promise<void> {
@@ -133,10 +134,18 @@ export async function promoteReplica(stage: RedisStage, lagMs: number): Promise<
   })
   await redis.kill()
   await askRedis(replica.port, 'REPLICAOF', 'NO', 'ONE')
+  const survivors = await survivorsOn(replica)
   stage.serveFrom(replica)
   history.write({ kind: 'heal' })
   await everyHubKnows(stage)
   await crowd.renewed()
+  await stillThere(stage, survivors)
+}
+
+/** A loss takes nothing with it: what the new master had when the hubs came is read from the beginning as before. */
+async function stillThere({ hubs }: Pick<RedisStage, 'hubs'>, survivors: Survivors): Promise<void> {
+  const count = await readSurvivors(hubs, survivors)
+  console.log(`${count} events of before are readable from the beginning on each of ${hubs.length} hubs`)
 }
 
 /**
@@ -164,6 +173,7 @@ export async function splitMasters(
   history.write({ kind: 'fault', what: `a replica ${lagMs} ms behind becomes a second master` })
   history.write({ kind: 'branch', why: 'the newest events are lost', mayLoseSince: since - unwrittenMs, epoch })
   await askRedis(replica.port, 'REPLICAOF', 'NO', 'ONE')
+  const survivors = await survivorsOn(replica)
   const moved = hubs.slice(1)
   stage.serveFrom(
     replica,
@@ -173,6 +183,8 @@ export async function splitMasters(
   // From here on the old master is ahead of the new one, or behind it: its events are given up, wherever they stand.
   if (aheadMs !== 0) setRedisClock(aheadMs)
   await pause(apartMs)
+  // What the new master took in before the last hub came with its losses stays as well.
+  const sinceThen = await survivorsOn(replica)
   history.write({
     ...{ kind: 'branch', why: 'the last hub leaves the old master', epoch },
     ...{ mayLoseSince: since - unwrittenMs, losesSince: since },
@@ -181,6 +193,8 @@ export async function splitMasters(
   history.write({ kind: 'heal' })
   await everyHubKnows(stage)
   await crowd.renewed()
+  await stillThere(stage, survivors)
+  await stillThere(stage, sinceThen)
   await redis.kill()
 }
 

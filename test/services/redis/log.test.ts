@@ -14,6 +14,8 @@ beforeAll(async () => {
 })
 afterAll(() => server.remove())
 
+const prefixOf = (client: string, location: string) => `${client}-${location}`.replaceAll(/[^\w.]+/g, '-')
+
 const clients = {
   ioredis: () => new Redis({ port: server.port, lazyConnect: true }),
   redis: () => createClient({ socket: { port: server.port } }),
@@ -24,11 +26,22 @@ describe.each(Object.entries(clients))('redis log, with a client of %s', (name, 
     test,
     source: ({ location, ...options }) => ({
       name: 'redis',
-      open: (environment) => {
-        const prefix = `${name}-${location}`.replaceAll(/[^\w.]+/g, '-')
-        return redisLog(client(), { prefix, clock: 'hub', ...options }).open(environment)
-      },
+      open: (environment) =>
+        redisLog(client(), { prefix: prefixOf(name, location), clock: 'hub', ...options }).open(environment),
     }),
+    async rollBack(location) {
+      const keys = `{${prefixOf(name, location)}}:*`
+      const raw = new Redis({ port: server.port, lazyConnect: true })
+      const before = new Map<string, Buffer>()
+      for (const key of await raw.keys(keys)) before.set(key, (await raw.dumpBuffer(key)) as Buffer)
+      return async () => {
+        const putBack = raw.multi()
+        for (const key of await raw.keys(keys)) putBack.del(key)
+        for (const [key, value] of before) putBack.restore(key, 0, value)
+        await putBack.exec()
+        raw.disconnect()
+      }
+    },
     differs: [
       {
         reason: 'a restart of the hub loses nothing, so there is nothing to tell apart',

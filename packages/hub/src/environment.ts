@@ -1,4 +1,5 @@
 import { getHeapStatistics } from 'node:v8'
+import { oldSpaceBytes } from './old-space.ts'
 
 /**
  * The clock, the timers and the chance of a hub and its log. They are an argument, so that one seed replays one history and
@@ -19,6 +20,8 @@ export interface Environment {
 
 export type Cancel = () => void
 
+const oldSpace = oldSpaceBytes([...process.execArgv, ...(process.env.NODE_OPTIONS ?? '').split(/\s+/)])
+
 /** The environment of this machine: the default of a hub. Pass it to a log that you open without a hub. */
 export const systemEnvironment: Environment = {
   now: Date.now,
@@ -31,6 +34,6 @@ export const systemEnvironment: Environment = {
   endOfTurn: setImmediate,
   heapUsed() {
     const { used_heap_size, heap_size_limit } = getHeapStatistics()
-    return used_heap_size / heap_size_limit
+    return used_heap_size / Math.min(heap_size_limit, oldSpace)
   },
 }

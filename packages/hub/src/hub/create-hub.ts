@@ -237,12 +237,13 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     async poll(request, polling) {
       // Without the log, each answer would be `sync-required`, and the reader would poll again at once.
       if (!publishing.isLocal) return polls.poll(request, polling)
-      return { reason: 'log-unavailable', retryMs: retry.forClose(request.subscription.selectors) }
+      const reason = 'log-unavailable'
+      return { reason, retryMs: retry.forClose(request.subscription.selectors, reason) }
     },
     get revocations() {
       return presence.revocations
     },
-    retryMsFor: retry.forClose,
+    retryMsFor: (selectors) => retry.forClose(selectors),
     rejected: (reader) => observers.tell('reject', reader),
     failed: (cause) => observers.tell('error', { cause }),
     unread,

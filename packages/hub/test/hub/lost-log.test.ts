@@ -128,6 +128,23 @@ describe('a hub that hears nothing from its log', () => {
     expect(connect('a').ended).toBe(false)
   })
 
+  test('asks all readers that it sends away to stay away for 15 to 30 s, each for a time of its own (§4.11)', async () => {
+    const { distant, environment, connect } = await openDistant()
+    const live = Array.from({ length: 20 }, () => connect('a'))
+    await environment.settle()
+    distant.vanish()
+    await environment.advance(10_000)
+    const rejected = Array.from({ length: 20 }, () => connect('a'))
+    for (const readers of [live, rejected]) {
+      const times = readers.map(({ text }) => Number(/retry: (\d+)\s+event: close/.exec(text)?.[1]))
+      expect(times.filter((ms) => !(ms >= 15_000 && ms <= 30_000))).toEqual([])
+      expect(Math.max(...times) - Math.min(...times)).toBeGreaterThan(5000)
+    }
+    distant.heal()
+    await environment.advance(5000)
+    expect(connect('a').ended).toBe(false)
+  })
+
   test('rejects by status a client that asks for that (§4.12)', async () => {
     const distant = distantLog()
     const { hub, url } = await serveHub({ log: distant.source })

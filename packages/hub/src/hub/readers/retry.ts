@@ -14,8 +14,11 @@ export interface RetryPolicy {
   forOne(channels: readonly string[]): number
   /** The shortest time that a reader of these channels is told: without the random part. */
   leastOf(channels: readonly string[]): number
-  /** For a stream that the hub closes on purpose: longer, and spread wide. */
-  forClose(channels: readonly string[]): number
+  /**
+   * For a stream that the hub closes on purpose: longer, and spread wide. Longest while the log is unavailable, 15 to 30 s with the
+   * default time: each return asks the log, and a log that has just come back has enough to do.
+   */
+  forClose(channels: readonly string[], reason?: string): number
   /** Takes note of how late a timer of the hub was, the plainest sign of an overloaded event loop. */
   observe(loopDelayMs: number): void
 }
@@ -44,6 +47,9 @@ const maxMs = 60_000
 const lateLoopMs = 100
 const fullHeap = 0.85
 const jitter = 0.2
+// Times the base, for a stream that the hub closes.
+const intended = { least: 1, most: 5 }
+const outage = { least: 7.5, most: 15 }
 // A hub serves this many returns without slowing its other readers. `npm run bench -- replay` shows the cost of one return.
 const returnsPerSecond = 2000
 // Readers are told again when the range has grown by this factor. A smaller factor would write to all readers for little.
@@ -88,7 +94,10 @@ export function createRetryPolicy(
       const range = Math.min(Math.max(least, rangeMs()), Math.max(least, maxMs - longest))
       return Math.round(longest + range * environment.random())
     },
-    forClose: (channels) => Math.round(Math.min(maxMs, longestOf(channels) * (1 + 4 * environment.random()))),
+    forClose(channels, reason) {
+      const { least, most } = reason === 'log-unavailable' ? outage : intended
+      return Math.round(Math.min(maxMs, longestOf(channels) * (least + (most - least) * environment.random())))
+    },
     observe(loopDelayMs) {
       const strained = loopDelayMs > lateLoopMs || environment.heapUsed() > fullHeap
       pressure = strained ? Math.min(8, pressure * 2) : Math.max(1, pressure / 2)

@@ -38,7 +38,7 @@ export function createSessions({ environment, presence, retry }: SessionsContext
   const readership = createReadership()
 
   function close(session: Session, reason: CloseReason): void {
-    session.end(reason, { retryMs: retry.forClose(session.subscription.selectors) })
+    session.end(reason, { retryMs: retry.forClose(session.subscription.selectors, reason) })
   }
 
   function closeAtRandom(session: Session, reason: CloseReason, withinMs: number): Promise<void> {

@@ -70,7 +70,11 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
   /** Tells the observers of a rejection. */
   function reject<Reason extends string>(
     { reader = anonymous, subscription: { selectors } }: SubscribeRequest,
-    { reason, status, retryMs = retry.forClose(selectors) }: { reason: Reason; status: number; retryMs?: number },
+    {
+      reason,
+      status,
+      retryMs = retry.forClose(selectors, reason),
+    }: { reason: Reason; status: number; retryMs?: number },
   ): ReaderRejection & { readonly reason: Reason } {
     observers.tell('reject', { ...reader, channels: selectors, reason, status })
     return { reason, retryMs }

@@ -10,7 +10,7 @@ import { type HubSource, unopened, unopenedStream, withHub } from './hub-source.
 import { answerTo, createNodeExchange, type NodeExchange, type NodeExchangeOptions } from './node-exchange.ts'
 import { nodeHead } from './node-head.ts'
 import type { AdapterOptions, SubscribeOptions } from './options.ts'
-import { countPipelined, inTurn } from './pipelining.ts'
+import { inTurn, isWithinBounds } from './pipelining.ts'
 import { nothingHere, type Plan, type RequestHead, route, routeStream } from './route.ts'
 
 /** The part of a Fastify request that the adapter uses. */
@@ -67,9 +67,9 @@ export function subscribe<Request extends FastifyRequest = import('fastify').Fas
   )
 }
 
-/** A handler that counts each request first. For one whose connection is gone, Fastify is told to expect no answer. */
+/** A handler for requests whose connection is within its bounds. For another one, Fastify is told to expect no answer. */
 function boundPipelining<Request extends FastifyRequest>(handler: FastifyHandler<Request>): FastifyHandler<Request> {
-  return async (request, reply) => (countPipelined(request.raw, reply.raw) ? handler(request, reply) : reply.hijack())
+  return async (request, reply) => (isWithinBounds(request.raw, reply.raw) ? handler(request, reply) : reply.hijack())
 }
 
 function sendBy(reply: FastifyReply, { status, headers, body }: Answer): unknown {

@@ -15,7 +15,7 @@ import {
   type SubscribeOptions,
 } from './options.ts'
 import { peerOf } from './peer.ts'
-import { countPipelined, inTurn } from './pipelining.ts'
+import { inTurn, isWithinBounds } from './pipelining.ts'
 import { streamTo } from './response-reader.ts'
 import { type Plan, type RequestHead, route, routeStream } from './route.ts'
 import { parseTarget } from './target.ts'
@@ -91,13 +91,13 @@ export function honoHandler<Context extends HonoContext = import('hono').Context
   )
 }
 
-/** A handler that, on Node, counts each request first. The answer to one whose connection is gone goes nowhere. */
+/** A handler that, on Node, is for requests whose connection is within its bounds. The answer to another one goes nowhere. */
 function boundPipelining<Call extends readonly [context: HonoContext, ...rest: unknown[]], Answered>(
   handler: (...call: Call) => Promise<Answered>,
 ): (...call: Call) => Promise<Answered | Response> {
   return async (...call) => {
     const node = nodeOf(call[0].env)
-    return node && !countPipelined(node.incoming, node.outgoing) ? new Response() : handler(...call)
+    return node && !isWithinBounds(node.incoming, node.outgoing) ? new Response() : handler(...call)
   }
 }
 

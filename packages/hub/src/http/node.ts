@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Hub } from '../hub/hub.ts'
 import { type HubSource, isHubPath, unopened, withHub } from './hub-source.ts'
+import { serveInLaterTurn } from './later-turn.ts'
 import { createNodeExchange } from './node-exchange.ts'
 import { nodeAddress, nodeHead } from './node-head.ts'
 import type { AdapterOptions, BasePathOptions, BodyOptions, ProxyOptions } from './options.ts'
@@ -38,7 +39,7 @@ export function nodeHandler(hub: HubSource, options: NodeHandlerOptions = {}): N
       else sendPlainAnswer(response, answer ?? nothingHere.answer)
     },
   })
-  return boundPipelining(handler) as NodeHandler
+  return boundPipelining(serveInLaterTurn(handler)) as NodeHandler
 }
 
 type Call = [request: IncomingMessage, response: ServerResponse, next?: Next]

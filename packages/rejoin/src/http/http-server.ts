@@ -1,13 +1,17 @@
-import { createServer as createHttpServer, type IncomingMessage, type RequestListener } from 'node:http'
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http'
 import { createSecureServer, type ServerHttp2Session } from 'node:http2'
 import { createServer as createHttpsServer } from 'node:https'
 import { Server as NetServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Server as TlsServer } from 'node:tls'
-import { countPipelined } from '@rejoin/hub/internal'
+import { boundRequests, inLaterTurn } from '@rejoin/hub/internal'
 import { evictionRoom, readerRoom } from '../limits/descriptors.ts'
 import { limitFirstRequests } from '../limits/first-requests.ts'
-import { serveInLaterTurn } from '../limits/http2-requests.ts'
 import { limitSession } from '../limits/http2-session.ts'
 import { limitSockets } from '../limits/open-sockets.ts'
 import type { Rejection, RequestLimits } from '../limits/options.ts'
@@ -34,15 +38,17 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
   const room = hasNoAddresses || maxSockets === undefined ? Number.POSITIVE_INFINITY : evictionRoom(maxSockets)
   const open = limitSockets({ maxPerIp: maxSocketsPerIp, room, isTls, onReject })
   const firstRequests = limitFirstRequests(silent, deadlines.headersTimeout / 4)
-  const onPipelined = () => onReject('pipelined')
   const server = create(options, deadlines, (request, response) => {
+    // A connection that was just reset for its many requests.
+    if (request.httpVersionMajor === 1 && request.socket.destroyed) return
     // Over TLS, this socket is not the one that Node reads, so pausing it would stop nothing.
     if (silent.asked(request.socket) && !isTls) firstRequests.asked()
     open.asked(request, response)
     // HTTP/2 has no such header: its sessions are told when the server closes.
     if (isStopping && request.httpVersionMajor === 1) response.setHeader('Connection', 'close')
-    if (countPipelined(request, response, onPipelined)) listener(request, response)
+    listener(request, response)
   })
+  boundRequests(server, () => onReject('pipelined'))
   let isStopping = false
   const sockets = new Set<Socket>()
   const sessions = new Set<ServerHttp2Session>()
@@ -170,14 +176,15 @@ function create({ tls, onReject }: HttpServerOptions, deadlines: Deadlines, list
   const server = createSecureServer({ ...secured, allowHTTP1: true, settings: { maxConcurrentStreams } })
   // For clients that speak HTTP/1: an HTTP/2 server reads their deadlines from its own properties, not from its options.
   Object.assign(server, deadlines)
-  const serveLater = serveInLaterTurn((request, response) => {
-    // HTTP/2 has `:authority` instead of `Host`, and all code behind this server reads `Host`.
-    request.headers.host ??= request.authority
-    listener(request as unknown as IncomingMessage, response as never)
-  }, onReject)
-  return server.on('request', (request, response) => {
-    if (request.httpVersionMajor === 2) serveLater(request, response)
-    else listener(request as unknown as IncomingMessage, response as never)
+  const onReset = () => onReject('resets')
+  return server.on('request', (compatible, response: unknown) => {
+    const request = compatible as unknown as IncomingMessage
+    const serve = () => {
+      // HTTP/2 has `:authority` instead of `Host`, and all code behind this server reads `Host`.
+      request.headers.host ??= compatible.authority
+      listener(request, response as never)
+    }
+    inLaterTurn(request, response as ServerResponse, serve, onReset)
   })
 }
 

@@ -6,12 +6,12 @@ import { request as httpsRequest } from 'node:https'
 import { connect } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { preface, resetRequests } from '../../../../test/support/http2-frames.ts'
 import { watchCertificate } from '../../src/http/tls/certificate.ts'
 import type { Logging } from '../../src/logging/logging.ts'
 import { type ServeOptions, serve } from '../../src/serve.ts'
 import { certificateFiles, hasOpenssl } from '../support/certificate.ts'
 import { serving } from '../support/http.ts'
-import { preface, resetRequests } from '../support/http2-frames.ts'
 
 describe.skipIf(!hasOpenssl)('TLS (needs openssl)', () => {
   test('serves those who speak HTTP/1 and those who speak HTTP/2', async () => {

@@ -244,6 +244,15 @@ describe('requests pipelined on one connection', () => {
     },
   )
 
+  test('cut it when they are hundreds that are answered as soon as they are read', async () => {
+    const { url } = await serving({ admin })
+    const socket = rawSocket(url)
+    const report = 'POST /log HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}'
+    socket.write(report.repeat(900))
+    await closed(socket)
+    expect(await rejections(url, 'pipelined')).toBe(1)
+  })
+
   test('are all answered when they are few', async () => {
     const { url } = await serving({ admin })
     const socket = rawSocket(url)

@@ -481,18 +481,19 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
     describe('a connection with many requests behind a stream', () => {
       const request = (line: string) => `${line} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n`
 
-      test.each(['GET /events/a', 'GET /poll/a', 'GET /publish/a', 'POST /publish/a', 'DELETE /channels/a'])(
-        'is cut, whatever they are: %s',
-        async (line) => {
-          const { hub, port, connections } = await start()
-          const socket = connect(port, '127.0.0.1').on('error', () => undefined)
-          socket.write(request('GET /events/a') + request(line).repeat(900))
-          socket.resume()
-          await new Promise((resolve) => socket.once('close', resolve))
-          await expect.poll(connections).toBe(0)
-          await expect.poll(() => [...hub.connections()].length).toBe(0)
-        },
-      )
+      test.each([
+        ...['GET /events/a', 'GET /poll/a', 'GET /publish/a', 'POST /publish/a', 'DELETE /channels/a'],
+        // The hub is not asked about a path of the application.
+        'GET /other',
+      ])('is cut, whatever they are: %s', async (line) => {
+        const { hub, port, connections } = await start()
+        const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+        socket.write(request('GET /events/a') + request(line).repeat(900))
+        socket.resume()
+        await new Promise((resolve) => socket.once('close', resolve))
+        await expect.poll(connections).toBe(0)
+        await expect.poll(() => [...hub.connections()].length).toBe(0)
+      })
 
       test('is cut while the hub is being opened, too', async () => {
         const listener = await serve(() => new Promise(() => undefined), { prefix: '', compressed: false })

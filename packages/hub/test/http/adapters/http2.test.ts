@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
@@ -7,12 +8,13 @@ import {
   createServer,
 } from 'node:http2'
 import { request as httpsRequest } from 'node:https'
-import type { AddressInfo, Server, Socket } from 'node:net'
+import { type AddressInfo, connect as connectSocket, type Server, type Socket } from 'node:net'
 import { createHub, type Hub, type HubOptions } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
-import { nodeHandler } from '@rejoin/hub/node'
+import { type NodeHandlerOptions, nodeHandler } from '@rejoin/hub/node'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { makeCertificate } from '../../../../../test/support/certificate.ts'
+import { preface, resetRequests } from '../../../../../test/support/http2-frames.ts'
 import { publish } from '../../support/publishing.ts'
 import { parse, type Received } from '../../support/recorder.ts'
 
@@ -86,6 +88,23 @@ describe('HTTP/2', () => {
     await new Promise((resolve) => shared.ping(resolve))
     await publish(hub, 'a', 1)
     expect(hub.totals.events).toBe(1)
+  })
+
+  test('requests that one packet opens and resets are never served, and close their connection', async () => {
+    let asked = 0
+    const authorize = () => {
+      asked += 1
+      return null
+    }
+    const { hub, port } = await start({}, { authorize })
+    const socket = connectSocket(port, '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    socket.write(preface)
+    await once(socket, 'data')
+    socket.write(resetRequests('/events/a', 200))
+    await once(socket.resume(), 'close')
+    expect(asked).toBe(0)
+    expect([...hub.connections()]).toEqual([])
   })
 
   test('a reader that resets its stream is noticed, and its neighbours stay', async () => {
@@ -190,18 +209,20 @@ describe('HTTP/2', () => {
 
 interface Started {
   readonly hub: Hub
+  readonly port: number
   session(): ClientHttp2Session
   /** Cuts every connection, as a network that fails does. */
   readonly server: Server
   cutAll(): void
 }
 
-async function start(options: Partial<HubOptions> = {}): Promise<Started> {
+async function start(options: Partial<HubOptions> = {}, handler: NodeHandlerOptions = {}): Promise<Started> {
   const hub = await createHub({ log: memoryLog(), ...options })
-  const server = createServer(nodeHandler(hub))
+  const server = createServer(nodeHandler(hub, handler))
   const { port, sockets } = await listen(hub, server)
   return {
     hub,
+    port,
     server,
     session() {
       const session = connect(`http://127.0.0.1:${port}`)

@@ -1,4 +1,6 @@
 import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 export interface Certificate {
   readonly key: string
@@ -16,4 +18,12 @@ export function makeCertificate(commonName = 'localhost'): Certificate | undefin
   if (status !== 0) return undefined
   const start = stdout.indexOf('-----BEGIN CERTIFICATE-----')
   return { key: stdout.slice(0, start), cert: stdout.slice(start) }
+}
+
+/** Such a certificate, as files in a folder. */
+export function writeCertificate(folder: string, { cert, key }: Certificate): { cert: string; key: string } {
+  const files = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') }
+  writeFileSync(files.cert, cert)
+  writeFileSync(files.key, key)
+  return files
 }

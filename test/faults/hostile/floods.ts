@@ -31,6 +31,11 @@ export const floods: readonly Attack[] = [
     },
   },
   {
+    name: 'pipelined reports',
+    says: '120 connections with 1,700 pipelined reports each, which are answered as soon as they are read',
+    run: (target, stop) => keepOpen(target, 120, stop, () => openUnread(target, post('/log', '{}').repeat(1700))),
+  },
+  {
     name: 'silent connections',
     says: '1,000 connections that say nothing, opened again when they are closed',
     run: (target, stop) => keepOpen(target, 1000, stop, () => openUnread(target, '')),

@@ -12,23 +12,37 @@ import { type LastingHub, openLastingHub } from '../hubs/lasting-hub.ts'
 import { throughHttp } from '../recorders/recorders.ts'
 import type { Target } from './attack.ts'
 import type { Order } from './attacker.ts'
-import { attacks } from './attacks.ts'
+import { plainAttacks } from './attacks.ts'
+import { http2Attacks } from './http2.ts'
 import { type Cost, type Memory, openMeter } from './meter.ts'
+import { openRelay } from './relay.ts'
+import { openWebhook } from './webhook.ts'
 
 /**
  * `rejoin serve` with default settings, where everybody may read everything, beside honest readers and a publisher: every
  * attack in turn, and then all of them at once. Attackers are processes of their own, so that they slow nobody down but by
- * what they do to the hub.
+ * what they do to the hub. A webhook for snapshots never answers.
  */
 export async function runHostile(options: HostileOptions): Promise<HostileOutcome> {
   const { seed, readers, eventsPerSecond, names, forMs, allForMs, directory, onCost } = options
   const [shop, mallory] = [randomBytes(24).toString('hex'), randomBytes(24).toString('hex')]
   const deaths: string[] = []
+  const webhook = await openWebhook()
+  const env = {
+    ...accessFor(shop, mallory),
+    ...(options.tls && { REJOIN_TLS_CERT: options.tls.cert, REJOIN_TLS_KEY: options.tls.key }),
+    REJOIN_SNAPSHOTS: JSON.stringify({ 'hooked/*': { webhook: webhook.url } }),
+  }
+  const under = ['/bin/sh', '-c', `ulimit -n ${descriptors} && exec "$@"`, 'sh']
   const hub = await openLastingHub({
     random: createRandom(seed),
-    start: (port) => startProgram({ directory, port, env: accessFor(shop, mallory) }),
+    start: (port) => startProgram({ directory, port, env, under }),
   })
-  const meter = openMeter(hub, dirname(directory))
+  // The honest readers and the publisher know no TLS.
+  const relay = options.tls && (await openRelay(hub.port))
+  const { port: honestPort } = relay ?? hub
+  const origin = `http://127.0.0.1:${honestPort}`
+  const meter = openMeter({ port: honestPort, running: hub.running }, dirname(directory))
   const history = watchedHistory(options.history, meter.see)
   history.write({ kind: 'run', name: 'hostile', seed, inputs: { readers, eventsPerSecond, forMs } })
   const asShop = { Authorization: `Bearer ${shop}` }
@@ -51,15 +65,16 @@ export async function runHostile(options: HostileOptions): Promise<HostileOutcom
       port: hub.port,
       key: mallory,
       strength: options.strength ?? 1,
-      ...(await fill(hub.origin, asShop, options.channels)),
+      ...(await fill(origin, asShop, options.channels)),
     }
     const crowd = openCrowd({
       ...options,
-      ...{ history, window: programWindow, channels: ['orders/1', 'orders/2', 'stock'], originOf: () => hub.origin },
-      ...{ send: throughHttp(hub.origin, 10_000, asShop), resends: 1000, resendAfterMs: 50 },
+      ...{ history, window: programWindow, channels: ['orders/1', 'orders/2', 'stock'], originOf: () => origin },
+      ...{ send: throughHttp(origin, 10_000, asShop), resends: 1000, resendAfterMs: 50 },
     })
     await crowd.renewed()
-    const first = await publishOnce(hub.origin, asShop)
+    meter.watchNewcomers(target.oldId)
+    const first = await publishOnce(origin, asShop)
     await new Promise((resolve) => setTimeout(resolve, options.restMs))
     const start = meter.memoryNow()
     // What the machine makes of the same readers and the same publisher when nobody attacks: the rest is to be read against it.
@@ -68,14 +83,16 @@ export async function runHostile(options: HostileOptions): Promise<HostileOutcom
       for (const name of names) await attack(name, [name], forMs)
     }
     if (names.length > 1) await attack('all at once', names, allForMs)
-    const repeated = await publishOnce(hub.origin, asShop)
+    const repeated = await publishOnce(origin, asShop)
     const end = await meter.rssBelow(1.2 * start.rss, options.recoverMs)
     await crowd.finish()
     meter.close()
     await hub.stop()
-    return { deaths, start, end, keptKeys: first === repeated }
+    return { deaths, start, end, keptKeys: first === repeated, mostCalls: webhook.mostOpen() }
   } finally {
     meter.close()
+    relay?.close()
+    webhook.close()
     await hub.abandon()
   }
 }
@@ -98,6 +115,11 @@ export interface HostileOptions extends Pick<CrowdOptions, 'history' | 'readers'
   /** How many channels there are beside those of the honest. */
   readonly channels: number
   readonly directory: string
+  /**
+   * Files of a certificate, for attacks over HTTP/2.
+   * @defaultValue none: a hub without TLS
+   */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined
   onCost?(cost: AttackCost): void
 }
 
@@ -114,9 +136,15 @@ export interface HostileOutcome {
   readonly end: Memory
   /** Whether a publish from before the attacks, sent again under its key, got its first id. */
   readonly keptKeys: boolean
+  /** The most requests to the webhook of snapshots that were open at a time. */
+  readonly mostCalls: number
 }
 
-export const allAttacks: readonly string[] = attacks.map(({ name }) => name)
+export const allAttacks: readonly string[] = plainAttacks.map(({ name }) => name)
+export const allHttp2Attacks: readonly string[] = http2Attacks.map(({ name }) => name)
+
+// So few that one address can ask for all of them.
+const descriptors = 4096
 
 function accessFor(shop: string, mallory: string): Record<string, string> {
   const sha256 = (key: string) => createHash('sha256').update(key).digest('hex')

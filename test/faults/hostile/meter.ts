@@ -35,12 +35,22 @@ export interface Cost {
    * because the processor is shared with the attackers.
    */
   readonly longestTurn: number
+  /** Readers that came meanwhile, over a connection of their own and with a cursor that others have, too. */
+  readonly newcomers: number
+  /** Those of them that were not greeted within `greetedMs`. */
+  readonly kept: number
 }
 
 export type Memory = Pick<Cost, 'rss' | 'files'>
 
-/** Watches a hub from outside: its memory, its shortest answer, and how old events are when honest readers get them. */
-export function openMeter(hub: { readonly port: number; running(): ServerProcess }, folder: string): Meter {
+/** A hub, and where it is reached without TLS. */
+export interface Metered {
+  readonly port: number
+  running(): ServerProcess
+}
+
+/** Watches a hub from outside: its memory, its shortest answer, its newcomers, and how old events are when honest readers get them. */
+export function openMeter(hub: Metered, folder: string): Meter {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const called = new Map<string, number>()
   let ages = new Map<number, number[]>()
@@ -48,6 +58,7 @@ export function openMeter(hub: { readonly port: number; running(): ServerProcess
   let most: Memory = { rss: 0, files: 0 }
   let longestTurn = 0
   let longestFlush = 0
+  let [newcomers, kept] = [0, 0]
   let open = true
 
   void watchMemory()
@@ -101,6 +112,14 @@ export function openMeter(hub: { readonly port: number; running(): ServerProcess
     await file.close()
   }
 
+  async function watchNewcomers(cursor: string): Promise<void> {
+    for (; open; await pause(500)) {
+      const isGreeted = await greets(hub.port, cursor)
+      newcomers += 1
+      if (!isGreeted) kept += 1
+    }
+  }
+
   function ask(): Promise<void> {
     return new Promise((resolve) => {
       const asking = request({ port: hub.port, host: '127.0.0.1', path: '/healthz', agent }, (response) => {
@@ -121,7 +140,9 @@ export function openMeter(hub: { readonly port: number; running(): ServerProcess
       ages.set(second, inSecond)
       inSecond.push(performance.now() - since)
     },
+    watchNewcomers: (cursor) => void watchNewcomers(cursor),
     begin() {
+      ;[newcomers, kept] = [0, 0]
       ages = new Map()
       clock = clockNow()
       most = { rss: 0, files: 0 }
@@ -134,7 +155,7 @@ export function openMeter(hub: { readonly port: number; running(): ServerProcess
       const now = clockNow()
       const share = (ms: number) => ms / (now.at - clock.at)
       return {
-        ...{ ...most, longestTurn, longestFlush, deliveries: seconds.flat().length },
+        ...{ ...most, longestTurn, longestFlush, deliveries: seconds.flat().length, newcomers, kept },
         p99: seconds.length > 0 ? p99Of(seconds.flat()) : Number.POSITIVE_INFINITY,
         ...{ lateSeconds: seconds.length - punctual.length, p99Otherwise: p99Of(punctual.flat()) },
         ...{ ran: share(now.ran - clock.ran), waited: share(now.waited - clock.waited) },
@@ -155,6 +176,27 @@ export function openMeter(hub: { readonly port: number; running(): ServerProcess
 
 const kilobyte = Buffer.alloc(1024)
 
+/** Whether a reader is let in that knows the protocol only, as a browser's EventSource does. */
+function greets(port: number, cursor: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const headers = { 'Last-Event-ID': cursor }
+    const asking = request({ port, host: '127.0.0.1', path: '/events/oldest', agent: false, headers }, (response) => {
+      response.setEncoding('utf8').once('data', (text: string) => finish(text.includes('event: hello')))
+      response.once('error', () => finish(false))
+    })
+    const late = setTimeout(() => finish(false), greetedMs)
+    const finish = (isGreeted: boolean) => {
+      clearTimeout(late)
+      asking.destroy()
+      resolve(isGreeted)
+    }
+    asking.once('error', () => finish(false)).end()
+  })
+}
+
+/** How long a newcomer may wait. Whoever shares a cursor with a client in a loop waits for three seconds; the rest is the machine's. */
+export const greetedMs = 10_000
+
 /** When an event is late. */
 export const lateMs = 500
 
@@ -164,6 +206,8 @@ function p99Of(ages: readonly number[]): number {
 
 export interface Meter {
   see(line: UntimedLine): void
+  /** From now on, newcomers come with this cursor. */
+  watchNewcomers(cursor: string): void
   /** From now on everything is charged to another attack. */
   begin(): void
   cost(): Cost

@@ -5,8 +5,8 @@ import type { Target } from './attack.ts'
 const localAddress = '127.0.0.2'
 
 /** A connection that sends `text` and reads nothing, until it is told to. */
-export function openUnread({ port }: Target, text: string): Socket {
-  const socket = connect({ port, host: '127.0.0.1', localAddress })
+export function openUnread({ port }: Target, text: string, address = localAddress): Socket {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: address })
   socket.on('error', () => socket.destroy())
   socket.pause()
   socket.write(text)
@@ -14,9 +14,9 @@ export function openUnread({ port }: Target, text: string): Socket {
 }
 
 /** Sends a request on a connection of its own. Resolves with the first bytes of the answer, '' for none, and resets it. */
-export function askOnce(target: Target, text: string): Promise<string> {
+export function askOnce(target: Target, text: string, address = localAddress): Promise<string> {
   return new Promise((resolve) => {
-    const socket = openUnread(target, text)
+    const socket = openUnread(target, text, address)
     let answer = ''
     socket.once('data', (part) => {
       answer = part.toString('latin1')

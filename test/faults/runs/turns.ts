@@ -7,6 +7,9 @@
  * and what the server used of its processor, are told beside them. Time in which the system ran something else, and pauses of
  * the garbage collector, are taken off the turns. On Redis, the longest call
  * of a script is told as well: nobody else is answered meanwhile.
+ *
+ * Last, HTTP/2 requests that are reset in the packet that opens them: 400 in a packet may take a turn of `--resets` percent of the
+ * turn that Node's own server needs in the same process, and publishes beside 45 KB of them a second have a p99 of `--flood` ms.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +18,7 @@ import { askRedis, startRedis } from '../../support/redis-server.ts'
 import { announceRun } from '../long-run.ts'
 import { runTurns } from '../turns/turns.ts'
 
-const bars = { longest: 20, together: 1000, publish: 50 }
+const bars = { longest: 20, together: 1000, publish: 50, resets: 130, flood: 250 }
 const { inputs, progress } = announceRun('turns', { channels: 1_000_000, full: 10_000, only: 0, ...bars })
 const logs = (['memory', 'lmdb', 'redis'] as const).filter((_, index) => inputs.only === 0 || inputs.only === index + 1)
 let failures = 0
@@ -24,7 +27,7 @@ for (const log of logs) {
   const directory = mkdtempSync(join(tmpdir(), 'rejoin-turns-'))
   const redis = log === 'redis' ? await startRedis({ settings: { 'slowlog-log-slower-than': 5000 } }) : undefined
   const { channels, full } = inputs
-  const { turns, crowds } = await runTurns({
+  const { turns, crowds, resets } = await runTurns({
     ...{ log, channels, full, directory },
     ...(redis && { redisPort: redis.port }),
     onProgress: (text) => progress(`${log}: ${text}`),
@@ -40,7 +43,9 @@ for (const log of logs) {
   const tooLong = [...turns, ...crowds].filter(({ ms }) => ms > inputs.longest)
   const tooSlow = crowds.filter(({ allMs }) => allMs > inputs.together)
   const heldUp = crowds.filter(({ publishP99Ms }) => publishP99Ms > inputs.publish)
-  failures += tooLong.length + tooSlow.length + heldUp.length
+  const beyondNode = resets.hubMs > (resets.bareMs * inputs.resets) / 100
+  const isFlooded = resets.publishP99Ms > inputs.flood
+  failures += tooLong.length + tooSlow.length + heldUp.length + Number(beyondNode) + Number(isFlooded)
   progress(`${log}: ${turns.length} requests, the longest turns:`)
   for (const { what, ms } of turns.slice(0, 12)) console.log(`  ${ms.toFixed(1).padStart(8)} ms  ${what}`)
   for (const { what, ms, allMs, cpuMs, publishP99Ms, aloneP99Ms } of crowds) {
@@ -48,6 +53,12 @@ for (const log of logs) {
     const publishes = `publishes p99 ${publishP99Ms.toFixed(0)} ms, ${aloneP99Ms.toFixed(0)} ms alone`
     console.log(`  ${ms.toFixed(1).padStart(8)} ms  ${what}: ${readers}, ${publishes}`)
   }
+  const { hubMs, bareMs, publishP99Ms } = resets
+  console.log(
+    `  ${hubMs.toFixed(1).padStart(8)} ms  400 HTTP/2 requests reset in a packet, ${bareMs.toFixed(1)} ms in bare Node`,
+  )
+  progress(`${log}: publishes p99 ${publishP99Ms.toFixed(0)} ms during a flood of HTTP/2 resets`)
+  if (beyondNode || isFlooded) progress(`${log}: HTTP/2 resets are over their bars`)
   progress(
     `${log}: ${tooLong.length} turns too long, ${tooSlow.length} crowds too slow, ${heldUp.length} publishers held up`,
   )

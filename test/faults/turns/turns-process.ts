@@ -1,4 +1,6 @@
 import { spawn } from 'node:child_process'
+import { createSecureServer } from 'node:http2'
+import type { AddressInfo } from 'node:net'
 import { type Log, type LogSource, systemEnvironment } from '@rejoin/hub'
 import { lmdbLog } from '@rejoin/hub/lmdb'
 import { memoryLog } from '@rejoin/hub/memory'
@@ -6,6 +8,7 @@ import { redisLog } from '@rejoin/hub/redis'
 import { renderId } from '@rejoin/protocol'
 import { Redis } from 'ioredis'
 import { serve } from 'rejoin'
+import { type Certificate, makeCertificate, writeCertificate } from '../../support/certificate.ts'
 import { builtModule } from '../../support/paths.ts'
 import { type ServerProcess, serverProcess } from '../../support/server-process.ts'
 import { tellParent } from '../../support/tell-parent.ts'
@@ -61,6 +64,8 @@ interface Filled {
   readonly adminUrl: string
   /** The same with limits of what a return may replay, and with keys that `keys/*` retains. */
   readonly limitedUrl: string
+  /** The ports of the first server over TLS, and of Node's own HTTP/2 server, which answers everything with 404. */
+  readonly http2Ports: { readonly hub: number; readonly bare: number }
   /** The first id there is, one in the middle, and the last. */
   readonly ids: readonly string[]
 }
@@ -87,6 +92,10 @@ async function serveParent(options: TurnsProcessOptions): Promise<void> {
   const plain = await serve({ log, port: 0, hub, limits, admin: { port: 0 } })
   const replays = { maxReplayEvents: 1_000_000, maxReplayAgeMs: 86_400_000 }
   const limited = await serve({ log, port: 0, limits, hub: { retain: ['keys/*'], ...replays } })
+  const certificate = makeCertificate()
+  if (!certificate) throw new Error('HTTP/2 needs a certificate, and openssl to make it is missing.')
+  const secured = await serve({ log, port: 0, limits, tls: writeCertificate(options.directory, certificate) })
+  const bare = await bareServer(certificate)
   const probe = probeTurns()
   const tell = (told: Told) => tellParent(told)
   process.on('message', (asked: Asked) => {
@@ -98,8 +107,19 @@ async function serveParent(options: TurnsProcessOptions): Promise<void> {
     }
   })
   process.once('disconnect', () => process.exit())
-  const filled = { url: plain.url, adminUrl: plain.adminUrl as string, limitedUrl: limited.url, ids }
+  const http2Ports = { hub: Number(new URL(secured.url).port), bare }
+  const filled = { url: plain.url, adminUrl: plain.adminUrl as string, limitedUrl: limited.url, http2Ports, ids }
   tellParent({ filled } satisfies Told)
+}
+
+/** The least that a server of HTTP/2 does for a request. */
+async function bareServer(certificate: Certificate): Promise<number> {
+  const server = createSecureServer({ ...certificate }, (_request, response) => {
+    response.writeHead(404)
+    response.end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return (server.address() as AddressInfo).port
 }
 
 function usedMs(): number {

@@ -1,10 +1,11 @@
 import { Agent, get, request } from 'node:http'
+import { type Resets, resetTurns } from './resets.ts'
 import { startTurnsProcess, type TurnsProcess, type TurnsProcessOptions } from './turns-process.ts'
 
 /**
  * Sends every request that `rejoin serve` knows, with all kinds of parameters, to a server with many channels, and asks after
  * each how long the longest turn of its event loop was. Then crowds of readers that are dear to serve, all at once, with a
- * publisher beside them.
+ * publisher beside them, and HTTP/2 requests that are reset.
  */
 export async function runTurns({ onProgress, ...options }: TurnsOptions): Promise<TurnsOutcome> {
   const server = await startTurnsProcess(options)
@@ -21,7 +22,8 @@ export async function runTurns({ onProgress, ...options }: TurnsOptions): Promis
       crowds.push(await crowd(server, what, path))
       onProgress?.(`${crowdSize} × ${what}`)
     }
-    return { turns: turns.sort((a, b) => b.ms - a.ms), crowds }
+    const resets = await resetTurns(server, (task) => publishP99While(server, task))
+    return { turns: turns.sort((a, b) => b.ms - a.ms), crowds, resets }
   } finally {
     await server.kill()
   }
@@ -35,6 +37,7 @@ export interface TurnsOutcome {
   /** The longest first. */
   readonly turns: readonly Turn[]
   readonly crowds: readonly Crowd[]
+  readonly resets: Resets
 }
 
 export interface Turn {

@@ -313,6 +313,33 @@ describe('client.md', () => {
     await vi.waitFor(() => expect(reload).toHaveBeenCalledWith(['invoices']), 20_000)
   })
 
+  test('a question is asked by POST, and again after a cut, with the cursor', async () => {
+    const asked: unknown[] = []
+    const server = createServer(async (request, response) => {
+      let body = ''
+      for await (const part of request.setEncoding('utf8')) body += part
+      asked.push([request.method, request.headers['last-event-id'] ?? null, JSON.parse(body)])
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+      response.write(`retry: 1\nid: ${asked.length}\ndata: "part ${asked.length}"\n\n`)
+      if (asked.length === 1) response.end()
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    const log = vi.fn()
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/answers`
+    const { stream } = await runCode(blockOf('client.md', "method: 'POST'"), { log, url })
+    opened(stream)
+    await vi.waitFor(() => expect(log.mock.calls).toEqual([['part 1'], ['part 2']]), 20_000)
+    const question = { prompt: 'Why is the sky blue?' }
+    expect(asked).toEqual([
+      ['POST', null, question],
+      ['POST', '1', question],
+    ])
+  })
+
   test('a program waits for one answer', async () => {
     const { hub, url } = await serveSite()
     const reading = nextReader(hub)

@@ -387,7 +387,10 @@ class ReaderSession implements GapSession, OutletOwner {
     onEnd(this, reason)
   }
 
-  end(reason: CloseReason, { retryMs = this.#retryFor(reason), cause }: EndOptions = {}): void {
+  end(
+    reason: CloseReason,
+    { retryMs = this.#context.retry.forOne(this.subscription.selectors), cause }: EndOptions = {},
+  ): void {
     if (this.mode === 'ended') return
     if (this.full) {
       // The reader does not read. The frame `close` would wait behind the other bytes and keep the socket open.
@@ -399,12 +402,6 @@ class ReaderSession implements GapSession, OutletOwner {
     // The write may have ended the session.
     if (this.#hasEnded() || !this.#outlet.end()) return
     this.#finish(reason, cause)
-  }
-
-  #retryFor(reason: CloseReason): number {
-    const { retry } = this.#context
-    const { selectors } = this.subscription
-    return reason === 'log-unavailable' ? retry.forClose(selectors, reason) : retry.forOne(selectors)
   }
 
   #hasEnded(): boolean {

@@ -1,9 +1,11 @@
+import { limitMends } from './limits.ts'
+
 /** A fault of a hub or a log that was mended, as the change of the sources that brings it back, and the test that has to notice. */
 export interface Mend {
   readonly name: string
   readonly mistake: string
   readonly patches: readonly { readonly file: string; readonly find: string; readonly replace: string }[]
-  readonly caughtBy: { readonly project: 'unit' | 'services'; readonly file: string; readonly test: string }
+  readonly caughtBy: { readonly project: 'unit' | 'long' | 'services'; readonly file: string; readonly test: string }
 }
 
 const hub = 'hub/src/hub'
@@ -303,6 +305,7 @@ export const mends: readonly Mend[] = [
     patches: [{ file: `${redis}/client.ts`, find: "        scaleReads: 'master',\n", replace: '' }],
     caughtBy: unit('log/redis/client.test.ts', 'the connections of a Cluster ask its masters'),
   },
+  ...limitMends,
 ]
 
 /** The patches of the mend that is to be undone, none for no name. */

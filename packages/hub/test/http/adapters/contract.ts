@@ -495,6 +495,23 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
         await expect.poll(() => [...hub.connections()].length).toBe(0)
       })
 
+      test('is cut when they come one by one, too', async () => {
+        const { hub, port, connections } = await start()
+        const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+        const closed = new Promise((resolve) => socket.resume().once('close', resolve))
+        const answered = () => Promise.race([new Promise((resolve) => socket.once('data', resolve)), closed])
+        socket.write(request('GET /events/a'))
+        await answered()
+        // Each is read before the next one is sent: the stream gets an event in between.
+        for (let sent = 0; sent < 50 && !socket.destroyed; sent += 1) {
+          socket.write(request('GET /events/a'))
+          await publish(hub, 'a', sent)
+          await answered()
+        }
+        await expect.poll(connections).toBe(0)
+        await expect.poll(() => [...hub.connections()].length).toBe(0)
+      })
+
       test('is cut while the hub is being opened, too', async () => {
         const listener = await serve(() => new Promise(() => undefined), { prefix: '', compressed: false })
         const { port, connections } = await serveListener(await createHub({ log: memoryLog() }), listener)

@@ -95,6 +95,8 @@ describe.each([
     // Its colours are judged at rest, and a button changes them when the trouble is over.
     await page.locator('button[aria-disabled="true"]').first().waitFor({ state: 'detached' })
     await expectNoSidewaysScroll(page)
+    const cut = page.locator('pre').evaluateAll((all) => all.filter((code) => code.scrollWidth > code.clientWidth + 1))
+    expect(await cut).toEqual([])
     expect(await seriousBarriers(page)).toEqual([])
   })
 

@@ -81,7 +81,7 @@ export function createHandlers(
   }
 
   function tellInvalid(event: RawEvent, error: unknown): void {
-    void call(invalidNews, { ...event, error }, 'Bad JSON: set parse or add onInvalid.')
+    void call(invalidNews, { ...event, error }, 'Bad JSON or data: set parse or add onInvalid.')
   }
 
   async function syncRetained(gap: SyncRequired): Promise<unknown> {

@@ -1,4 +1,4 @@
-import { expect, expectTypeOf, test } from 'vitest'
+import { expect, expectTypeOf, onTestFinished, test, vi } from 'vitest'
 import { connect, type Schema } from '../src/index.ts'
 import { clock, opened, recorder, server, start, useStage } from './support/stage.ts'
 
@@ -72,6 +72,17 @@ test('an event that its schema rejects goes to onInvalid with the issues, and co
   await events.until(1)
   expect(invalid).toEqual([{ id: 'e1', type: 'shipped', data: '"soon"', error: [{ message: 'a number is needed' }] }])
   expect(stream.cursor).toBe('e2')
+})
+
+test('without onInvalid, an event that its schema rejects is reported as bad data', async () => {
+  const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined)
+  onTestFinished(() => warn.mockRestore())
+  const { events } = start({ schemas: { shipped: date } })
+  const visit = await server.stream()
+  visit.send('id: e1', 'event: shipped', 'data: "soon"')
+  visit.send('id: e2', 'event: shipped', 'data: 1')
+  await events.until(1)
+  expect(warn).toHaveBeenCalledExactlyOnceWith('Rejoin:', expect.stringMatching(/\bdata\b.*onInvalid/))
 })
 
 test('events wait for a schema that is async, and keep their order', async () => {

@@ -31,7 +31,8 @@ admin.post('/maintenance/:state', (request, response) => {
 })
 app.use('/admin', admin)
 
-const server = app.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () => {
+const server = app.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', (error) => {
+  if (error) throw error
   console.log(`Read http://127.0.0.1:${server.address().port}/events/demo with curl -N. Ctrl-C ends it.`)
 })
 

@@ -26,7 +26,8 @@ app.get('/', (_request, response) => {
 </script>`)
 })
 
-const server = app.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', () => {
+const server = app.listen(Number(process.env.PORT ?? 3000), '127.0.0.1', (error) => {
+  if (error) throw error
   const { port } = server.address()
   console.log(`Open http://127.0.0.1:${port}, press the button, and pull the plug in between. Ctrl-C ends it.`)
 })

@@ -1,5 +1,8 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import { connect } from '@rejoin/client'
 import { expect, onTestFinished, test } from 'vitest'
@@ -74,6 +77,19 @@ test.each(['solid', 'svelte'])('%s shows every event once, in order, across its 
   expect(printed).toMatch(/^backoff 1 2$/m)
   expect(printed).toMatch(/^connected 1 2 3 4 5\n$/m)
 })
+
+test.each(['express', 'express-operations', 'fastify', 'order-board'])(
+  '%s names its port when another program has it',
+  async (name) => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    onTestFinished(() => void other.close())
+    const { port } = other.address() as AddressInfo
+    const env = { ...process.env, PORT: String(port) }
+    const started = run(process.execPath, [`examples/${name}/main.js`], { cwd: root, env })
+    await expect(started).rejects.toThrow(`address already in use 127.0.0.1:${port}`)
+  },
+)
 
 test('express serves streams beside the routes of an application, and a page to look at', async () => {
   const address = await started('express')

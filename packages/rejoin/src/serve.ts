@@ -254,7 +254,7 @@ export interface ServeOptions {
    * on a port of their own, which only this machine reaches.
    * @defaultValue none: there is neither an admin API nor `/metrics`
    */
-  admin?: { token?: string; port?: number } | undefined
+  admin?: { token?: string | undefined; port?: number | undefined } | undefined
   /**
    * Whether to serve `/metrics`, if there is an admin API.
    * @defaultValue true

@@ -3,7 +3,7 @@ import type { Middleware } from '../http/middleware.ts'
 import { reject } from '../http/rejection.ts'
 
 /** Answers `/dashboard` and `/metrics` on a port that does not serve them with how to open them. */
-export function hintAtAdmin(admin: { port?: number; token?: string } | undefined): Middleware {
+export function hintAtAdmin(admin: { port?: number | undefined; token?: string | undefined } | undefined): Middleware {
   const off = 'It is off. Start with --admin-port 4748, or set admin.token.'
   const guarded = 'Show the admin token: Authorization: Bearer <admin.token>.'
   const onPort = 'It is on the admin port (admin.port).'

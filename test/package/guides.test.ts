@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -11,6 +11,7 @@ import type { Hub } from '@rejoin/hub'
 import type { DnsRecord, Listener } from '@rejoin/mdns'
 import { EventSource } from 'eventsource'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { startCommand } from '../support/command.ts'
 import { root } from '../support/paths.ts'
 import { guideBlocks, guideCode } from './guide-blocks.ts'
 import { runCode } from './guide-code.ts'
@@ -37,6 +38,11 @@ function blockOf(page: string, text: string): string {
   return block.code
 }
 
+/** Notes that a test runs the blocks of a page that contain a text. */
+function takeAll(page: string, text: string): void {
+  for (const { page: of, code } of blocks) if (of === page && code.includes(text)) taken.add(code)
+}
+
 /** A block that connects and keeps no name for the stream, so that a test gets it. */
 function connectingOf(page: string, text: string): string {
   return blockOf(page, text).replace(/^connect\(/m, 'const made = connect(')
@@ -44,6 +50,12 @@ function connectingOf(page: string, text: string): string {
 
 /** Blocks that other tests run, where there is what they need. */
 const elsewhere: [page: string, text: string, test: string][] = [
+  ['adapters.md', '// deno.ts', 'test/services/runtimes/runtimes.test.ts'],
+  ['adapters.md', '// hub.ts', 'test/services/examples/next.ts'],
+  ['adapters.md', '// app/events/', 'test/services/examples/next.ts'],
+  ['adapters.md', '// app/publish/', 'test/services/runtimes/next.ts'],
+  ['proxies.md', 'endWithTheHub', 'test/services/proxies/vite.test.ts'],
+  ['svelte-and-solid.md', 'solid-js', 'test/package/examples.test.ts'],
   ['access.md', "{ credentials: 'include' }", 'test/browser/client-auth.test.ts'],
   ['adapters.md', 'Bun.serve', 'test/services/runtimes/runtimes.test.ts'],
   ['adapters.md', 't.procedure', 'packages/hub/test/http/adapters/other-frameworks.test.ts'],
@@ -64,13 +76,6 @@ test.each(blocks)('$page: the names that it imports of the packages are there: $
     const values = names.split(', ').filter((each) => !each.startsWith('type '))
     expect(Object.keys(await import(/* @vite-ignore */ name))).toEqual(expect.arrayContaining(values))
   }
-})
-
-afterAll(() => {
-  // A page that needs nothing but Node is run whole, with the block that was written a minute ago.
-  const whole = new Set(blocks.filter(({ code }) => taken.has(code)).map(({ page }) => page))
-  for (const [page] of elsewhere) whole.delete(page)
-  expect(blocks.filter(({ page, code }) => whole.has(page) && !taken.has(code))).toEqual([])
 })
 
 describe('access.md', () => {
@@ -375,6 +380,53 @@ describe('commands, pasted into a shell in the folder of the project', () => {
     expect(await paste(revoking)).toContain('"revoked":"7"')
   })
 
+  test('observe.md: the metrics are read on the admin port, and with the admin token on the public one', async () => {
+    const [onPort = '', read = '', withToken = '', readWithToken = ''] = shellBlocks('observe.md')
+    const { paste, stop } = await startedProgram(onPort)
+    expect(await paste(read)).toContain('rejoin_connections')
+    await stop()
+    const other = await startedProgram(withToken)
+    expect(await other.paste(readWithToken)).toContain('rejoin_connections')
+    await expect(other.paste(read.replace('4748', '4747'))).rejects.toThrow('404')
+  })
+
+  test('observe.md: the admin API answers every command', async () => {
+    const { paste } = await servedProgram()
+    const [, , , , admin = ''] = shellBlocks('observe.md')
+    // The connection that the page names is not there.
+    const lines = admin.split('\n').filter((line) => !line.includes('c_8f2a91d04b'))
+    expect(await paste(lines.join('\n'))).toContain('"connections"')
+  })
+
+  test('backup.md: a backup is made while the hub runs, and put back', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'rejoin-guide-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const [backUp = '', restore = ''] = shellBlocks('backup.md').map((code) =>
+      code.replaceAll('/backup/', `${folder}/`),
+    )
+    const program = await startedProgram('rejoin serve', folder)
+    const published = await program.paste('curl -d one http://127.0.0.1:4747/publish/demo')
+    await program.paste(backUp)
+    await program.stop()
+    const [moving = '', restoring = '', serving = ''] = restore.split('\n')
+    await program.paste(`${moving}\n${restoring}`)
+    const restored = await startedProgram(serving, folder)
+    const { id } = JSON.parse(published)
+    const read = await restored.paste(`curl -m 20 'http://127.0.0.1:4747/poll/demo?cursor=${id}'`)
+    expect(read).toContain('epoch')
+  })
+
+  test('without-a-bundler.md: the files of the client are copied to where the page loads them from', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'rejoin-guide-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    await symlink(join(project.folder, 'node_modules'), join(folder, 'node_modules'))
+    for (const code of shellBlocks('without-a-bundler.md')) {
+      await run('sh', ['-ec', code.replaceAll(/^npm install .*$/gm, '')], { cwd: folder })
+    }
+    const loaded = ['rejoin.js', 'rejoin/client/index.js', 'rejoin/protocol/index.js']
+    expect(loaded.filter((file) => !existsSync(join(folder, 'static', file)))).toEqual([])
+  })
+
   test('ids.md: they show a switch of formats, make it, and list the formats', async () => {
     const { hub, paste } = await servedProgram()
     const [, migrating] = shellBlocks('ids.md')
@@ -393,17 +445,35 @@ function shellBlocks(page: string): string[] {
 async function servedProgram() {
   const { hub, url, adminUrl, close } = await serve({ port: 0, admin: { port: 0 } })
   onTestFinished(() => close({ withinMs: 0 }))
-  const paste = async (commands = '') => {
+  return { hub, paste: shellFor(url, adminUrl) }
+}
+
+/** The program as a block of a guide starts it, in a folder, on free ports. */
+async function startedProgram(block: string, folder = project.folder) {
+  const code = block
+    .replace('rejoin serve', 'exec rejoin serve --port 0')
+    .replace('--admin-port 4748', '--admin-port 0')
+  const program = startCommand('sh', ['-ec', `PATH="${bin}:$PATH"\n${code}`], folder)
+  onTestFinished(async () => void (await program.stop()))
+  const [line] = await program.prints(/^.*"server_ready".*$/m)
+  const { url, admin_url: adminUrl } = JSON.parse(line)
+  return { paste: shellFor(url, adminUrl, folder), stop: program.stop }
+}
+
+/** Where `npx rejoin` finds the program. `pack-and-install.test.ts` installs it for every folder, as the README says. */
+const bin = join(project.folder, 'node_modules/.bin')
+
+/** A shell in which the ports of the guides are those of a program. */
+function shellFor(url: string, adminUrl: string | undefined, folder = project.folder) {
+  return async (commands = '') => {
     const here = commands.replaceAll('http://127.0.0.1:4747', url).replaceAll('http://127.0.0.1:4748', String(adminUrl))
-    const PATH = `${join(project.folder, 'node_modules/.bin')}:${process.env.PATH}`
     // `-f`: an answer that says no fails the command.
     const { stdout } = await run('sh', ['-ec', here.replaceAll(/^curl /gm, 'curl -sSf ')], {
-      cwd: project.folder,
-      env: { ...process.env, PATH },
+      cwd: folder,
+      env: { ...process.env, PATH: `${bin}:${process.env.PATH}` },
     })
     return stdout
   }
-  return { hub, paste }
 }
 
 test('observe.md: a client that sends reports reads', async () => {
@@ -571,10 +641,91 @@ describe('write-a-source.md', () => {
   })
 })
 
+test('svelte-and-solid.md: a store of Svelte shows the events', async () => {
+  const { hub, url } = await serveSite()
+  const reading = nextReader(hub)
+  const { orders } = await runCode(blockOf('svelte-and-solid.md', 'svelte/store'), {}, url)
+  const shown = vi.fn()
+  onTestFinished(orders.subscribe(shown))
+  await reading
+  await hub.publish('orders', { data: 'tea' })
+  const events = [expect.objectContaining({ data: 'tea' })]
+  await vi.waitFor(() => expect(shown).toHaveBeenLastCalledWith(expect.objectContaining({ events })), 20_000)
+})
+
+test('redux.md: events are actions, and the connection is a part of the store', async () => {
+  const { hub, url } = await serveSite()
+  const orders = (seen: unknown[] = [], { type, payload }: { type: string; payload?: { data: unknown }[] }) =>
+    type === 'orderStream/events' ? [...seen, ...(payload ?? []).map(({ data }) => data)] : seen
+  const reading = nextReader(hub)
+  const { store, orderStream } = await runCode(
+    blockOf('redux.md', 'createReduxStream'),
+    { orders, loadOrders: () => ({ type: 'load' }) },
+    url,
+  )
+  onTestFinished(() => store.dispatch(orderStream.close()))
+  await reading
+  await hub.publish('orders', { type: 'placed', data: { id: '7' } })
+  await vi.waitFor(() => expect(store.getState().orders).toEqual([{ id: '7' }]), 20_000)
+  expect(store.getState().connection).toMatchObject({ state: 'connected' })
+})
+
+describe('types.md', () => {
+  // The page is in the project: `guidesCompile` has pasted it, with types alone (1), and with schemas (2).
+  test.each([
+    ['1', '', ''],
+    [
+      '2',
+      `const { lose, ship } = await import('./hub.ts')
+       console.log((await ship('42')).channel)
+       await lose().catch(({ code }) => console.log(code))`,
+      'orders/42\ninvalid-type\n',
+    ],
+  ])('its programs run, and an event that no schema has is rejected (%s)', async (variant, more, prints) => {
+    for (const name of ['channels', 'server', 'another-program', 'hub']) takeAll('types.md', `// ${name}.ts`)
+    const code = `globalThis.id = '42'
+      await import('./server.ts')
+      await import('./another-program.ts')
+      ${more}
+      process.exit()`
+    const { stdout } = await run(process.execPath, ['--import', 'tsx', '--input-type=module', '--eval', code], {
+      cwd: join(project.folder, 'guides/types.md', variant),
+    })
+    expect(stdout).toBe(prints)
+  })
+
+  test('a page gets the events of a channel, checked with its schemas', async () => {
+    const { hub, url } = await serveSite()
+    const show = vi.fn()
+    const reading = nextReader(hub)
+    opened((await runCode(blockOf('types.md', 'EventsIn'), { show }, url)).stream)
+    await reading
+    await hub.publish('orders/42', { type: 'shipped', data: { at: 7 } })
+    await vi.waitFor(() => expect(show).toHaveBeenCalledWith(7), 20_000)
+
+    const { channels } = await runCode(blockOf('types.md', "import * as v from 'valibot'"), {})
+    const withSchemas = blockOf('types.md', "channels['orders/:id']").replace(/^import \{ channels \}.*$/m, '')
+    const checking = nextReader(hub)
+    const stream = opened((await runCode(withSchemas, { channels }, url)).stream)
+    const shipped = vi.fn()
+    stream.on('shipped', shipped)
+    await checking
+    for (const at of ['noon', 9]) await hub.publish('orders/42', { type: 'shipped', data: { at } })
+    await vi.waitFor(() => expect(shipped.mock.calls).toMatchObject([[{ data: { at: 9 } }]]), 20_000)
+  })
+})
+
 test.each(['testing-your-app.md', 'write-a-log.md'])('%s: the tests that it shows pass', async (page) => {
+  takeAll(page, '.test.ts')
+  takeAll(page, '// my-log.ts')
   // The page is in the project: `guidesCompile` has pasted it.
   const vitest = join(project.folder, 'node_modules/vitest/vitest.mjs')
   await run(process.execPath, [vitest, 'run'], { cwd: join(project.folder, 'guides', page, '1') })
+})
+
+// The last test: the others note which blocks they have run.
+test('every block is run, with the one that was written a minute ago', () => {
+  expect(blocks.filter(({ code }) => !taken.has(code))).toEqual([])
 })
 
 /** A page that opens its stream after it was away for too long. */

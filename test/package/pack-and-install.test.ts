@@ -16,6 +16,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test 
 import webpack from 'webpack'
 import { type Command, startCommand } from '../support/command.ts'
 import { root } from '../support/paths.ts'
+import { readText } from '../support/repository.ts'
 import { type PackedProject, packedProject } from './packed-project.ts'
 import { readmeCode, readmeCommands } from './readme-code.ts'
 
@@ -71,6 +72,25 @@ describe('the installed program', () => {
   })
 })
 
+test('the program is installed for every folder by the command of the README, and keeps its events on the disk', async () => {
+  const [command = ''] = /^npm install --global .*$/m.exec(readText('README.md')) ?? []
+  const prefix = join(project.folder, 'global')
+  const here = `${command.replace('--global', `--global --prefix ${prefix} --prefer-offline`)} --no-audit --no-fund`
+  await run('sh', ['-ec', here], { cwd: join(project.folder, 'tarballs') })
+  const program = start(
+    join(prefix, 'bin/rejoin'),
+    'serve',
+    '--port',
+    '0',
+    '--data',
+    join(project.folder, 'global-data'),
+  )
+  const [address] = await program.prints(/http:\/\/127\.0\.0\.1:\d+/)
+  const published = await fetch(`${address}/publish/orders/42`, { method: 'POST', body: '1' })
+  expect(await published.json()).toMatchObject({ durability: 'disk' })
+  expect(await program.stop()).toBe(0)
+})
+
 describe('every entry of the packages', () => {
   test('is imported by an ES module', async () => {
     await write('all.mjs', project.entries.map((name) => `await import('${name}')\n`).join(''))
@@ -107,6 +127,12 @@ createPublisher('http://127.0.0.1/publish', { headers: async () => new Headers()
 `
     await write('without-dom.mts', code)
     expect(await compile('nodenext', ['without-dom.mts'], { lib: ['ES2023'], skipLibCheck: false })).toBe('')
+  })
+
+  test.each(['esnext', 'nodenext'])('compiles in the strictest project, with "module": "%s"', async (module) => {
+    const strictest = { exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, skipLibCheck: false }
+    await write('strictest.mts', strictCode)
+    expect(await compile(module, ['strictest.mts'], { ...strictest, verbatimModuleSyntax: true })).toBe('')
   })
 
   test('is rejected by TypeScript in CommonJS with "module": "node16", as their READMEs say', async () => {
@@ -222,6 +248,48 @@ function writeImports(file: string): Promise<void> {
   const imports = project.entries.map((name, index) => `import * as entry${index} from '${name}'\nentry${index}\n`)
   return write(file, imports.join(''))
 }
+
+/** A hub in `globalThis`, types by schemas in every place, and options that may be undefined. */
+const strictCode = `
+import { connect, type Schema } from '@rejoin/client'
+import { createPublisher } from '@rejoin/client/publisher'
+import { useEventStream as useReact } from '@rejoin/client/react'
+import { useEventStream as useVue } from '@rejoin/client/vue'
+import { type ChannelsOf, createHub, type TypedHub } from '@rejoin/hub'
+import { lmdbLog } from '@rejoin/hub/lmdb'
+import { nodeHandler } from '@rejoin/hub/node'
+import { serve } from 'rejoin'
+
+declare const maybe: { text?: string; number?: number }
+declare const channels: { 'orders/:id': { shipped: Schema<{ at: number }>; lost: Schema<{ why: string }> } }
+declare global { var shopHub: Promise<TypedHub<ChannelsOf<typeof channels>>> | undefined }
+const { text, number } = maybe
+const schemas = channels['orders/:id']
+
+export function openHub() {
+  const log = lmdbLog('./data', { window: { maxEvents: number }, maxBytes: number })
+  globalThis.shopHub ??= createHub({ log, schemas: channels, retryMs: number, limits: { maxPerIp: number } })
+  return globalThis.shopHub
+}
+export async function ship(): Promise<string> {
+  const hub = await openHub()
+  await hub.publish('orders/42', { type: 'shipped', data: { at: 1 }, key: text }, { idempotencyKey: text })
+  // @ts-expect-error no such type
+  await hub.publish('orders/42', { type: 'shiped', data: { at: 1 } })
+  return hub.cursor(['orders/42', 'orders/*'])
+}
+nodeHandler(openHub, { authorize: () => ({ subject: 'ada', subscribe: ['*'], expiresAt: number }), basePath: text })
+serve({ port: number, admin: { port: number, token: text }, tls: undefined })
+connect('/events/a', { schemas, token: text, from: text }).on('shipped', ({ data }) => data.at.toFixed())
+createPublisher('/publish', { schemas: channels, token: text }).publish('orders/42', { type: 'shipped', data: { at: 1 } })
+
+export function useAt(): number {
+  const options = { schemas, token: text, initial: 0 }
+  const fromReact = useReact('/a', { ...options, reduce: (at, event) => (event.type === 'shipped' ? event.data.at : at) })
+  const fromVue = useVue('/a', { ...options, reduce: (at, event) => (event.type === 'shipped' ? event.data.at : at) })
+  return fromReact.value + fromVue.value.value
+}
+`
 
 /** @returns what the compiler complains of */
 async function compile(module: string, files: string[], others: object = {}): Promise<string> {

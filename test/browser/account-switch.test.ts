@@ -10,17 +10,19 @@ import { openStage, type Stage } from './support/stage.ts'
 // Anna may read the numbers, Ben may not. They use the same page, one after the other. Tabs are in tabs-users.test.ts.
 
 declare global {
-  var bindings: Record<
-    string,
-    (
-      options: ConnectOptions,
-      show: (view: { state: string; closeReason: string | null }, events: readonly { data: unknown }[]) => void,
-      handle: (event: { data: unknown }) => unknown,
-    ) => () => void
-  >
+  var bindings: Record<string, (...given: Given) => Mounted>
   var users: Record<string, { state: string; closeReason: string | null; got: unknown[] }>
-  var unmount: () => void
+  var mounted: Mounted | undefined
 }
+
+type Given = [
+  options: ConnectOptions,
+  show: (view: { state: string; closeReason: string | null }, events: readonly { data: unknown }[]) => void,
+  handle: (event: { data: unknown }) => unknown,
+]
+
+/** Unmounts. `update` gives other properties to a component that stays. */
+type Mounted = (() => void) & { update?(...given: Given): void }
 
 const chromium = sharedChromium()
 let bundle: BundledPage
@@ -30,8 +32,21 @@ beforeAll(async () => {
 }, 60_000)
 
 const names = ['React', 'Vue', 'Redux', 'Svelte', 'element'] as const
-const kinds = ['a token', 'a token function', 'a cookie', 'an identity'] as const
+const kinds = [
+  'a token',
+  'a token function',
+  'headers',
+  'a headers function',
+  'a fetch',
+  'a cookie',
+  'a cookie and a header that all users send',
+  'a token and a headers function',
+  'an identity',
+] as const
 type Kind = (typeof kinds)[number]
+
+/** Kinds that show, without a new component, that the user is another one. */
+const visible = ['a token', 'headers', 'a token and a headers function', 'an identity'] as const
 
 test.concurrent.for(names.flatMap((name) => kinds.map((kind) => [name, kind] as const)))(
   '%s, %s: the next user of a page gets nothing of the one before, at once, after 300 ms and after 1.5 s',
@@ -52,6 +67,22 @@ test.concurrent.for(names.flatMap((name) => kinds.map((kind) => [name, kind] as 
   },
 )
 
+test.concurrent.for((['React', 'Vue'] as const).flatMap((name) => visible.map((kind) => [name, kind] as const)))(
+  '%s, %s: a component that stays shows nothing of the user before',
+  async ([name, kind], context) => {
+    const { page, site } = await openUsers(context)
+    const publisher = startPublishing(site, 50)
+    await mountAs(page, name, kind, 'anna')
+    await until(page, () => users.anna!.got.length > 5)
+    await mountAs(page, name, kind, 'ben', 0, true)
+    await until(page, () => users.ben!.closeReason === 'http-403')
+    await publisher.more(10)
+    expect(await page.evaluate(() => users.ben)).toEqual({ state: 'closed', closeReason: 'http-403', got: [] })
+    await context.expect.poll(() => site.hub.readers('numbers')).toBe(0)
+    await publisher.finish()
+  },
+)
+
 async function openUsers(context: TestContext): Promise<Stage> {
   return openStage(
     context,
@@ -61,7 +92,8 @@ async function openUsers(context: TestContext): Promise<Stage> {
       authorize({ headers }) {
         // All sites of a browser on 127.0.0.1 share their cookies, so each has a name of its own.
         const cookie = `user${headers.host?.split(':')[1]}=anna`
-        const isAnna = headers.authorization === 'Bearer anna' || headers.cookie?.includes(cookie)
+        const sent = [headers.authorization, headers['x-user']]
+        const isAnna = sent.includes('Bearer anna') || sent.includes('anna') || headers.cookie?.includes(cookie)
         return { subject: isAnna ? 'anna' : 'ben', subscribe: isAnna ? ['*'] : ['others'] }
       },
     },
@@ -69,32 +101,43 @@ async function openUsers(context: TestContext): Promise<Stage> {
   )
 }
 
-/** Signs the user of the page out, and another in. */
-async function mountAs(page: Page, name: string, kind: Kind, user: string, gapMs = 0): Promise<void> {
+/**
+ * Signs the user of the page out, and another in.
+ *
+ * @param stays - the component stays, and gets the options of the other user
+ */
+async function mountAs(page: Page, name: string, kind: Kind, user: string, gapMs = 0, stays = false): Promise<void> {
   await page.evaluate(
-    async ([name, kind, user, gapMs]) => {
-      globalThis.unmount?.()
-      const hasToken = kind.includes('token')
+    async ([name, kind, user, gapMs, stays]) => {
+      if (!stays) globalThis.mounted?.()
+      const hasCookie = kind.startsWith('a cookie') || kind === 'an identity'
       // biome-ignore lint/suspicious/noDocumentCookie: the other way is not there in a page without HTTPS.
-      document.cookie = `user${location.port}=${hasToken ? 'nobody' : user}`
+      document.cookie = `user${location.port}=${hasCookie ? user : 'nobody'}`
       if (gapMs) await new Promise((resolve) => setTimeout(resolve, gapMs))
-      const given: Record<Kind, ConnectOptions> = {
+      const options: Record<Kind, ConnectOptions> = {
         'a token': { token: user },
         'a token function': { token: () => user },
+        headers: { headers: { 'X-User': user } },
+        'a headers function': { headers: () => ({ 'X-User': user }) },
+        'a fetch': { fetch: (input, init) => fetch(input, { ...init, headers: { 'X-User': user } }) },
         'a cookie': {},
+        'a cookie and a header that all users send': { headers: { 'X-App': '1' } },
+        'a token and a headers function': { token: user, headers: () => ({ 'X-App': '1' }) },
         'an identity': { identity: user },
       }
       const it = { state: '', closeReason: null as string | null, got: [] as unknown[] }
       globalThis.users = { ...globalThis.users, [user]: it }
-      globalThis.unmount = bindings[name]!(
-        given[kind],
+      const given: Given = [
+        options[kind],
         ({ state, closeReason }, events) => {
           Object.assign(it, { state, closeReason })
           it.got.push(...events.map(({ data }) => data))
         },
         ({ data }) => void it.got.push(data),
-      )
+      ]
+      if (stays) globalThis.mounted!.update!(...given)
+      else globalThis.mounted = bindings[name]!(...given)
     },
-    [name, kind, user, gapMs] as const,
+    [name, kind, user, gapMs, stays] as const,
   )
 }

@@ -25,6 +25,29 @@ test('a handler of the leading tab that never settles keeps no event from the ot
   await until(leader!, () => readers.tab!.stream.state.stale)
 })
 
+test('a handler of the leading tab that takes all of its time makes no other tab late', async (context) => {
+  const { tabs, site } = await openTabs(context, chromium.context, 3)
+  const [leader, ...others] = tabs
+  await leader!.evaluate(() => {
+    readers.tab!.stream.on('*', () => {
+      const end = Date.now() + 50
+      while (Date.now() < end);
+    })
+  })
+  const publisher = startPublishing(site, 100)
+  await publisher.more(400)
+  const published = await publisher.finish()
+  const finishedAt = performance.now()
+  for (const tab of others) await until(tab, () => gotOf('tab').at(-1) === 'end')
+  const lateMs = performance.now() - finishedAt
+  console.log(`the tab that reads is too slow: the others have everything after ${Math.round(lateMs)} ms`)
+  // The slow tab needs 20 s for these events, and they were published in 4 s.
+  expect(lateMs).toBeLessThan(8000)
+  await until(leader!, () => gotOf('tab').at(-1) === 'end')
+  for (const tab of tabs) expect(await recordsOf(tab)).toEqual({ tab: published })
+  await expect.poll(() => site.hub.readers('numbers')).toBe(1)
+})
+
 test('when the leading tab hangs, one of the others says so, and reads on for all', async (context) => {
   const { tabs, site } = await openTabs(context, chromium.context, 4)
   const [leader, ...others] = tabs

@@ -11,9 +11,9 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
    * Who reads: the id of the signed-in user. Only components with the same `identity` share a stream, and the cursor in
    * `sessionStorage` is kept for this user alone. Give it when the page cannot see who reads: with a cookie, with a
    * function for `token` or `headers`, or when a user gets tokens whose texts differ.
-   * @defaultValue none: components with another text in `token` or `headers` get another stream. Where there is no text,
-   * a component gets a new stream when the others have left. The next user of the tab continues at the same cursor in
-   * `sessionStorage`.
+   * @defaultValue none: components with another text in `token` or `headers` get another stream. Where no text proves who
+   * reads, a component gets a new stream when the others have left. The next user of the tab continues at the same cursor
+   * in `sessionStorage`, except in components with a `token` that is a JWT.
    */
   identity?: string | undefined
   /**

@@ -9,7 +9,7 @@ import { Activity, createElement, useEffect, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 import { applyMiddleware, createStore } from 'redux'
 import { readable } from 'svelte/store'
-import { createApp, watchEffect } from 'vue'
+import { createApp, shallowRef, watchEffect } from 'vue'
 
 globalThis.readers = {}
 
@@ -23,11 +23,15 @@ const root = createRoot(main)
  */
 globalThis.bindings = {
   React(options, show, handle) {
-    root.render(createElement(Reader))
-    return () => root.render(null)
+    update(options, show, handle)
+    return Object.assign(() => root.render(null), { update })
+
+    function update(options, show, handle) {
+      root.render(createElement(Reader, { options, show, handle }))
+    }
 
     // Another function each time, so that React does not take it for the component before.
-    function Reader() {
+    function Reader({ options, show, handle }) {
       const view = useEventStream(url, { ...options, onEvent: handle })
       useEffect(() => show(view, view.events))
       return null
@@ -35,22 +39,29 @@ globalThis.bindings = {
   },
 
   Vue(options, show, handle) {
+    const props = shallowRef({ options, show, handle })
     const app = createApp({
       setup() {
-        const { events, state, closeReason } = useVueStream(url, { ...options, onEvent: handle })
-        watchEffect(() => show({ state: state.value, closeReason: closeReason.value }, events.value))
+        const { events, state, closeReason } = useVueStream(url, () => {
+          const { options, handle } = props.value
+          return { ...options, onEvent: handle }
+        })
+        watchEffect(() => props.value.show({ state: state.value, closeReason: closeReason.value }, events.value))
         return () => null
       },
     })
     app.mount(document.createElement('div'))
-    return () => app.unmount()
+    const update = (options, show, handle) => {
+      props.value = { options, show, handle }
+    }
+    return Object.assign(() => app.unmount(), { update })
   },
 
-  /** One store for all users, except for a token as text, which a stream has for good. */
+  /** One store for all users, except for credentials as text, which a stream has for good. */
   Redux(options, show, handle) {
-    const isText = typeof options.token === 'string'
-    const it = (!isText && reduxStore) || newReduxStore({ ...options, ...(!isText && { token: () => it.token?.() }) })
-    Object.assign(it, { show, handle, token: options.token })
+    const isText = [options.token, options.headers].some((given) => given && typeof given !== 'function')
+    const it = (!isText && reduxStore) || newReduxStore(isText ? options : liveOf(options, () => it.options))
+    Object.assign(it, { show, handle, options })
     if (!isText) reduxStore = it
     it.store.dispatch(it.stream.open(options.identity))
     return () => it.store.dispatch(it.stream.close())
@@ -67,8 +78,9 @@ globalThis.bindings = {
   },
 
   /** A status reads nothing. It has no credentials of its own, but may show the stream of somebody who has. */
-  element({ token, ...options }, show) {
-    const stream = token && connect(url, { ...options, token })
+  element(options, show) {
+    const { token, headers, fetch } = options
+    const stream = (token || headers || fetch) && connect(url, options)
     const element = document.createElement('rejoin-status')
     const states = { live: 'connected', forbidden: 'closed' }
     new MutationObserver(() => {
@@ -86,6 +98,13 @@ globalThis.bindings = {
 }
 
 let reduxStore
+
+/** The same functions for every user, each of which asks the one of the user who is there. */
+function liveOf(options, current) {
+  const isFunction = ([, given]) => typeof given === 'function'
+  const live = ([name]) => [name, (...given) => current()[name](...given)]
+  return { ...options, ...Object.fromEntries(Object.entries(options).filter(isFunction).map(live)) }
+}
 
 function newReduxStore({ identity, ...options }) {
   const stream = createReduxStream(url, options)

@@ -7,34 +7,51 @@ import type { ConnectOptions } from '../options.ts'
  *
  * @returns undefined when the options do not show who reads, as with a cookie or a function
  */
-export function identityOf({ identity, token, headers }: ConnectOptions): string | undefined {
-  if (identity) return JSON.stringify(identity)
-  if (typeof token === 'function' || typeof headers === 'function') return
-  const texts = [token ?? '', ...headerTexts(headers)].map(subjectOf)
-  return texts.some(Boolean) ? JSON.stringify(texts) : undefined
+export function identityOf(options: ConnectOptions): string | undefined {
+  const { identity } = options
+  const texts = identity ? [identity] : [...visible(options)].flat()
+  return texts.length ? JSON.stringify(texts.map((text) => subjectOf(text) ?? text)) : undefined
 }
 
-/** Whether a component brings no credentials that the page could know of. It then reads with those of the others. */
-export function isGuest({ identity, token, headers, fetch }: ConnectOptions): boolean {
-  return !identity && !token && !headers && !fetch
+/**
+ * How far the options can be trusted to be those of one user.
+ *
+ * @returns 0 when there are no credentials that the page could know of; 1 when others may give the same options, because
+ * a cookie or a function tells them apart; 2 when nobody else gives these options
+ */
+export function trustIn(options: ConnectOptions): 0 | 1 | 2 {
+  const { identity, token, headers, fetch } = options
+  const given = [token, headers, fetch]
+  if (identity || (!given.some(isFunction) && visible(options).has('authorization'))) return 2
+  return given.some(Boolean) ? 1 : 0
 }
 
-function headerTexts(headers: Exclude<ConnectOptions['headers'], (...given: never) => unknown>): string[] {
+/** The subject of a token that is a JWT. */
+export function subjectIn(options: ConnectOptions): string | undefined {
+  return subjectOf(visible(options).get('authorization'))
+}
+
+/** The headers that can be seen. */
+function visible({ token, headers }: ConnectOptions): Headers {
   try {
-    return [...new Headers(headers)].flat()
+    const seen = new Headers(isFunction(headers) ? undefined : headers)
+    if (token && !isFunction(token)) seen.set('authorization', token)
+    return seen
   } catch {
     // No request can be made with these headers, which the stream reports.
-    return []
+    return new Headers()
   }
 }
 
-function subjectOf(text: string): string {
-  const [, payload = ''] = text.split('.')
+function isFunction(given: unknown): given is (...args: never) => unknown {
+  return typeof given === 'function'
+}
+
+function subjectOf(text: string | null): string | undefined {
   try {
-    const { iss, sub } = JSON.parse(atob(payload.replaceAll('-', '+').replaceAll('_', '/')))
+    const { iss, sub } = JSON.parse(atob(text!.split('.')[1]!.replaceAll('-', '+').replaceAll('_', '/')))
     if (sub) return JSON.stringify([iss, sub])
   } catch {
     // Not a JWT.
   }
-  return text
 }

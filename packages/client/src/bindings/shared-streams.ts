@@ -1,5 +1,5 @@
 import type { EventStream } from '../event-stream.ts'
-import { identityOf, isGuest } from './identity.ts'
+import { identityOf, trustIn } from './identity.ts'
 import { forgetClosed } from './opening.ts'
 import { createStreamGroup, type Member, type StreamGroup } from './stream-group.ts'
 import type { StoreOptions } from './stream-store.ts'
@@ -20,8 +20,8 @@ export type AnyStream = Pick<EventStream, 'state' | 'reconnect' | 'close'> & { g
  * The stream closes with its last component. It never goes to another user:
  *
  * - Where the options show who reads, each user has a stream.
- * - Where they do not, components that are there at the same time share. A component that comes when the last one has
- *   left may be the next user's, and gets a new stream.
+ * - Where they do not, or not for certain, components that are there at the same time share. A component that comes when
+ *   the last one has left may be the next user's, and gets a new stream.
  * - A component without credentials reads with those of the others. When they leave, it starts anew without them.
  */
 export function join(source: NonNullable<Source>, member: Member): void {
@@ -93,7 +93,7 @@ function settle(page: Page): void {
   for (const [user, group] of groups) {
     group.retain((member) => wanted.get(member) === user)
     const joining = [...members].filter((member) => member.group !== group && wanted.get(member) === user)
-    if (group.isFor(joining, !user && !givenStream(url))) continue
+    if (group.isFor(joining)) continue
     group.close()
     groups.delete(user)
   }
@@ -113,7 +113,7 @@ function settle(page: Page): void {
  * @param last - the user of a component without credentials
  */
 function userOf(options: StoreOptions, last: string): string {
-  return identityOf(options) ?? (isGuest(options) ? last : '')
+  return identityOf(options) ?? (trustIn(options) ? '' : last)
 }
 
 /** Whom the component names that came last, of those that name a user. */

@@ -2,6 +2,7 @@ import type { EventStream, StreamEvent, SyncRequired } from '../event-stream.ts'
 import type { Off } from '../handler-set.ts'
 import type { ConnectOptions } from '../options.ts'
 import { connect } from '../stream.ts'
+import { subjectIn, trustIn } from './identity.ts'
 import { noteClosed, openSoon } from './opening.ts'
 import type { StoreOptions } from './stream-store.ts'
 
@@ -26,22 +27,23 @@ export function createStreamGroup(source: string | EventStream, given: EventStre
   let openedAt: number | undefined
   let cancelOpening: Off | undefined
   let isCatchUpDue = false
-  let wasRead = false
+  /** The highest rank of all members so far. */
+  let highest = 0
 
   const it: StreamGroup = {
     stream: () => main?.stream,
 
-    isFor(joining, isUnknown) {
-      if (!isUnknown) return members.size + joining.length > 0
-      // A component that shows only the connection does not tell whether the user is still the same.
-      const isLeft = wasRead || joining.some(({ reads }) => reads)
-      return isLeft ? [...members].some(({ reads }) => reads) : members.size > 0
+    isFor(joining) {
+      const needed = Math.max(highest, ...joining.map(rankOf))
+      const isKnown = given || (trustIn(shared) > 1 && !joining.some(({ options }) => trustIn(options) === 1))
+      // Nobody below that rank can tell that the user is still the one whose credentials opened the stream.
+      return isKnown ? members.size + joining.length > 0 : [...members].some((member) => rankOf(member) >= needed)
     },
 
     add(member) {
       members.add(member)
       member.group = it
-      wasRead ||= member.reads
+      highest = Math.max(highest, rankOf(member))
       renew(member.options)
       if (main) position(member)
     },
@@ -88,6 +90,8 @@ export function createStreamGroup(source: string | EventStream, given: EventStre
     const [newest] = returning.sort((a, b) => b.leftAt - a.leftAt)
     // A store may hold a later cursor, which `connect` prefers. The members find their position when it is known.
     if (newest && !shared.persist) shared.from = newest.cursor
+    // Another user of the tab would otherwise move the cursor in its storage.
+    if (shared.persist === 'session') shared.identity ??= subjectIn(shared)
     try {
       main = read(given ?? (connect(source as string, shared) as EventStream))
     } catch (error) {
@@ -254,6 +258,11 @@ export function createStreamGroup(source: string | EventStream, given: EventStre
   }
 }
 
+/** Credentials of its own rank above reading, and a component that shows only the connection ranks below both. */
+function rankOf({ options, reads }: Member): number {
+  return (trustIn(options) && 2) + Number(reads)
+}
+
 /** @returns the events after the one with this id; undefined when the stream does not show that one any more */
 function eventsAfter(id: string, stream: EventStream): readonly StreamEvent[] | undefined {
   const { events } = stream.getSnapshot()
@@ -266,12 +275,8 @@ let departures = 0
 
 export interface StreamGroup {
   stream(): EventStream | undefined
-  /**
-   * Whether the group goes on.
-   *
-   * @param isUnknown - the options of the members do not show who reads
-   */
-  isFor(joining: readonly Member[], isUnknown: boolean): boolean
+  /** Whether the group goes on, with these components or without. */
+  isFor(joining: readonly Member[]): boolean
   add(member: Member): void
   /** Lets go of the other members. */
   retain(isWanted: (member: Member) => boolean): void

@@ -65,7 +65,8 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
       // It goes on with the stream of another user.
       member.cursor = null
       empty()
-      changed()
+      // A hidden page has no frame that would remove the values of the user before.
+      show()
     },
     fail(thrown) {
       error = thrown
@@ -92,9 +93,11 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
       member.options = next
       member.group?.renew(next, before)
     },
-    close() {
+    cursor: () => stream?.cursor ?? null,
+    close(cursor) {
       listeners.clear()
       if (source) leave(source, member, true)
+      if (cursor !== undefined) member.cursor = cursor
     },
   }
 
@@ -259,6 +262,12 @@ export interface StreamStore {
    * other options are not.
    */
   update(options: StoreOptions): void
-  /** Leaves at once. Nothing that was open is used again: the next subscriber continues at the cursor, on a new stream. */
-  close(): void
+  /** Up to where `onEvent` has got all events; inside `onEvent`, up to the event before. */
+  cursor(): string | null
+  /**
+   * Leaves at once. Nothing that was open is used again: the next subscriber continues at the cursor, on a new stream.
+   *
+   * @param cursor - an earlier one, to get the events after it again
+   */
+  close(cursor?: string | null): void
 }

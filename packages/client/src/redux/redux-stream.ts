@@ -1,6 +1,6 @@
 import { nextFrame } from '../bindings/frame.ts'
 import type { Source } from '../bindings/shared-streams.ts'
-import { type ConnectionView, createStreamStore, type StreamStore } from '../bindings/stream-store.ts'
+import { type ConnectionView, createStreamStore, type StoreView, type StreamStore } from '../bindings/stream-store.ts'
 import type { AnyEvent, StreamEvent, SyncRequired } from '../event-stream.ts'
 import { callHandler } from '../handler-set.ts'
 import type { ConnectOptions } from '../options.ts'
@@ -34,8 +34,7 @@ export function createReduxStream<Events extends object = Record<string, unknown
       return type === types.connection ? payload : state
     },
     middleware(api) {
-      let events: StreamEvent[] = []
-      let dispatched: Promise<unknown> | undefined
+      let batch: Batch | undefined
       let user = options.identity
       let store = newStore()
       let isOpen = false
@@ -66,24 +65,36 @@ export function createReduxStream<Events extends object = Record<string, unknown
         show()
       }
 
+      /**
+       * Events that wait for their frame are dropped, and `open` asks for them again: the data of this user may have been
+       * removed from the store already. The promise of these events never settles, so a stored cursor stays before them.
+       */
       function close(): void {
         isOpen = false
-        store.close()
-        flush()
+        store.close(batch?.after)
+        batch = undefined
       }
 
       /** @returns a promise for the dispatch, so that the stored cursor waits for it */
       function onEvent(event: StreamEvent): Promise<unknown> {
-        events.push(event)
-        dispatched ??= new Promise((resolve) => nextFrame(() => resolve(callHandler(flush, undefined))))
-        return dispatched
+        batch ??= newBatch()
+        batch.events.push(event)
+        return batch.dispatched
       }
 
-      function flush(): unknown {
-        const payload = events
-        events = []
-        dispatched = undefined
-        return payload.length && api.dispatch({ type: types.events, payload })
+      function newBatch(): Batch {
+        const it = { after: store.cursor(), events: [] } as Partial<Batch> as Batch
+        it.dispatched = new Promise((resolve) => {
+          it.settle = resolve
+          nextFrame(() => it === batch && flush())
+        })
+        return it
+      }
+
+      function flush(): void {
+        const it = batch
+        batch = undefined
+        it?.settle(callHandler(api.dispatch, { type: types.events, payload: it.events }))
       }
 
       function sync(gap: SyncRequired): unknown {
@@ -99,19 +110,19 @@ export function createReduxStream<Events extends object = Record<string, unknown
   }
 }
 
-/** The view without `reconnect`, because Redux cannot store functions. */
-function stateOf({
-  state,
-  attempt,
-  nextRetryAt,
-  retryInSeconds,
-  stale,
-  opened,
-  closeReason,
-  closeMessage,
-  transport,
-}: ConnectionView): ConnectionState {
-  return { state, attempt, nextRetryAt, retryInSeconds, stale, opened, closeReason, closeMessage, transport }
+/** The events of a frame. */
+interface Batch {
+  /** The cursor before these events. */
+  after: string | null
+  events: StreamEvent[]
+  /** Settles when the action has been dispatched, and the promise has settled that a middleware returned for it. */
+  dispatched: Promise<unknown>
+  settle(dispatched: unknown): void
+}
+
+/** The view without `reconnect`, because Redux cannot store functions, and without events, which have their own action. */
+function stateOf({ reconnect, events, value, ...state }: StoreView): ConnectionState {
+  return state
 }
 
 export interface ReduxStreamOptions<Events extends object> extends Omit<ConnectOptions, 'keep'> {

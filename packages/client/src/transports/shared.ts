@@ -18,9 +18,9 @@ import type { Block, Sink, Transport } from './transport.ts'
  * yet. Otherwise the tab reads for itself until it has an id that the leader has passed on meanwhile. From that id on,
  * both see the same.
  *
- * A leader that cannot go on gives up leading: its handlers have not kept up, so it has stopped reading. A leader that
- * does not answer at all, as in a tab that hangs, loses the lock to a tab that has asked. Who leads is a matter of
- * connections alone: ids keep the events in order, even while two tabs believe that they lead.
+ * A leader that cannot go on gives up leading: its handlers have not kept up, so it has stopped reading, or they leave it
+ * no time to read. A leader that does not answer at all, as in a tab that hangs, loses the lock to a tab that has asked.
+ * Who leads is a matter of connections alone: ids keep the events in order, even while two tabs believe that they lead.
  *
  * @returns undefined where tabs cannot share; each tab then reads for itself
  */
@@ -73,6 +73,7 @@ async function share(
   let leaveQueue = (): void => undefined
   // The handlers of this tab have not kept up, and reading waits for them.
   let isFull = false
+  const isSlow = createSlowness()
   // When a leader last gave a sign of life, and when this tab last asked for one.
   let heardAt = performance.now()
   let askedAt = 0
@@ -242,8 +243,10 @@ async function share(
       if (signal.aborted) return
       if (block.type === 'hello') return greeted(block, sent)
       if (isLeading) say({ block })
+      const startedAt = performance.now()
       const full = take(block)
       if (full) pause(full)
+      else if (isSlow(startedAt) && isLeading) queue()
       follow()
       return full
     }
@@ -331,6 +334,26 @@ const lookEveryMs = 2000
 
 /** Blocks that are held for a slow handler or for a leader. With more, a tab reads again from the hub. */
 const maxHeld = 1000
+
+/**
+ * Finds out whether the handlers of a tab take nearly all of its time: more events may then arrive than the tab can read
+ * and pass on. True at most once a minute. When all tabs are as slow, the lead must not go round for ever.
+ */
+function createSlowness(): (startedAt: number) => boolean {
+  let since = performance.now()
+  let busyMs = 0
+  let foundAt = -Infinity
+  return (startedAt) => {
+    const now = performance.now()
+    busyMs += now - startedAt
+    if (now - since < lookEveryMs) return false
+    const isSlow = busyMs > 0.8 * (now - since) && now - foundAt > 60_000
+    if (isSlow) foundAt = now
+    since = now
+    busyMs = 0
+    return isSlow
+  }
+}
 
 /**
  * Gives blocks to a sink one after the other. Holds some blocks, so that a slow handler of this tab does not make the

@@ -22,10 +22,13 @@ function component(options: StoreOptions = {}, reads = true) {
     mount,
     unmount: () => unmount?.(),
     update: (next: StoreOptions) => store.update(given(next)),
+    snapshot: () => store.getSnapshot(),
     shows: (value: number) =>
       expect.poll(() => store.getSnapshot(), { interval: 5 }).toMatchObject({ value, state: 'connected' }),
   }
 }
+
+const tokenOf = (sub: string, exp: number) => `x.${btoa(JSON.stringify({ iss: 'us', sub, exp }))}.y`
 
 const turn = () => new Promise((resolve) => setTimeout(resolve))
 
@@ -35,6 +38,10 @@ const switches: [what: string, a: StoreOptions, b: StoreOptions][] = [
   ['headers', { headers: { 'X-Key': 'a' } }, { headers: { 'X-Key': 'b' } }],
   ['a function for headers', { headers: () => ({ 'X-Key': 'a' }) }, { headers: () => ({ 'X-Key': 'b' }) }],
   ['a cookie', {}, {}],
+  ['a cookie and a header that is always the same', { headers: { 'X-App': '1' } }, { headers: { 'X-App': '1' } }],
+  ['a function for fetch', { fetch: (...given) => fetch(...given) }, { fetch: (...given) => fetch(...given) }],
+  ['a token and a function for fetch', { token: 'app', fetch: (...given) => fetch(...given) }, { token: 'app' }],
+  ['a token and a function for headers', { token: 'a', headers: () => ({}) }, { token: 'b', headers: () => ({}) }],
   ['an identity', { identity: 'a' }, { identity: 'b' }],
 ]
 
@@ -60,6 +67,17 @@ test.each(switches.flatMap(([what, a, b]) => [true, false].map((atOnce) => [what
   },
 )
 
+test('a token or a header with another text is another user, whatever functions are given beside it', () => {
+  const keys = (both: StoreOptions, a: StoreOptions, b: StoreOptions) =>
+    [a, b].map((one) => keyOf('/events', { ...both, ...one }))
+  const cases = [
+    keys({ headers: () => ({}) }, { token: 'a' }, { token: 'b' }),
+    keys({ token: () => 'any' }, { headers: { 'X-Key': 'a' } }, { headers: { 'X-Key': 'b' } }),
+    keys({ fetch }, { token: 'a' }, { token: 'b' }),
+  ]
+  for (const [a, b] of cases) expect(a).not.toBe(b)
+})
+
 test('components that are there at the same time share a stream, each with a function of its own', async () => {
   const components = Array.from({ length: 10 }, () => component({ token: () => 'a' }))
   const visit = await server.stream()
@@ -70,7 +88,6 @@ test('components that are there at the same time share a stream, each with a fun
 })
 
 test('a token of the same subject goes on with the same stream', async () => {
-  const tokenOf = (sub: string, exp: number) => `x.${btoa(JSON.stringify({ iss: 'us', sub, exp }))}.y`
   expect(keyOf('/events', { token: tokenOf('ada', 1) })).toBe(keyOf('/events', { token: tokenOf('ada', 2) }))
   expect(keyOf('/events', { token: tokenOf('ada', 1) })).not.toBe(keyOf('/events', { token: tokenOf('ben', 1) }))
   const { update, shows } = component({ token: tokenOf('ada', 1) })
@@ -116,6 +133,61 @@ test('a component without credentials reads with those of the others, and starts
   expect(next.headers['last-event-id']).toBeUndefined()
   await visit.gone
   await guest.shows(0)
+})
+
+test.each<[string, StoreOptions, StoreOptions]>([
+  ['a token', { token: 'a' }, { token: 'b' }],
+  ['a token function', { token: () => 'a' }, { token: () => 'b' }],
+  ['a function for headers', { headers: () => ({ 'X-Key': 'a' }) }, { headers: () => ({ 'X-Key': 'b' }) }],
+  ['an identity', { identity: 'a' }, { identity: 'b' }],
+])(
+  'a component without credentials that stays when the user changes, by %s, shows nothing of the first user',
+  async (_, a, b) => {
+    const guest = component()
+    const first = component(a)
+    const visit = await server.stream()
+    visit.send(...message('e1', 1))
+    await guest.shows(1)
+    first.unmount()
+    const second = component(b)
+    const next = await server.stream()
+    await visit.gone
+    expect(next.headers['last-event-id']).toBeUndefined()
+    next.send(...message('e7', 7))
+    for (const { shows } of [guest, second]) await shows(7)
+  },
+)
+
+test('a component that shows the values of the last user does not wait for a frame to forget them', async () => {
+  const guest = component()
+  const first = component({ token: 'a' })
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await guest.shows(1)
+  vi.stubGlobal('requestAnimationFrame', () => 0)
+  first.unmount()
+  await server.stream()
+  expect(guest.snapshot()).toMatchObject({ value: 0 })
+})
+
+test('users with tokens of their own, as JWTs, keep a cursor each in the storage of the tab', async () => {
+  const stored = new Map<string, string>()
+  const getItem = (key: string) => stored.get(key) ?? null
+  vi.stubGlobal('sessionStorage', { getItem, setItem: (key: string, value: string) => stored.set(key, value) })
+  const read = async (sub: string, id: string, expected: string | undefined) => {
+    const reader = component({ token: tokenOf(sub, Math.random()), persist: 'session' })
+    const visit = await server.stream()
+    expect(visit.headers['last-event-id']).toBe(expected)
+    visit.send(...message(id, 1))
+    await reader.shows(1)
+    await expect.poll(() => [...stored.values()]).toContain(id)
+    reader.unmount()
+    await visit.gone
+  }
+  await read('ada', 'e1', undefined)
+  await read('ben', 'e2', undefined)
+  await read('ada', 'e3', 'e1')
+  await read('ben', 'e4', 'e2')
 })
 
 test('thirty components that return with different cursors take one connection beside the open one', async () => {

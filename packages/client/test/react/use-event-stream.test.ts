@@ -1,5 +1,5 @@
 import * as React from 'react'
-import { Component, createElement, Fragment, type ReactNode, Suspense, useSyncExternalStore } from 'react'
+import { Component, createElement, Fragment, type ReactNode, Suspense, useEffect, useSyncExternalStore } from 'react'
 import { expect, test, vi } from 'vitest'
 import { connect } from '../../src/index.ts'
 import { ConnectionStatus, type EventOptions, useConnection, useEventStream } from '../../src/react/index.ts'
@@ -138,16 +138,24 @@ test('a component that replaces another gets a new stream when nothing shows tha
 })
 
 test('a component that replaces another of the same user goes on with the open stream', async () => {
-  const of = (key: string) => createElement(Sum, { key, identity: 'ada', token: () => 'any' })
+  const joined: string[] = []
+  const of = (key: string) => createElement(Page, { key, name: key })
   const { element, render: again } = await render(of('a'))
   const visit = await server.stream()
   visit.send(...message('e1', 1))
   await shows(element, 'connected 1')
   again(of('b'))
   await shows(element, 'connected 0')
+  // It gets events from its first effect on, which is later than what it shows first.
+  await expect.poll(() => joined).toEqual(['a', 'b'])
   visit.send(...message('e2', 2))
   await shows(element, 'connected 2')
   expect(server.visits()).toBe(1)
+
+  function Page({ name }: { name: string }) {
+    useEffect(() => void joined.push(name), [name])
+    return createElement(Sum, { identity: 'ada', token: () => 'any' })
+  }
 })
 
 test('sign-out, as no URL, closes the connection at once', async () => {

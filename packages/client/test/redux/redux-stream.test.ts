@@ -123,14 +123,97 @@ test('for another user the stream starts anew, and the connection of the first i
   expect(server.visits()).toBe(2)
 })
 
+test.each(['open', 'close'] as const)(
+  'events that no action holds yet never reach the store after %s has ended the stream of a user',
+  async (order) => {
+    const { arrived, schemas } = watchArrivals()
+    const { stream, store, types, sumIs } = open({ token: () => 'any', schemas })
+    const frames = holdFrames()
+    store.dispatch(stream.open('ada'))
+    const visit = await server.stream()
+    visit.send(...message('e1', 1))
+    await expect.poll(() => arrived).toEqual([1])
+    store.dispatch(order === 'close' ? stream.close() : stream.open('ben'))
+    await visit.gone
+    paint(frames)
+    store.dispatch(stream.open('ben'))
+    const next = await server.stream()
+    expect(next.headers['last-event-id']).toBeUndefined()
+    next.send(...message('e2', 2))
+    await expect.poll(() => arrived).toEqual([1, 2])
+    expect(types).not.toContain('stream/events')
+    paint(frames)
+    await sumIs(2)
+  },
+)
+
+test('events that no action held when the stream was closed are asked for again', async () => {
+  const { arrived, schemas } = watchArrivals()
+  const { stream, store, types, sumIs } = open({ schemas })
+  const frames = holdFrames()
+  store.dispatch(stream.open())
+  const visit = await server.stream()
+  visit.send(...hello({}, 'e0'))
+  visit.send(...message('e1', 1))
+  visit.send(...message('e2', 2))
+  await expect.poll(() => arrived).toEqual([1, 2])
+  store.dispatch(stream.close())
+  await visit.gone
+  paint(frames)
+  store.dispatch(stream.open())
+  const next = await server.stream()
+  expect(next.headers['last-event-id']).toBe('e0')
+  for (const number of [1, 2]) next.send(...message(`e${number}`, number))
+  await expect.poll(() => arrived).toEqual([1, 2, 1, 2])
+  expect(types).not.toContain('stream/events')
+  paint(frames)
+  await sumIs(3)
+})
+
+test('a stored cursor stays before events that no action held when the stream was closed', async () => {
+  const saved: (string | null)[] = []
+  const { arrived, schemas } = watchArrivals()
+  const persist = { load: () => saved.at(-1), save: (cursor: string | null) => void saved.push(cursor) }
+  const { stream, store } = open({ persist, schemas })
+  const frames = holdFrames()
+  store.dispatch(stream.open())
+  const visit = await server.stream()
+  visit.send(...hello({}, 'e0'))
+  visit.send(...message('e1', 1))
+  await expect.poll(() => arrived).toEqual([1])
+  store.dispatch(stream.close())
+  await visit.gone
+  paint(frames)
+  store.dispatch(stream.open())
+  expect((await server.stream()).headers['last-event-id']).toBe('e0')
+  expect(saved).toEqual(['e0'])
+})
+
+/** Knows of an event before an action holds it. */
+function watchArrivals() {
+  const arrived: unknown[] = []
+  const validate = (value: unknown) => {
+    arrived.push(value)
+    return { value: value as number }
+  }
+  return { arrived, schemas: { message: { '~standard': { version: 1, vendor: 'test', validate } } } as const }
+}
+
+/** Keeps what is to run before the next frame. */
+function holdFrames(): (() => void)[] {
+  const frames: (() => void)[] = []
+  vi.stubGlobal('requestAnimationFrame', (frame: () => void) => frames.push(frame))
+  return frames
+}
+
+function paint(frames: (() => void)[]): void {
+  for (const frame of frames.splice(0)) frame()
+}
+
 test('the stored cursor waits until the events are in the store, and for a promise of the dispatch', async () => {
   const saved: unknown[] = []
   const { stream, store, sumIs } = open({ persist: { load: () => null, save: (cursor) => void saved.push(cursor) } })
-  const frames: (() => void)[] = []
-  vi.stubGlobal('requestAnimationFrame', (frame: () => void) => frames.push(frame))
-  const paint = () => {
-    for (const frame of frames.splice(0)) frame()
-  }
+  const frames = holdFrames()
   store.dispatch(stream.open())
   const visit = await server.stream()
   visit.send(...hello({}, 'e0'))
@@ -139,7 +222,7 @@ test('the stored cursor waits until the events are in the store, and for a promi
   await expect.poll(() => frames.length).toBeGreaterThan(0)
   await new Promise((resolve) => setTimeout(resolve, 20))
   expect(saved).toEqual(['e0'])
-  paint()
+  paint(frames)
   await sumIs(1)
   await expect.poll(() => saved).toEqual(['e0', 'e1'])
 })

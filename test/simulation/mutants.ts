@@ -577,8 +577,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: 'hub/src/hub/read/gap.ts',
-        find: 'const goesOnAtMark = isMark &&',
-        replace: 'const goesOnAtMark = !isMark &&',
+        find: 'const canGoOnAtMark = isMark &&',
+        replace: 'const canGoOnAtMark = !isMark &&',
       },
     ],
   },

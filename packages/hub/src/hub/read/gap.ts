@@ -26,6 +26,8 @@ export async function announceGap(
 ): Promise<void> {
   const { log, branchOf } = context
   const { requested, readsPast } = session
+  // A reader that got further before the rollback may have events that are newer than those behind the mark.
+  const canGoOnAtMark = isMark && !session.cursor.isTorn
   const { epoch } = newestBranch(log)
   const isGone = () => session.mode !== 'replaying'
   await waitForEnd(context, session, wholeAfter)
@@ -44,14 +46,14 @@ export async function announceGap(
     channels: session.subscription.selectors,
     notBefore: latest(session.cursor.position, wholeAfter),
     // A reader of the past gets every event behind the mark, and has no use for a state that is newer than they are.
-    isStateWanted: !(isMark && readsPast),
+    isStateWanted: !(canGoOnAtMark && readsPast),
     isGone,
     tailIsCurrent: () => waitForNewestBranch(context, session),
   })
   if (isGone()) return
   // Without a state, the reader goes on right behind the mark: what stands there is held. When a branch has opened meanwhile,
   // the mark itself may be lost.
-  const goesOnAtMark = isMark && Object.keys(state).length === 0 && newestBranch(log).epoch === epoch
+  const goesOnAtMark = canGoOnAtMark && Object.keys(state).length === 0 && newestBranch(log).epoch === epoch
   const { position, branch } = goesOnAtMark ? { position: wholeAfter, branch: branchOf(wholeAfter) } : fresh
   const id = context.idOn(position, branch)
   const { snapshot, ...rest } = state

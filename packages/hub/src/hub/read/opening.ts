@@ -28,6 +28,8 @@ export type Opening =
 export interface FoundOpening extends FoundStart {
   readonly ok: true
   readonly branch: Branch
+  /** Set when the reader got further on a branch than the log has survived: it is at the fork. */
+  readonly isTorn?: true
 }
 
 interface FoundStart {
@@ -145,7 +147,8 @@ async function judge(context: Search, subscription: Subscription, cursor: string
   const branch = branchOf(position)
   await live.reached(position, branch)
   const tooLong = await exceedsLimits(context, subscription, position)
-  return tooLong ? { ok: false, reason: 'replay-limit', channels: selectors } : { ok: true, position, branch }
+  if (tooLong) return { ok: false, reason: 'replay-limit', channels: selectors }
+  return verdict.ok ? { ok: true, position, branch } : { ok: true, position, branch, isTorn: true }
 }
 
 async function exceedsLimits(context: Search, subscription: Subscription, after: Position): Promise<boolean> {

@@ -147,6 +147,7 @@ class ReaderSession implements GapSession, OutletOwner {
 
   #openAt(opening: FoundOpening): void {
     this.cursor.moveTo(opening.position, opening.branch)
+    this.cursor.isTorn = opening.isTorn === true
     this.#greeting?.open(opening)
   }
 
@@ -242,6 +243,7 @@ class ReaderSession implements GapSession, OutletOwner {
     if (!live.join(this, this.cursor.position, this.cursor.branch)) return false
     this.mode = 'live'
     this.readsPast = false
+    this.cursor.isTorn = false
     this.#reportReplay()
     // The reader's id may be far behind. The live side counts only from now on, and would leave it there.
     if (this.cursor.isUnmarked) this.#outlet.write(this.cursor.checkpoint(this.#context))

@@ -14,6 +14,8 @@ export class SessionCursor {
   branch: Branch
   /** Events that the reader did not want, since it was last sent an id. */
   #passedOver = 0
+  /** Whether the reader got further than the log has survived. It may have events that are newer than those behind a mark. */
+  isTorn = false
   /** Where the reader was last told of a gap. */
   #syncedAt: { readonly position: Position; readonly branch: Branch } | undefined
 
@@ -55,6 +57,7 @@ export class SessionCursor {
 
   /** The reader is told of a gap, and goes on from this position. */
   markSync(): void {
+    this.isTorn = false
     this.#syncedAt = { position: this.position, branch: this.branch }
   }
 
@@ -83,6 +86,7 @@ export class SessionCursor {
     if (!isSame(survivor, this.position)) {
       // The channels of this reader lost nothing, or the next read finds the gap. The reader needs an id of the newest branch.
       this.moveTo(survivor, branchOf(survivor))
+      this.isTorn = true
       this.passOver(1)
     }
     return true

@@ -10,7 +10,7 @@ import { readJson, readText } from '../support/repository.ts'
  * What a page has to load, minified and compressed, with all that it brings along. Measured on what is published.
  *
  * `core` is `@rejoin/client` without what it loads only when it is asked for; `all` is that with every part, and the publisher.
- * `extras` are what `shareAcrossTabs`, `reports`, `schemas` of the publisher, and a rejection with a message add to that.
+ * `extras` are what `shareAcrossTabs`, `reports`, `schemas`, and an answer that is not a plain stream add to that.
  */
 const limits = { core: 6.5 * 1024, all: 10 * 1024, extras: 2.5 * 1024 }
 
@@ -94,6 +94,7 @@ describe('the client', () => {
         "client/receiver.js",
         "client/recent-ids.js",
         "client/request.js",
+        "client/retry-after.js",
         "client/stream.js",
         "client/transports/block-reader.js",
         "client/transports/body.js",

@@ -1,3 +1,5 @@
+import { quickRetries } from './connection-limits.ts'
+
 /**
  * How long to wait before the next attempt: the time that the server asked for, and jitter on top.
  *
@@ -19,8 +21,9 @@ export function spread({ maxMs, floorMs }: RetryWait, range: number, share: numb
   return floor + share * Math.min(range, Math.max(max - floor, max / 10))
 }
 
+/** The range starts anew when retries stop to be quick, so that waits grow from there and do not jump. */
 export function rangeOf({ failures, baseMs, isSpread }: RetryWait): number {
-  return isSpread && !failures ? minJitterMs : Math.max(baseMs, minJitterMs) * 2 ** failures
+  return isSpread && !failures ? minJitterMs : Math.max(baseMs, minJitterMs) * 2 ** (failures % quickRetries)
 }
 
 export type Formula = (wait: RetryWait, random: () => number) => number

@@ -55,7 +55,8 @@ export interface Ending {
 /** The head of a response. */
 export interface Answer {
   readonly status: number
-  readonly isStream: boolean
+  /** A stream follows. Never with another status than 200. */
+  readonly isStream: boolean | undefined
   readonly retryAfterMs: number
   /** The request went to the address for polls, which not every server has. */
   readonly isElsewhere?: boolean

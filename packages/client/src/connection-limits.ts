@@ -15,6 +15,13 @@ export const renewalShare = 0.9
 /** The longest wait that a server can ask for by `retry:` or `Retry-After`, unless `maxRetryMs` is longer. */
 export const maxAskedMs = 600_000
 
+/**
+ * For so many retries, about a minute, a wait is at most `quickMs` where the server has few clients. A hub with more
+ * clients asks most of them for a longer time than that (§4.11).
+ */
+export const quickRetries = 32
+export const quickMs = 3000
+
 /** Added to the time that a heartbeat may take, for a slow network. */
 export const slackMs = 5_000
 

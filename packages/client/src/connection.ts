@@ -7,6 +7,8 @@ import {
   maxAskedMs,
   maxOpenMs,
   never,
+  quickMs,
+  quickRetries,
   renewalShare,
   secondLookMs,
   slackMs,
@@ -133,13 +135,16 @@ function answered(
   { status, isStream, retryAfterMs, isElsewhere, closeMessage, reason }: Answer,
 ): void {
   next.closeMessage = closeMessage || null
-  if (status === 200 && isStream) {
+  if (isStream) {
     next.answered = true
     next.openedAt = next.lastByteAt = moment.now
     next.refresh = false
     // The state stays `connecting`, because a proxy may hold back the body. Only a server that is no hub may have
     // nothing to send.
-    if (next.openMs === never) next.state = 'connected'
+    if (next.openMs === never) {
+      next.state = 'connected'
+      next.stale = false
+    }
   } else if (status >= 500 || [408, 425, 429].includes(status) || (status === 200 && next.opened)) {
     // Where there was a stream, another page is the login of a network (captive portal), or a server that is half
     // restarted.
@@ -253,11 +258,9 @@ function due(next: Draft, moment: Moment): void {
     // 0 asks for new credentials. The stream goes on until they arrive.
     next.renewAt = 0
   } else if (deadAt(next) <= now) {
-    // Without a head, the whole network may be gone, so the fault counts less.
-    if (next.lastByteAt === next.openedAt) countFault(next, next.answered ? 2 : 1.5, moment)
-    // Bytes arrived, but no `hello`: the stream was cut off, or the server is no hub and needs more time at each
-    // attempt.
-    else if (!next.proved) next.openMs *= 2
+    // Without a head, the whole network may be gone, so the fault counts less. Where nothing has ever arrived, the
+    // server may be no hub, and the next transport will tell.
+    if (!next.proved) countFault(next, next.answered ? (next.opened ? 2 : faultLimit) : 1.5, moment)
     // After the first failure no further wait is needed: the silence was long enough.
     lose(next, moment, 0, next.attempt ? undefined : 0)
   } else if (deadlineOf(next) <= now) {
@@ -297,12 +300,18 @@ function open(next: Draft, { now }: Moment, input?: { type: string; headers?: He
 }
 
 function lose(next: Draft, moment: Moment, retryAfterMs = 0, leastMs?: number): void {
-  const { now, random, maxRetryMs: maxMs } = moment
-  const baseMs = leastMs ?? Math.max(moment.retryMs, next.retryMs)
-  if (next.attempt >= moment.maxRetries) {
+  const { now, random } = moment
+  const { attempt } = next
+  if (attempt >= moment.maxRetries) {
     close(next, 'too-many-retries')
     return
   }
+  // An attempt that got no stream is no return, so it need not wait for `retry:` again. But a hub asks for a longer time
+  // when many clients would return at once.
+  const isQuick =
+    moment.isAwaited && !next.answered && !retryAfterMs && next.retryMs <= quickMs && attempt < quickRetries
+  const maxMs = isQuick ? Math.min(moment.maxRetryMs, quickMs) : moment.maxRetryMs
+  const baseMs = leastMs ?? Math.max(moment.retryMs, isQuick ? 0 : next.retryMs)
   // A server may ask for a longer wait than the client would choose: the server knows why.
   const floorMs = Math.min(Math.max(baseMs, retryAfterMs), Math.max(maxMs, maxAskedMs))
   next.waitMs = Math.ceil(
@@ -422,8 +431,6 @@ export interface Connection extends Omit<StreamState, 'transport'>, OpenRequest 
   readonly answered: boolean
   /** `hello` or an event has arrived on this connection. */
   readonly proved: boolean
-  /** The server has sent `hello`, or a reason for its end, on any connection. */
-  readonly isHub?: boolean
   /** The stored cursor could not be read, and no server has given a new one yet. */
   readonly isLost?: boolean | undefined
   /** Reading waits for a handler. `late` once the wait is longer than for an overdue heartbeat. */
@@ -463,6 +470,8 @@ export interface OpenRequest {
   readonly cursor: string | null
   /** The cursor travels in the query. Set for good once a proxy was seen to strip the header. */
   readonly inQuery?: boolean | undefined
+  /** The server has sent `hello`, or a reason for its end, on any connection. */
+  readonly isHub?: boolean
   /** The server rejected the credentials of the last connection, or they had expired. */
   readonly refresh: boolean
   /** Headers with credentials, when these have been asked for already. */
@@ -497,6 +506,8 @@ export interface Moment {
    * that the machine was frozen or asleep. Infinite in a page, where the browser tells of that.
    */
   readonly tickMs: number
+  /** Whether somebody may be waiting for the stream, and the user has not said how to retry. */
+  readonly isAwaited: boolean
   /** Whether `token` or `headers` is a function that can be asked for other credentials. */
   readonly canRefresh: boolean
 }

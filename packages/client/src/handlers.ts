@@ -1,17 +1,16 @@
-import type { SchemaResult, SyncRequired } from '@rejoin/protocol'
+import type { SyncRequired } from '@rejoin/protocol'
 import type { StreamEvent } from './event-stream.ts'
-import { createHandlerSet, type Handler, type HandlerSet, isPromise, type Off } from './handler-set.ts'
+import { createHandlerSet, type Handler, type HandlerSet, type Off } from './handler-set.ts'
 import type { ReadOptions } from './options.ts'
 
 /**
  * The user's handlers by kind: a type of event, `*` for all types, or news of the client's own.
  *
+ * @param policy - has got its `check` by the time that the first event arrives
  * @param isWanted - false once a handler has closed the stream; no other handler is called after that
  */
-export function createHandlers(
-  { parse, schemas, keep }: ReadOptions & { keep: number },
-  isWanted: () => boolean,
-): Handlers {
+export function createHandlers(policy: ReadPolicy, isWanted: () => boolean): Handlers {
+  const { parse, schemas, keep } = policy
   const sets = new Map<string, HandlerSet<unknown>>()
   let latest: StreamEvent[] = []
   let shown: readonly StreamEvent[] | undefined
@@ -63,21 +62,14 @@ export function createHandlers(
   function read(event: RawEvent, take: Take): Promise<unknown> | undefined {
     try {
       const data: unknown = parse === 'text' || event.content ? event.data : JSON.parse(event.data as string)
-      const result = schemas?.[event.type]?.['~standard']?.validate(data) ?? { value: data }
-      if (!isPromise(result)) return accept(event, result, take)
       awaited = `schemas.${event.type}`
-      return Promise.resolve(result)
-        .then((it) => accept(event, it, take))
-        .catch((error) => tellInvalid(event, error))
+      // Without the code of the check this throws, so that nothing gets through unchecked.
+      if (schemas) return policy.check!(event, data, take, tellInvalid)
+      event.data = data
+      return take(event)
     } catch (error) {
       tellInvalid(event, error)
     }
-  }
-
-  function accept(event: RawEvent, result: SchemaResult<unknown>, take: Take): Promise<unknown> | undefined {
-    if (result.issues) throw result.issues
-    event.data = result.value
-    return take(event)
   }
 
   function tellInvalid(event: RawEvent, error: unknown): void {
@@ -130,7 +122,22 @@ export const kindNews = '\nk'
  */
 export type RawEvent = Omit<StreamEvent, 'data'> & { data: unknown }
 
-type Take = (event: StreamEvent) => Promise<unknown> | undefined
+/** Gets an event whose data has been read. */
+export type Take = (event: StreamEvent) => Promise<unknown> | undefined
+
+export interface ReadPolicy extends ReadOptions {
+  keep: number
+  /** Checks data by `schemas`, see `createCheck`. */
+  check?: Check | undefined
+}
+
+/** @returns what `take` returns, in a promise when a schema is async */
+export type Check = (
+  event: RawEvent,
+  data: unknown,
+  take: Take,
+  tellInvalid: (event: RawEvent, error: unknown) => void,
+) => Promise<unknown> | undefined
 
 export interface Handlers {
   on(kind: string, handler: Handler<never>): Off

@@ -44,20 +44,23 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
    */
   maxRetryMs?: number | undefined
   /**
-   * How many retries in a row may fail before the stream closes with `too-many-retries`. The count starts again after a
+   * How many retries in a row may fail before the stream closes with `too-many-retries`. With a limit, waits grow from
+   * the first failure. The count starts again after a
    * stream that was good for five seconds, when the network comes back, and when the tab is seen again.
    * @defaultValue Infinity: a laptop that was shut for a weekend continues where it was
    */
   maxRetries?: number | undefined
   /**
    * How clients spread their waits: 'full', 'equal', '±25%', '+20%', 'decorrelated', 'none', or a function that returns
-   * the wait in ms.
-   * @defaultValue 'full', which spreads the clients of a returning hub the widest
+   * the wait in ms. When it is given, waits grow from the first failure.
+   * @defaultValue 'full', which spreads the clients of a returning hub the widest. While the page is visible and the
+   * server has few clients (`retry:` of at most 3 s), waits stay below 3 s for the first 32 retries, about a minute. A
+   * worker, or Node, counts as visible.
    */
   backoff?: Backoff | undefined
   /**
    * The transports to reach the hub, best first. The client changes to the next transport when streams do not get
-   * through: two on which no byte arrives, or three in a row that end at once. It tries the first transport again after
+   * through: two on which no byte arrives, three in a row that end at once, or a first one that says nothing. It tries the first transport again after
    * half an hour; once after a minute, when a restarted server or a dead network could have looked the same. The cursor
    * is kept.
    *

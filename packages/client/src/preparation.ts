@@ -21,7 +21,8 @@ export async function prepare(
   on: (kind: string, handler: Handler<never>) => unknown,
   clock: Clock,
 ): Promise<string | null | undefined> {
-  const { backoff, identity, persist, reports } = options
+  const { backoff, identity, persist, reports, schemas } = options
+  if (schemas) policy.check = (await import('./schema-check.ts')).createCheck(schemas)
   if (backoff) policy.formula = createFormula(backoff)
   if (reports) (await import('./reconnect-reports.ts')).reportReconnects(onState, address, reports, clock)
   if (options.shareAcrossTabs) policy.share = (await import('./transports/shared.ts')).createSharing(options, address)

@@ -1,4 +1,4 @@
-import { type Close, reservedTypes, type SyncRequired } from '@rejoin/protocol'
+import { type Close, type Hello, reservedTypes, type SyncRequired } from '@rejoin/protocol'
 import { type Connection, isOpen } from './connection.ts'
 import type { Report } from './connection-input.ts'
 import { duplicateNews, type Handlers, type RawEvent } from './handlers.ts'
@@ -32,6 +32,7 @@ export function createReceivers(
     // The last id of this connection.
     let lastId = ''
     let greeted = false
+    let isFirst = true
     return receive
 
     function receive(block: Block): Promise<void> | undefined {
@@ -40,18 +41,26 @@ export function createReceivers(
       const { type, data = '' } = block
       // An event that names no id carries the id before it.
       const isNamed = block.id !== lastId || type === undefined
-      const isFirst = !lastId
+      const isFirstId = !lastId
       lastId = block.id
       // An id that is too long to be sent back is no cursor. A reconnect then replays a little too much, and misses
       // nothing.
       const id = isNamed && lastId.length <= maxCursorLength ? lastId : null
       if (type === undefined) return tell({ type: 'id', id })
-      if ((reservedTypes as readonly string[]).includes(type)) return control(type, data, id)
+      if ((reservedTypes as readonly string[]).includes(type)) {
+        const told = readObject(data)
+        // Other servers use these types for events of their own. A hub shows itself by `hello` (§4.4).
+        greeted ||= type === 'hello' && isHello(told)
+        // Before `hello` it may send `close` (§4.12). A server that has sent events may mean something else by that.
+        const { isHub, opened } = current()
+        if (greeted || (isFirst && type === 'close' && (isHub || !opened))) return control(type, told, id)
+      }
+      isFirst = false
       // An event that names no id gets the last id of the stream, which outlives its connection (§6).
       const event = (lastId ? block : { ...block, id: current().cursor ?? '' }) as RawEvent
       // On a hub every event names its id (§4.3), so the same id means the same event. On another server ids may start
       // again, as after a restart. There, only the event that the server resumes from counts as a repetition.
-      if (greeted ? !isNew(lastId) : isFirst && lastId === last?.id && data === last.data) {
+      if (greeted ? !isNew(lastId) : isFirstId && lastId === last?.id && data === last.data) {
         void handlers.call(duplicateNews, event)
         // A repetition counts as handled too: its handler may have replaced the connection that brought it first, which
         // kept the cursor from moving.
@@ -67,10 +76,8 @@ export function createReceivers(
       return hold(until).then(() => receive(block))
     }
 
-    function control(type: string, data: string, id: string | null): Promise<void> | undefined {
-      const told = readObject(data)
+    function control(type: string, told: Told, id: string | null): Promise<void> | undefined {
       if (type === 'hello') {
-        greeted = true
         tell({ type: 'hello', id, hello: told })
         if (current().astray) return sync(id)
       } else if (type === 'sync-required') {
@@ -131,10 +138,18 @@ export function createReceivers(
 /** When it returns a promise, the next block must wait for it. */
 export type Receiver = (block: Block) => Promise<void> | undefined
 
-/** The data of a control frame. Its shape is not checked. */
-function readObject(text: string): object {
+/** Whether this is the data of a hub's `hello`, and not of another server's event of that type (§4.4). */
+export function isHello({ resumed }: Told): boolean {
+  return typeof resumed === 'boolean'
+}
+
+/** The fields of control frames, as far as they are there. */
+type Told = Partial<Hello & Omit<SyncRequired, 'reason'>> & { readonly reason?: never }
+
+/** The data of a control frame. */
+export function readObject(text: string): Told {
   try {
-    return Object(JSON.parse(text)) as object
+    return Object(JSON.parse(text)) as Told
   } catch {
     // Not JSON: treated like an object without fields.
     return {}

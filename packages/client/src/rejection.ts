@@ -1,47 +1,84 @@
 import type { Clock } from './clock.ts'
 import type { Answer } from './connection-input.ts'
+import { readRetryAfter } from './retry-after.ts'
 
 /**
- * Reads why a hub rejects a request (§5.7). Another server may send JSON of the same form.
+ * Reads an answer that is not as plain as a hub's stream: a rejection with its reason (§5.7), another content type, or
+ * what is left of a head that was cut.
  *
- * @param body - left unlocked, so that the caller can cancel it
- * @param type - the content type of the body; only JSON is read
- * @returns nothing when the body has no such message, or is too long or too slow
+ * @param response - its body is left unlocked, so that the caller can cancel it
+ * @param answer - what the status and the plainest form of the headers say
+ * @param essence - the content type of a good answer
+ * @returns nothing when the connection was cut within the head
  */
-export async function readRejection(body: Response['body'], type: string, clock: Clock): Promise<Rejection> {
-  if (!body || !type.includes('json')) return {}
-  const reader = body.getReader()
-  // Ends a pending read as if the body were complete.
-  const timer = clock.setTimeout(() => void reader.cancel().catch(() => undefined), maxMs)
-  const decoder = new TextDecoder()
-  let text = ''
+export async function readRejection(
+  { status, headers, body }: Response,
+  answer: Answer,
+  essence: string,
+  clock: Clock,
+): Promise<Answer | undefined> {
+  const type = headers.get('content-type') ?? ''
+  // When a connection is cut within the head, Chromium takes the part that arrived for the whole: a status of `200` or
+  // its first digits, and the beginning of the type.
+  const isPart = status < 201 && type !== essence && essence.startsWith(type)
+  // Without a type, the head was whole if the body goes on.
+  if (isPart && (type || status < 200 || (await readText(body, clock, 0)) !== undefined)) return undefined
+  return {
+    ...answer,
+    // The last of several types counts, as in a browser.
+    isStream: status === 200 && type.split(',').pop()!.split(';')[0]!.trim().toLowerCase() === essence,
+    retryAfterMs: readRetryAfter(headers, clock.now()),
+    ...(status > 399 && type.includes('json') && rejectionIn(await readText(body, clock, maxLength))),
+  }
+}
+
+/** Another server may send JSON of the same form. */
+function rejectionIn(text = ''): Pick<Answer, 'closeMessage' | 'reason'> {
   try {
-    while (text.length <= maxLength) {
+    const { message, reason } = Object(Object(JSON.parse(text)).error) as Record<string, unknown>
+    return {
+      closeMessage: typeof message === 'string' ? message : undefined,
+      reason: reasons.find((known) => known === reason),
+    }
+  } catch {
+    // Not JSON, or only a part of it.
+    return {}
+  }
+}
+
+/** Why a hub rejects readers for now (§4.12). */
+const reasons = ['maintenance', 'drain', 'log-unavailable', 'overloaded'] as const
+
+/**
+ * @param limit - in characters
+ * @returns the text of the body as far as it arrived; nothing when the body is longer than the limit, or too slow
+ */
+async function readText(body: Response['body'], clock: Clock, limit: number): Promise<string | undefined> {
+  let text = ''
+  if (!body) return text
+  let isLate = false
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  const timer = clock.setTimeout(() => {
+    isLate = true
+    // Ends a pending read as if the body were complete.
+    void reader.cancel().catch(() => undefined)
+  }, maxMs)
+  try {
+    while (text.length <= limit) {
       const { done, value } = await reader.read()
-      if (done) return rejectionIn(text)
+      if (done) return isLate ? undefined : text
       text += decoder.decode(value, { stream: true })
     }
   } catch {
-    // The body was cut, or is not JSON.
+    // The body was cut.
+    return text
   } finally {
     clock.clearTimeout(timer)
     reader.releaseLock()
   }
-  return {}
+  return undefined
 }
-
-function rejectionIn(text: string): Rejection {
-  const { message, reason } = Object(Object(JSON.parse(text)).error) as Record<string, unknown>
-  return {
-    closeMessage: typeof message === 'string' ? message : undefined,
-    reason: reasons.find((known) => known === reason),
-  }
-}
-
-export type Rejection = Pick<Answer, 'closeMessage' | 'reason'>
-
-/** Why a hub rejects readers for now (§4.12). */
-const reasons = ['maintenance', 'drain', 'log-unavailable', 'overloaded'] as const
 
 /** Until then the stream still shows its old state. */
 const maxMs = 2000

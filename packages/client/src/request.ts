@@ -1,57 +1,63 @@
 import { requestAddress } from './address.ts'
-import type { Clock } from './clock.ts'
 import type { OpenRequest } from './connection.ts'
-import type { Rejection } from './rejection.ts'
-import type { Sink } from './transports/transport.ts'
+import type { Answer } from './connection-input.ts'
+import type { Sink, TransportParts } from './transports/transport.ts'
 
-/** Makes one request for a stream, with the cursor and the user's headers. */
+/**
+ * Makes one request for a stream, with the cursor and the user's headers, and reads the head of the response.
+ *
+ * @param essence - the content type to ask for
+ */
 export async function sendRequest(
-  address: URL,
+  [address, options, clock]: TransportParts,
   request: OpenRequest,
-  options: RequestOptions,
   { tell }: Pick<Sink, 'tell'>,
   signal: AbortSignal,
-  accept = 'text/event-stream',
-): Promise<Response> {
+  essence: string,
+): Promise<Answered> {
   const { clientId, generation: attempt, cursor } = request
   const { fetch = globalThis.fetch, credentials } = options
   // A server that is no hub may use ids with control characters (§2.6), which no header can carry.
-  const inHeader = cursor !== null && !request.inQuery && !/[^ -~\u0080-\uffff]/.test(cursor)
-  // By these parameters, a hub ends what it still holds of the client's last connection (§4.13), and rejects with a
-  // status (§4.12).
-  const url = requestAddress(address, { clientId, attempt, reject: 'status' }, inHeader ? null : cursor)
+  let inHeader = cursor !== null && !request.inQuery && !/[^ -~\u0080-\uffff]/.test(cursor)
   const send: Send = (headers, redirect) => {
-    headers.set('Accept', accept)
+    headers.set('Accept', essence)
     // As UTF-8, like a browser's EventSource: `fetch` takes one character for each byte.
-    if (inHeader) headers.set('Last-Event-ID', String.fromCharCode(...new TextEncoder().encode(cursor)))
+    if (inHeader) headers.set('Last-Event-ID', String.fromCharCode(...new TextEncoder().encode(cursor!)))
     else headers.delete('Last-Event-ID')
-    return fetch(url, { headers, redirect, cache: 'no-store', credentials, signal } as RequestInit)
+    // By these parameters, a hub ends what it still holds of the client's last connection (§4.13), and rejects with a
+    // status (§4.12).
+    const url = requestAddress(address, { clientId, attempt, reject: 'status' }, inHeader ? null : cursor)
+    const init = { headers, redirect, cache: 'no-store', credentials, signal } as RequestInit
+    return fetch(url, init).catch((error) => {
+      // A browser asks another origin for permission to send this header, and not every server answers. A hub does.
+      if (!inHeader || request.isHub || url.origin === (globalThis.location ?? url).origin) throw error
+      inHeader = false
+      return send(headers, redirect)
+    })
   }
 
-  if (!options.headers && !options.token) return send(new Headers(), 'follow')
-  return (await import('./optional.ts')).sendWithCredentials(send, request, options, tell, signal)
+  const response = await (options.headers || options.token
+    ? import('./optional.ts').then((it) => it.sendWithCredentials(send, request, options, tell, signal))
+    : send(new Headers(), 'follow'))
+  const { status, headers, body } = response
+  const isStream = status === 200 && headers.get('content-type')?.split(';')[0] === essence
+  const answer = { status, isStream, retryAfterMs: Number(headers.get('retry-after')) * 1000 || 0 }
+  if (isStream) return { body, answer }
+  const read = import('./rejection.ts').then(
+    (it) => it.readRejection(response, answer, essence, clock),
+    // The chunk may be gone after a deployment.
+    () => (status > 399 ? answer : undefined),
+  )
+  return { body, answer: await read }
+}
+
+export interface Answered {
+  readonly body: Response['body']
+  /** Undefined when the connection was cut within the head. */
+  readonly answer: Answer | undefined
 }
 
 export type Send = (headers: Headers, redirect: NonNullable<RequestInit['redirect']>) => Promise<Response>
-
-/** What the body of a rejection says, as far as it can be read. */
-export function readRejection(body: Response['body'], type: string, clock: Clock): Promise<Rejection | undefined> {
-  // The chunk may be gone after a deployment.
-  return import('./rejection.ts').then(
-    (it) => it.readRejection(body, type, clock),
-    () => undefined,
-  )
-}
-
-/**
- * The wait in ms that a `Retry-After` header asks for, in seconds or as a date (RFC 9110 §10.2.3); 0 without a valid
- * header.
- */
-export function readRetryAfter(value: string | null, now: number): number {
-  const ms = Number(value) * 1000 || Date.parse(value ?? '') - now
-  // NaN when the header is neither a number nor a date.
-  return Math.max(ms || 0, 0)
-}
 
 /** Whether a stream can start from this id. */
 export function isCursor(id: string): boolean {

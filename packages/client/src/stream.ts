@@ -6,9 +6,9 @@ import { isOpen, type Moment, newConnection, shownFields, step } from './connect
 import type { Input, Report } from './connection-input.ts'
 import type { AnyEvent, EventStream, OtherTypes, StreamSnapshot } from './event-stream.ts'
 import { callHandler, createHandlerSet, type Handler, type Off, report } from './handler-set.ts'
-import { createHandlers, duplicateNews, invalidNews, syncNews } from './handlers.ts'
+import { createHandlers, duplicateNews, invalidNews, type ReadPolicy, syncNews } from './handlers.ts'
 import { iterate } from './iteration.ts'
-import type { ConnectOptions, ReadOptions } from './options.ts'
+import type { ConnectOptions } from './options.ts'
 import { createReceivers } from './receiver.ts'
 import { isCursor } from './request.ts'
 import type { StreamState, TransportName } from './stream-state.ts'
@@ -41,6 +41,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     persist,
     pauseWhenHidden,
     reports,
+    schemas,
     signal,
     backoff,
     shareAcrossTabs,
@@ -123,7 +124,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   } catch {
     // Bundlers replace `process.env.NODE_ENV`. A page without a bundler has no `process`, and counts as production.
   }
-  if (persist || backoff || shareAcrossTabs || reports) {
+  if (persist || backoff || shareAcrossTabs || reports || schemas) {
     void optional()
       // A second try: one failed request for the chunk would lose the stored cursor.
       .catch(optional)
@@ -155,7 +156,8 @@ export function connect<Events extends object>(url: string | URL, options: Conne
     // Before its store has answered, a stream does not know where to start.
     if (!begun && input.type !== 'close') return
     flush()
-    const taken = step(connection, input, { now: clock.now(), ...policy }, generation)
+    const isAwaited = !backoff && numbers.maxRetries === Infinity && !isHidden()
+    const taken = step(connection, input, { now: clock.now(), isAwaited, ...policy }, generation)
     connection = taken.connection
     for (const effect of taken.effects) effects[effect]()
     if (listeners.isEmpty() || show() === heard) return
@@ -267,8 +269,8 @@ export function connect<Events extends object>(url: string | URL, options: Conne
 }
 
 /** The settings for the machine and the handlers, and the parts that were prepared before the first connection. */
-export type Policy = Omit<Moment, 'now'> &
-  ReadOptions & { keep: number; share?: ((own: Transport) => Transport) | undefined }
+export type Policy = Omit<Moment, 'now' | 'isAwaited'> &
+  ReadPolicy & { share?: ((own: Transport) => Transport) | undefined }
 
 const defaultTransports: readonly TransportName[] = ['fetch', 'long-poll']
 

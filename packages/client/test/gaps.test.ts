@@ -195,7 +195,8 @@ describe('a gap', () => {
   })
 
   test('pauses reading during its reload, so that later events do not pile up in memory', async () => {
-    const chunks = [`${syncRequired.join('\n')}\n\n`, ...Array.from({ length: 99 }, (_, n) => `id: x${n}\ndata: 1\n\n`)]
+    const first = [...hello({ requested: 'e1' }), '', ...syncRequired]
+    const chunks = [`${first.join('\n')}\n\n`, ...Array.from({ length: 99 }, (_, n) => `id: x${n}\ndata: 1\n\n`)]
     let read = 0
     const body = new ReadableStream({
       pull(controller) {

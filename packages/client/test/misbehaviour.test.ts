@@ -142,7 +142,9 @@ describe('a server, or what stands between, that', () => {
 
   test('says 503 and when to come back, as a date', async () => {
     const { stream } = start()
-    ;(await server.visit()).answer(503, { 'retry-after': new Date(clock.now() + 9000).toUTCString() })
+    const dateIn = (ms: number) => new Date(clock.now() + ms).toUTCString()
+    // The server's clock is an hour ahead.
+    ;(await server.visit()).answer(503, { date: dateIn(3_600_000), 'retry-after': dateIn(3_609_000) })
     const { nextRetryAt } = await stateOf(stream, 'backoff')
     expect(nextRetryAt! - clock.now()).toBe(9250)
   })
@@ -196,9 +198,30 @@ describe('a server, or what stands between, that', () => {
     'is cut off at %j of its type, which Chromium takes for the whole head: it is asked again',
     async (type) => {
       const { stream, events } = start()
-      ;(await server.visit()).answer(200, type ? { 'content-type': type } : {})
+      const visit = await server.visit()
+      visit.answer(200, type ? { 'content-type': type } : {})
+      visit.cut()
       await retried(stream)
       ;(await server.stream()).send(...message('e1'))
+      expect(await events.until(1)).toEqual(['e1'])
+    },
+  )
+
+  test('says 200 without a type, and goes on: that is no stream, and is not asked for again', async () => {
+    const { stream } = start()
+    const visit = await server.visit()
+    visit.answer(200)
+    visit.write('data: 1\n\n')
+    expect(await stateOf(stream, 'closed')).toMatchObject({ closeReason: 'wrong-content-type' })
+  })
+
+  test.each(['text/event-stream, text/event-stream', 'text/html, text/event-stream', 'Text/Event-Stream ; x=1'])(
+    'calls its stream %j: it is read, as by a browser',
+    async (type) => {
+      const { events } = start()
+      const visit = await server.visit()
+      visit.answer(200, { 'content-type': type })
+      visit.send(...message('e1'))
       expect(await events.until(1)).toEqual(['e1'])
     },
   )
@@ -285,6 +308,7 @@ describe('a hub that ends a stream on purpose (§4.10)', () => {
   test('and is finished, is not asked again', async () => {
     const { stream, events } = start()
     const visit = await server.stream()
+    visit.send(...hello())
     visit.send(...message('e1'))
     visit.send('event: close', 'data: {"reason":"finished"}')
     expect(await stateOf(stream, 'closed')).toMatchObject({ closeReason: 'finished', cursor: 'e1' })
@@ -295,6 +319,7 @@ describe('a hub that ends a stream on purpose (§4.10)', () => {
   test('for a while, is asked again when it says, with the same cursor', async () => {
     const { stream, events } = start()
     const visit = await server.stream()
+    visit.send(...hello())
     visit.send(...message('e1'))
     await events.until(1)
     visit.send('retry: 7000', 'event: close', 'data: {"reason":"maintenance"}')

@@ -12,7 +12,8 @@ import { resolveAddress } from '../address.ts'
 import { retryDelay } from '../backoff.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import { userHeaders } from '../credentials.ts'
-import { type RequestOptions, readRetryAfter } from '../request.ts'
+import type { RequestOptions } from '../request.ts'
+import { readRetryAfter } from '../retry-after.ts'
 
 /**
  * Publishes to a hub over HTTP, each event once: when an answer is lost, the publish is sent again under the same key,
@@ -61,10 +62,14 @@ export function createPublisher(url: string | URL, options: PublisherOptions = {
         refresh = true
         failures--
       } else {
-        if (!error.retryable || failures >= maxRetries) throw error
-        const delay = retryDelay({ failures, baseMs, floorMs: retryAfterMs, maxMs }, () => clock.random())
+        // Without a network, retries would only be used up.
+        const isOffline = globalThis.navigator?.onLine === false
+        if (!error.retryable || (failures >= maxRetries && !isOffline)) throw error
+        const delay = isOffline
+          ? giveUpAt - clock.now()
+          : retryDelay({ failures, baseMs, floorMs: retryAfterMs, maxMs }, () => clock.random())
         if (clock.now() + delay > giveUpAt) throw error
-        await wait(delay, signal)
+        await wait(delay, signal, isOffline)
         // A computer that slept during the wait wakes up much later.
         if (clock.now() > giveUpAt) throw error
       }
@@ -92,7 +97,7 @@ export function createPublisher(url: string | URL, options: PublisherOptions = {
       const init = { method: 'POST', headers, body, credentials, redirect, signal: controller.signal } as RequestInit
       const response = await fetch(address, init)
       const { status } = response
-      const retryAfterMs = readRetryAfter(response.headers.get('retry-after'), clock.now())
+      const retryAfterMs = readRetryAfter(response.headers, clock.now())
       if (response.ok) return { status, retryAfterMs, answer: readAnswer(await response.json()) }
       return { status, retryAfterMs, error: await readError(response) }
     } catch (cause) {
@@ -108,17 +113,18 @@ export function createPublisher(url: string | URL, options: PublisherOptions = {
     }
   }
 
-  function wait(ms: number, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const timer = clock.setTimeout(() => {
-        signal?.removeEventListener('abort', abort)
-        resolve()
-      }, ms)
-      function abort(): void {
+  /** Ends sooner when the caller has lost interest. A wait for the network ends when the network is back. */
+  function wait(ms: number, signal: AbortSignal | undefined, isOffline: boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = clock.setTimeout(end, ms)
+      signal?.addEventListener('abort', end)
+      if (isOffline) globalThis.addEventListener('online', end)
+      function end(): void {
         clock.clearTimeout(timer)
-        reject(signal?.reason)
+        signal?.removeEventListener('abort', end)
+        globalThis.removeEventListener?.('online', end)
+        resolve()
       }
-      signal?.addEventListener('abort', abort, { once: true })
     })
   }
 }
@@ -167,7 +173,7 @@ export interface PublisherOptions extends RequestOptions {
   schemas?: ChannelSchemas | undefined
   /**
    * How often a publish is tried again when the network fails, or when the hub does not answer in time or answers 408,
-   * 425, 429 or 5xx. The waits double and are drawn at random; ten of them take 80 s on average. After ten minutes a
+   * 425, 429 or 5xx. While the browser is offline, a publish waits for the network, which does not count. The waits double and are drawn at random; ten of them take 80 s on average. After ten minutes a
    * publish is not tried again, however many retries are left: the hub may have forgotten its key by then, and would
    * publish it twice.
    * @defaultValue 10

@@ -25,48 +25,27 @@ export function createBlockReader(onBlock: (block: Block) => void, onRetry: (ms:
   let length = 0
 
   return (text) => {
-    let at = afterCr && text[0] === '\n' ? 1 : 0
+    const rest = afterCr && text[0] === '\n' ? text.slice(1) : text
     // A decoder returns an empty piece for a part of a character.
-    afterCr &&= !text
-    let cr = -1
-    let lf = -1
-    let colon = -1
-    for (;;) {
-      // Each character is searched for again only behind its last index. Otherwise a stream without it would be
-      // searched at every line.
-      if (cr < at) cr = find(text, '\r', at)
-      if (lf < at) lf = find(text, '\n', at)
-      if (colon < at) colon = find(text, ':', at)
-      const end = Math.min(cr, lf)
-      length += end - at
-      if (end === text.length) {
-        held += text.slice(at)
-        return length <= maxLength
-      }
-      if (held) {
-        const line = held + text.slice(at, end)
-        held = ''
-        readLine(line, 0, find(line, ':', 0), line.length)
-      } else {
-        readLine(text, at, Math.min(colon, end), end)
-      }
-      at = end + 1
-      if (end === cr) {
-        afterCr = at === text.length
-        // A CR and the LF after it are one line end.
-        if (text[at] === '\n') at++
-      }
-    }
+    if (text) afterCr = text.endsWith('\r')
+    // Hubs end their lines with LF alone, and the search for a CR costs little.
+    const lines = (rest.includes('\r') ? rest.replace(/\r\n?/g, '\n') : rest).split('\n')
+    lines[0] = held + lines[0]
+    held = lines.pop()!
+    for (const line of lines) readLine(line)
+    return length + held.length <= maxLength
   }
 
-  function readLine(text: string, start: number, colon: number, end: number): void {
-    if (start === end) {
+  function readLine(line: string): void {
+    if (!line) {
       endBlock()
       return
     }
-    const name = text.slice(start, colon)
+    length += line.length
+    const colon = line.indexOf(':')
+    const name = colon < 0 ? line : line.slice(0, colon)
     // One space after the colon is not part of the value.
-    const value = text.slice(text.charCodeAt(colon + 1) === 32 ? colon + 2 : colon + 1, end)
+    const value = colon < 0 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1)
     if (name === 'data') data = data === undefined ? value : `${data}\n${value}`
     else if (name === 'id' && !value.includes('\0')) id = value
     else if (name === 'event') type = value
@@ -99,8 +78,3 @@ export function createBlockReader(onBlock: (block: Block) => void, onRetry: (ms:
 export type BlockReader = (text: string) => boolean
 
 const maxLength = 16 * 1024 * 1024
-
-function find(text: string, character: string, from: number): number {
-  const at = text.indexOf(character, from)
-  return at < 0 ? text.length : at
-}

@@ -1,7 +1,8 @@
-import { isReservedType } from '@rejoin/protocol'
+import { reservedTypes } from '@rejoin/protocol'
 import { invalidOption, requestAddress } from '../address.ts'
 import { report } from '../handler-set.ts'
 import { kindNews, offerNews } from '../handlers.ts'
+import { isHello, readObject } from '../receiver.ts'
 import type { Block, Transport, TransportParts } from './transport.ts'
 
 /**
@@ -33,31 +34,33 @@ export function createTransport(...[address, options, , handlers]: TransportPart
         against = 0
         sink.tell({ type: 'answered', status: 200, isStream: true, retryAfterMs: 0 })
       }
-      source.onerror = () => {
+      source.onerror = (event) => {
+        if (isOfServer(event)) return
         // The browser gave up: it does not accept the status, the type or the origin, and does not show which.
         if (source.readyState > 1) against = 3
         sink.tell({ type: 'ended', against })
         end()
       }
       signal.addEventListener('abort', end)
-      for (const type of protocolTypes) source.addEventListener(type, take)
-      // Reserved types get no listener of the user's, because a browser dispatches its own events under some of these
-      // names.
+      for (const type of reservedTypes) source.addEventListener(type, take)
       signal.addEventListener('abort', handlers.on(kindNews, listen))
       for (const kind of ['message', ...handlers.kinds.keys()]) listen(kind)
 
       function listen(kind: string): void {
         if (kind === '*' || kind === offerNews) {
           giveUp('gets only types with a handler')
-        } else if (!isReservedType(kind)) {
+        } else {
+          // A listener that is added twice is called once.
           source.addEventListener(kind, take)
         }
       }
 
-      function take({ type, data, lastEventId: id }: MessageEvent<string>): void {
+      function take(event: MessageEvent<string>): void {
+        if (!isOfServer(event)) return
+        const { type, data, lastEventId: id } = event
         // A block that waits has not reached the user, so it does not show that the stream is alive.
         if (!busy) sink.tell({ type: 'bytes' })
-        isHub ||= type === 'hello'
+        isHub ||= type === 'hello' && isHello(readObject(data))
         const block: Block = { id, type, data, content: isHub && !isJson(data) ? 'text' : undefined }
         if (!busy) {
           waitFor(sink.receive(block))
@@ -94,6 +97,11 @@ export function createTransport(...[address, options, , handlers]: TransportPart
     })
 }
 
+/** A browser dispatches its own events under the same names, without data. */
+function isOfServer(event: Event): boolean {
+  return 'data' in event
+}
+
 function isJson(text: string): boolean {
   try {
     JSON.parse(text)
@@ -102,8 +110,6 @@ function isJson(text: string): boolean {
     return false
   }
 }
-
-const protocolTypes = ['hello', 'sync-required', 'checkpoint', 'close', 'heartbeat'] as const
 
 /** In blocks. With more, the connection ends, and the blocks are asked for again. */
 const maxHeld = 1000

@@ -1,23 +1,14 @@
-import { readRejection, readRetryAfter, sendRequest } from '../request.ts'
+import { sendRequest } from '../request.ts'
 import { createBlockReader } from './block-reader.ts'
 import { readBody } from './body.ts'
 import type { Block, Transport, TransportParts } from './transport.ts'
 
 /** Reads a stream through `fetch`, which shows what `EventSource` hides: status, headers and comments. */
-export function createTransport(...[address, options, clock]: TransportParts): Transport {
+export function createTransport(...parts: TransportParts): Transport {
   return async (request, sink, signal) => {
-    const { status, headers, body } = await sendRequest(address, request, options, sink, signal)
-    const type = headers.get('content-type') ?? ''
-    // When a connection is cut within the head, Chromium takes the part that arrived for the whole: a status of `200`
-    // or its first digits, and the beginning of the type.
-    if (status < 201 && 'text/event-strea'.startsWith(type)) return
-    sink.tell({
-      type: 'answered',
-      status,
-      isStream: /^text\/event-stream\s*(;|$)/i.test(type),
-      retryAfterMs: readRetryAfter(headers.get('retry-after'), clock.now()),
-      ...(status > 399 && (await readRejection(body, type, clock))),
-    })
+    const { answer, body } = await sendRequest(parts, request, sink, signal, 'text/event-stream')
+    if (!answer) return
+    sink.tell({ type: 'answered', ...answer })
     if (!body) return
     let blocks: Block[] = []
     // The reader does not know the client's cursor. Otherwise a first block that repeats this id would look like a

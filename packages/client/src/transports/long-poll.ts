@@ -1,5 +1,5 @@
 import type { Hello } from '@rejoin/protocol'
-import { readRejection, readRetryAfter, sendRequest } from '../request.ts'
+import { sendRequest } from '../request.ts'
 import { readBody } from './body.ts'
 import { createAnswerReader, type Frame } from './poll-answer.ts'
 import type { Transport, TransportParts } from './transport.ts'
@@ -8,7 +8,8 @@ import type { Transport, TransportParts } from './transport.ts'
  * Reads a stream by long polls, for networks where a proxy holds streams back: first asks for everything that is there,
  * then again and again for what is new (§4.14). To the rest of the client, one run of polls is one connection.
  */
-export function createTransport(...[address, options, clock]: TransportParts): Transport {
+export function createTransport(...[address, ...rest]: TransportParts): Transport {
+  const [, clock] = rest
   return async (request, sink, signal) => {
     let { cursor } = request
     // Only the first poll asks for fresh credentials or uses renewed ones.
@@ -25,16 +26,9 @@ export function createTransport(...[address, options, clock]: TransportParts): T
       const askedAt = clock.now()
       // In the query: a proxy cannot take the cursor away there, and a browser needs no permission to send it.
       const asked = { ...(isFirst ? request : later), cursor, inQuery: true }
-      const { status, headers, body } = await sendRequest(url, asked, options, sink, signal, 'application/json')
-      const type = headers.get('content-type') ?? ''
-      // A head that was cut off, as in `fetch.ts`.
-      if (status < 201 && 'application/jso'.startsWith(type)) return
-      const isAnswer = /^application\/json\s*(;|$)/i.test(type)
-      if (isFirst || status !== 200 || !isAnswer) {
-        const retryAfterMs = readRetryAfter(headers.get('retry-after'), clock.now())
-        const rejection = status > 399 ? await readRejection(body, type, clock) : undefined
-        sink.tell({ type: 'answered', status, isStream: isAnswer, retryAfterMs, isElsewhere: true, ...rejection })
-      }
+      const { answer: head, body } = await sendRequest([url, ...rest], asked, sink, signal, 'application/json')
+      if (!head) return
+      if (isFirst || !head.isStream) sink.tell({ type: 'answered', ...head, isElsewhere: true })
       const reader = createAnswerReader()
       let isOver = false
       const takeText = async (text: string) => {

@@ -4,6 +4,7 @@ import type { OpenRequest } from '../connection.ts'
 import { slackMs } from '../connection-limits.ts'
 import { report } from '../handler-set.ts'
 import type { ConnectOptions } from '../options.ts'
+import { isHello, readObject } from '../receiver.ts'
 import type { Block, Sink, Transport } from './transport.ts'
 
 /**
@@ -241,7 +242,8 @@ async function share(
     }
     const receive: Sink['receive'] = (block) => {
       if (signal.aborted) return
-      if (block.type === 'hello') return greeted(block, sent)
+      const told = block.type === 'hello' && readObject(block.data!)
+      if (told && isHello(told)) return greeted(block, told, sent)
       if (isLeading) say({ block })
       const startedAt = performance.now()
       const full = take(block)
@@ -258,8 +260,8 @@ async function share(
       )
   }
 
-  function greeted(block: Block, sent: string | null): Promise<void> | undefined {
-    hello = JSON.parse(block.data!) as Partial<Hello>
+  function greeted(block: Block, told: Partial<Hello>, sent: string | null): Promise<void> | undefined {
+    hello = told
     // The machine gets one `hello` for each connection that it asked for. When it already has its `hello`, and the hub did not
     // see the cursor here, this connection ends: the machine deals with that on the next one.
     const full = isGreeted ? undefined : take(block)

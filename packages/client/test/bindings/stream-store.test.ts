@@ -108,6 +108,7 @@ test('a store that is subscribed to again goes on at its cursor, although others
 test('an onSync that is given later is called for the next gap, also when the store was left and subscribed to again', async () => {
   const { store } = subscribed()
   const visit = await server.stream()
+  visit.send(...hello())
   visit.send(...message('e1', 1))
   await expect.poll(() => store.getSnapshot().events, { interval: 5 }).toHaveLength(1)
   const onSync = vi.fn()
@@ -127,6 +128,7 @@ test('an onSync that is given before the stream opens is called once for a gap',
   const onSync = vi.fn()
   store.update({ clock, onSync })
   const visit = await server.stream()
+  visit.send(...hello())
   visit.send(...gap('e5'))
   visit.send(...message('e6', 1))
   await expect.poll(() => store.getSnapshot().events, { interval: 5 }).toHaveLength(1)
@@ -138,6 +140,7 @@ test('a gap that nobody handles is still a warning on the console', async () => 
   const { store } = subscribed()
   store.update({ clock })
   const visit = await server.stream()
+  visit.send(...hello())
   visit.send(...gap('e5'))
   visit.send(...message('e6', 1))
   await expect.poll(() => store.getSnapshot().events, { interval: 5 }).toHaveLength(1)

@@ -4,22 +4,38 @@ import { machine } from '../support/machine.ts'
 const hourMs = 3_600_000
 
 describe('a server that is no hub, and quiet,', () => {
-  test('that starts with a comment is left alone for twice as long each time', () => {
+  test.each([
+    ['says nothing at all', false],
+    ['starts with a comment', true],
+  ])('that %s is found out once: it has no polls, and then its stream is kept, and is up to date', (_, comments) => {
     const { connected, tell, elapse, is, opens } = machine({ tiers: 2 })
-    const opensIn = (ms: number) => {
-      const before = opens.length
-      for (let passed = 0; passed < ms; passed += 1000) {
-        if (is().state === 'connecting') {
-          connected()
-          elapse(1)
-          tell({ type: 'bytes' })
-        }
-        elapse(1000)
-      }
-      return opens.length - before
-    }
-    expect(opensIn(hourMs)).toBeLessThanOrEqual(7)
-    expect(opensIn(hourMs)).toBeLessThanOrEqual(1)
+    connected()
+    elapse(1)
+    if (comments) tell({ type: 'bytes' })
+    elapse(30_000)
+    elapse(1000)
+    expect(is()).toMatchObject({ tier: 1, state: 'connecting' })
+    // A stream, where a hub would answer a poll.
+    tell({ type: 'answered', status: 200, isStream: false, retryAfterMs: 0, isElsewhere: true })
+    elapse(3000)
+    expect(is()).toMatchObject({ tier: 0, state: 'connecting' })
+    connected()
+    const opened = opens.length
+    for (let hour = 0; hour < 24; hour++) elapse(hourMs)
+    expect(is()).toMatchObject({ state: 'connected', stale: false })
+    expect(opens).toHaveLength(opened)
+  })
+
+  test('is up to date as soon as it answers again after a cut', () => {
+    const { connected, tell, elapse, is } = machine({ tiers: 2 })
+    connected()
+    tell({ type: 'event', id: null })
+    elapse(10_000)
+    tell({ type: 'ended' })
+    expect(is().stale).toBe(true)
+    elapse(3000)
+    connected()
+    expect(is()).toMatchObject({ state: 'connected', stale: false })
   })
 
   test('keeps its stream after an event, on this connection and on the next', () => {
@@ -32,23 +48,6 @@ describe('a server that is no hub, and quiet,', () => {
     connected()
     elapse(hourMs)
     expect([is().state, opens.length]).toEqual(['connected', 2])
-  })
-
-  test('is found out once when it says nothing at all: it has no polls, and then its stream is kept', () => {
-    const { connected, tell, elapse, is, opens } = machine({ tiers: 2 })
-    for (let silence = 0; silence < 2; silence += 1) {
-      connected()
-      elapse(31_000)
-      elapse(1000)
-    }
-    expect(is().tier).toBe(1)
-    tell({ type: 'answered', status: 404, isStream: false, retryAfterMs: 0, isElsewhere: true })
-    elapse(60_000)
-    expect(is()).toMatchObject({ tier: 0, state: 'connecting' })
-    connected()
-    const opened = opens.length
-    elapse(hourMs)
-    expect([is().state, opens.length]).toEqual(['connected', opened])
   })
 
   test('that turns out to be a hub is watched again', () => {

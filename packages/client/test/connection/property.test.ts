@@ -98,7 +98,15 @@ function followed(cursor: string | null, luck: number, tickMs: number) {
 
   function take(input: Input, generation?: number): void {
     const before = is
-    const policy = { retryMs: 500, maxRetryMs: 30_000, maxRetries: 8, tiers: 2, canRefresh: true, tickMs }
+    const policy = {
+      retryMs: 500,
+      maxRetryMs: 30_000,
+      maxRetries: 8,
+      tiers: 2,
+      canRefresh: true,
+      tickMs,
+      isAwaited: false,
+    }
     const taken = step(before, input, { now, random: () => luck, ...policy }, generation)
     is = taken.connection
     for (const effect of taken.effects) carryOut(effect)

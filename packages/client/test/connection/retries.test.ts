@@ -136,6 +136,57 @@ describe('retrying', () => {
   })
 })
 
+describe('while somebody waits for the stream, and the hub has few readers,', () => {
+  /** The waits of a hub's reader, from a loss on. */
+  function waitsOf({ retryMs = 2200, ...options }: { retryMs?: number; isAwaited?: boolean; maxRetries?: number }) {
+    const { is, at, tell, connected, greet, elapse } = machine({ isAwaited: true, ...options })
+    connected()
+    tell({ type: 'retry', ms: retryMs })
+    greet()
+    elapse(8000)
+    return Array.from({ length: 40 }, () => {
+      tell({ type: 'ended' })
+      const from = at()
+      at(is().nextRetryAt!)
+      return at() - from
+    })
+  }
+
+  test('the first wait is what the hub asked for, and those of a minute stay below 3 s; then they grow', () => {
+    const [first, ...waits] = waitsOf({})
+    expect(first).toBe(2300)
+    const quick = waits.slice(0, 31)
+    expect(Math.max(...quick)).toBeLessThan(3000)
+    expect(quick.reduce((sum, ms) => sum + ms, 0)).toBeGreaterThan(45_000)
+    expect(waits.slice(31)).toEqual([3300, 4400, 6600, 11_000, 16_100, 16_100, 16_100, 16_100])
+  })
+
+  test.each([
+    ['nobody sees the page', { isAwaited: false }],
+    ['the hub has many readers', { retryMs: 3001 }],
+  ])('but not when %s', (_, options) => {
+    const waits = waitsOf(options)
+    expect(Math.min(...waits.slice(4, 32))).toBeGreaterThan(10_000)
+  })
+
+  test('a wait that the server asks for, or a server that drops its streams, counts as before', () => {
+    const { is, at, tell, connected, greet } = machine({ isAwaited: true })
+    const waits = [0, 1, 2, 3, 4].map((attempt) => {
+      if (attempt < 2) {
+        tell({ type: 'answered', status: 503, isStream: false, retryAfterMs: 4000 })
+      } else {
+        connected()
+        greet()
+        tell({ type: 'ended' })
+      }
+      const from = at()
+      at(is().nextRetryAt!)
+      return at() - from
+    })
+    expect(waits).toEqual([4250, 4500, 1500, 2500, 4500])
+  })
+})
+
 describe('the first wait', () => {
   test('of a server that told all its clients the same is drawn from a range as long as that', () => {
     const { is, tell, connected } = machine()

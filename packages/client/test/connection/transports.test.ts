@@ -2,8 +2,21 @@ import { describe, expect, test } from 'vitest'
 import { machine } from '../support/machine.ts'
 
 describe('a transport', () => {
-  test('on which twice no byte arrives gives way to the next, and the cursor is kept', () => {
+  test('on which nothing ever arrives after the head gives way to the next, and the cursor is kept', () => {
     const { at, is, connected, opens } = machine({ cursor: 'mine', tiers: 2 })
+    connected()
+    at(30_000)
+    at(is().nextRetryAt!)
+    expect(opens.at(-1)).toMatchObject({ tier: 1, cursor: 'mine' })
+  })
+
+  test('that was good, and on which then twice no byte arrives, gives way to the next, and the cursor is kept', () => {
+    const { at, is, connected, greet, tell, opens } = machine({ cursor: 'mine', tiers: 2 })
+    connected()
+    greet({ requested: 'mine', heartbeatMs: 12_500 })
+    at(5000)
+    tell({ type: 'ended' })
+    at(is().nextRetryAt!)
     for (let attempt = 0; attempt < 2; attempt++) {
       expect(is().tier).toBe(0)
       connected()
@@ -128,6 +141,11 @@ describe('a transport', () => {
 
   test('on which streams open and say nothing is tried again after half an hour, as each try costs a silence', () => {
     const driven = machine({ tiers: 2 })
+    driven.connected()
+    driven.greet({ heartbeatMs: 12_500 })
+    driven.elapse(5000)
+    driven.tell({ type: 'ended' })
+    driven.at(driven.is().nextRetryAt!)
     for (let attempt = 0; attempt < 2; attempt++) {
       driven.connected()
       driven.elapse(30_000)

@@ -8,6 +8,7 @@ export function machine({
   tiers = 1,
   canRefresh = false,
   tickMs = Infinity,
+  isAwaited = false,
 } = {}) {
   let connection: Connection = newConnection(cursor, 'me')
   let now = 0
@@ -17,7 +18,8 @@ export function machine({
   const opens: Connection[] = []
 
   function input(given: Input, generation?: number): void {
-    const moment = { now, random: () => 0.5, retryMs: 500, maxRetryMs: 30_000, maxRetries, tiers, canRefresh, tickMs }
+    const settings = { retryMs: 500, maxRetryMs: 30_000, maxRetries, tiers, canRefresh, tickMs, isAwaited }
+    const moment = { now, random: () => 0.5, ...settings }
     const taken = step(connection, given, moment, generation)
     connection = taken.connection
     for (const effect of taken.effects) {

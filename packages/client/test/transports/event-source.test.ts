@@ -11,8 +11,8 @@ class FakeEventSource extends EventTarget {
   readonly url: URL
   readonly withCredentials: boolean
   readyState = 0
-  onopen: (() => void) | null = null
-  onerror: (() => void) | null = null
+  onopen: ((event: Event) => void) | null = null
+  onerror: ((event: Event) => void) | null = null
 
   constructor(url: URL, { withCredentials = false } = {}) {
     super()
@@ -68,7 +68,7 @@ describe('the browser’s own EventSource', () => {
 
   test('tells when it is open, and of every event as life', () => {
     const { run, source } = open(null)
-    source.onopen?.()
+    source.onopen?.(new Event('open'))
     source.send('hello', '{}', '1')
     expect(run.reports).toEqual([{ type: 'answered', status: 200, isStream: true, retryAfterMs: 0 }, { type: 'bytes' }])
   })
@@ -97,7 +97,7 @@ describe('the browser’s own EventSource', () => {
   ])('is closed at its first error, when it %s: the next connection has our own cursor', async (_, readyState) => {
     const { run, source } = open(null)
     source.readyState = readyState
-    source.onerror?.()
+    source.onerror?.(new Event('error'))
     await run.ended
     expect(source.readyState).toBe(2)
   })
@@ -108,9 +108,9 @@ describe('the browser’s own EventSource', () => {
     ['it was open', 0, true, 0],
   ])('says how much an error speaks against it: %s', async (_, readyState, isAnswered, against) => {
     const { run, source } = open(null)
-    if (isAnswered) source.onopen?.()
+    if (isAnswered) source.onopen?.(new Event('open'))
     source.readyState = readyState
-    source.onerror?.()
+    source.onerror?.(new Event('error'))
     await run.ended
     expect(run.reports).toContainEqual({ type: 'ended', against })
   })
@@ -168,7 +168,7 @@ describe('the browser’s own EventSource', () => {
   test('is given up as soon as somebody asks for every type', async () => {
     const shown = vi.spyOn(console, 'error').mockReturnValue()
     const { run, source, handle } = open(null)
-    source.onopen?.()
+    source.onopen?.(new Event('open'))
     handle('*')
     await run.ended
     expect(run.reports.at(-1)).toEqual({ type: 'unusable' })

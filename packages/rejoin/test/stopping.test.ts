@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { type Serving, serve } from '../src/serve.ts'
 import { open, send, until } from './support/http.ts'
@@ -35,6 +35,23 @@ test('behind a proxy, a publish on a kept connection is answered after the hub h
   await stopped
 })
 
+test('behind a proxy, publishes that a busy machine has not let the hub read are answered when its time is up', async () => {
+  const { server, pass } = await behindProxy()
+  const sockets = await Promise.all([connected(server), connected(server)])
+  const [used, fresh] = sockets as [Socket, Socket]
+  used.write(publishText)
+  expect(await answerOn(used)).toContain('HTTP/1.1 201')
+  const stopped = server.close()
+  await pass(2500)
+  await expect.poll(() => connects(server)).toBe(false)
+  const answers = [used, fresh].map(answerOn)
+  // The bytes are with the system when the time is up, and the hub has had no turn to read them.
+  for (const socket of [used, fresh]) socket.write(publishText)
+  vi.advanceTimersByTime(1000)
+  for (const answer of await Promise.all(answers)) expect(answer).toContain('HTTP/1.1 201')
+  await stopped
+})
+
 test('without a proxy, a hub that has no readers stops at once', async () => {
   const { server } = await behindProxy({ trustProxy: false })
   await server.close()
@@ -64,6 +81,25 @@ async function publishBy(agent: Agent, { url }: Serving) {
   const [response] = (await once(asked, 'response')) as [IncomingMessage]
   await once(response.resume(), 'end')
   return { status: response.statusCode, connection: response.headers.connection }
+}
+
+const publishText = 'POST /publish/demo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nlate'
+
+async function connected({ url }: Serving): Promise<Socket> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  onTestFinished(() => void socket.destroy())
+  await once(socket, 'connect')
+  return socket
+}
+
+/** What comes next; an end or a reset is an empty text. */
+function answerOn(socket: Socket): Promise<string> {
+  return new Promise((resolve) => {
+    socket
+      .once('data', (bytes) => resolve(bytes.toString()))
+      .once('close', () => resolve(''))
+      .once('error', () => resolve(''))
+  })
 }
 
 async function connects({ url }: Serving): Promise<boolean> {

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { request } from 'node:http'
+import { Agent, request } from 'node:http'
 import { createParser } from '@rejoin/protocol'
 
 /** Readers and publishers of one proxy, none of which forgives: what they were answered is what a user would have seen. */
@@ -44,13 +44,15 @@ export function openCrowd(url: string, name: string, network: number, size = 300
       signal: leave.signal,
     }),
   )
+  // A publisher that publishes often keeps its connections.
+  const kept = new Agent({ keepAlive: true })
   let next = 0
 
   async function publish(): Promise<void> {
     const number = next
     next += 1
     const channel = channels[number % channels.length] as string
-    const status = await post(`${url}/publish/${channel}`, String(number))
+    const status = await post(`${url}/publish/${channel}`, String(number), number % 2 === 0 ? kept : false)
     countIn(publishes, status)
     if (status === '201') acknowledged.get(channel)?.push(number)
   }
@@ -71,7 +73,10 @@ export function openCrowd(url: string, name: string, network: number, size = 300
         await Promise.all(open)
       }
     },
-    close: () => leave.abort(),
+    close() {
+      leave.abort()
+      kept.destroy()
+    },
   }
 }
 
@@ -132,9 +137,9 @@ function startReader({ url, channel, localAddress, opened, signal }: ReaderOptio
 }
 
 /** The status of the answer, or the code of the error. */
-function post(url: string, body: string): Promise<string> {
+function post(url: string, body: string, agent: Agent | false): Promise<string> {
   return new Promise((resolve) => {
-    const asked = request(url, { method: 'POST', agent: false }, (response) => {
+    const asked = request(url, { method: 'POST', agent }, (response) => {
       response.resume().on('end', () => resolve(String(response.statusCode)))
     })
     asked.on('error', (error: NodeJS.ErrnoException) => resolve(String(error.code)))

@@ -44,12 +44,16 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
     // Over TLS, this socket is not the one that Node reads, so pausing it would stop nothing.
     if (silent.asked(request.socket) && !isTls) firstRequests.asked()
     open.asked(request, response)
-    // HTTP/2 has no such header: its sessions are told when the server closes.
-    if (isStopping && request.httpVersionMajor === 1) response.setHeader('Connection', 'close')
+    if (isStopping) {
+      // HTTP/2 has no such header: its sessions are told when the server closes.
+      if (request.httpVersionMajor === 1) response.setHeader('Connection', 'close')
+      if (request.method !== 'GET') unrepeatable.begin(response)
+    }
     listener(request, response)
   })
   boundRequests(server, () => onReject('pipelined'))
   let isStopping = false
+  const unrepeatable = countOpen()
   const sockets = new Set<Socket>()
   const sessions = new Set<ServerHttp2Session>()
 
@@ -58,6 +62,12 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
     sockets.delete(this)
     silent.closed(this)
     open.closed(this)
+  }
+
+  function closeIdle(): void {
+    if ('closeIdleConnections' in server) (server as { closeIdleConnections(): void }).closeIdleConnections()
+    // Browsers and pools open connections in advance. Node does not count a connection without a request as idle.
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
   }
 
   const isCrowded = () => maxSockets !== undefined && sockets.size > readerRoom(maxSockets)
@@ -92,13 +102,13 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
       })
       await Promise.race([closed, passed])
       clearTimeout(timer)
+      await quietTime(unrepeatable)
+      closeIdle()
     },
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      if ('closeIdleConnections' in server) (server as { closeIdleConnections(): void }).closeIdleConnections()
+      closeIdle()
       for (const session of sessions) session.close()
-      // Browsers and pools open connections in advance. Node does not count a connection without a request as idle.
-      for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
       // Readers that do not take their last bytes must not delay the end.
       const deadline = setTimeout(() => {
         for (const socket of sockets) socket.destroy()
@@ -129,7 +139,8 @@ export interface HttpServer {
   renew(pem: Pem): void
   /**
    * Stops listening, and answers on open connections for this long. Each answer ends its connection, so that a proxy does not use
-   * it again. Resolves earlier when no connection is left.
+   * it again. Then closes idle connections, when it has read and answered what had arrived on them. Resolves earlier when no
+   * connection is left.
    */
   linger(ms: number): Promise<void>
   /** Resolves when no connection is left. Connections in use have two seconds to end. */
@@ -157,6 +168,46 @@ async function quietTurn(): Promise<void> {
   }
 }
 
+/**
+ * Resolves when nothing that a proxy may not repeat has arrived or been open for a while. A machine that is busy may not have let
+ * this process read for as long as it lingered, so turns of the event loop count, and not only time.
+ */
+async function quietTime({ open, begun }: OpenCount): Promise<void> {
+  const limit = performance.now() + longestQuietMs
+  let [since, seen] = [performance.now(), begun()]
+  for (let turn = 0; turn < quietTurns || performance.now() < limit; turn += 1) {
+    await new Promise(setImmediate)
+    if (open() > 0 || begun() !== seen) [since, seen] = [performance.now(), begun()]
+    else if (turn >= quietTurns && performance.now() - since > quietMs) return
+  }
+}
+
+interface OpenCount {
+  begin(response: ServerResponse): void
+  /** How many are open now. */
+  open(): number
+  /** How many there were in all. */
+  begun(): number
+}
+
+function countOpen(): OpenCount {
+  let [open, begun] = [0, 0]
+  return {
+    begin(response) {
+      open += 1
+      begun += 1
+      response.once('close', () => {
+        open -= 1
+      })
+    },
+    open: () => open,
+    begun: () => begun,
+  }
+}
+
+const quietMs = 50
+const quietTurns = 20
+const longestQuietMs = 1000
 const quietTurnMs = 0.3
 // A busy server has to stop too.
 const mostTurns = 200

@@ -115,7 +115,7 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
     return over
   }
 
-  /** Whether this server confirms too early. Finds out once for each process, and again after a confirmation that came early. */
+  /** Whether this server confirms too early. Finds out once for each process, and again after a pace that is too fast. */
   async function isEarly(over: Greeted): Promise<boolean> {
     const { process, connection } = over
     if (!needsWaitAof()) return false

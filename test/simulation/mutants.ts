@@ -573,12 +573,12 @@ export const mutants: readonly Mutant[] = [
     name: 'head-behind-a-mark',
     mistake: 'leads a reader of the past from a loss to the head, over the events in between',
     caughtBy: 'deleted-survivor',
-    from: 6,
+    from: 76,
     patches: [
       {
         file: 'hub/src/hub/read/gap.ts',
         find: 'const canGoOnAtMark = isMark &&',
-        replace: 'const canGoOnAtMark = !isMark &&',
+        replace: 'const canGoOnAtMark = false && isMark &&',
       },
     ],
   },
@@ -586,7 +586,7 @@ export const mutants: readonly Mutant[] = [
     name: 'mark-before-its-turn',
     mistake: 'announces the loss of one channel before it has sent what another channel has from before',
     caughtBy: 'skipped-survivor',
-    from: 6,
+    from: 202,
     patches: [
       {
         file: 'hub/src/hub/read/replay-source.ts',

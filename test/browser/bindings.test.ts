@@ -91,6 +91,22 @@ test.concurrent('the keyboard focus stays on the button while an attempt runs', 
   expect(await page.getByRole('button').count()).toBe(0)
 })
 
+test.concurrent('in a narrow page the label of the button stays on one line', async (context) => {
+  const { page, proxy, answers } = await open(context)
+  await page.getByRole('img', { name: 'Live' }).waitFor()
+  Object.assign(answers, { status: 503, headers: { 'Retry-After': '600' } })
+  proxy.cutAll('reset')
+  const button = page.getByRole('button', { name: 'Retry now' })
+  await button.waitFor()
+  const lines = await button.evaluate((it) => {
+    document.body.style.width = '300px'
+    const label = document.createRange()
+    label.selectNodeContents(it)
+    return label.getClientRects().length
+  })
+  expect(lines).toBe(1)
+})
+
 test.concurrent('a pulse while the first connection is made', async (context) => {
   const { page, answers, status } = await open(context)
   answers.isSilent = true

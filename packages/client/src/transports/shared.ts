@@ -3,6 +3,7 @@ import { invalidOption } from '../address.ts'
 import type { OpenRequest } from '../connection.ts'
 import { slackMs } from '../connection-limits.ts'
 import { report } from '../handler-set.ts'
+import { nextTask } from '../next-task.ts'
 import type { ConnectOptions } from '../options.ts'
 import { isHello, readObject } from '../receiver.ts'
 import type { Block, Sink, Transport } from './transport.ts'
@@ -248,9 +249,11 @@ async function share(
       const startedAt = performance.now()
       const full = take(block)
       if (full) pause(full)
-      else if (isSlow(startedAt) && isLeading) queue()
+      const givesUp = !full && isSlow(startedAt) && isLeading
+      if (givesUp) queue()
       follow()
-      return full
+      // The browser takes the lock back between two tasks. The rest of a chunk may take seconds.
+      return givesUp ? nextTask() : full
     }
     own({ ...request, cursor }, { tell, receive }, signal)
       .then(() => deliver.settled())

@@ -46,7 +46,8 @@ async function attackAtOnce({
   expect(report.passed, `seed ${seed}\n${formatReport(report)}`).toBe(true)
   expect(outcome.deaths).toEqual([])
   expect(outcome.keptKeys).toBe(true)
-  expect(outcome.mostCalls).toBeLessThanOrEqual(32)
+  // 32 at a time, and those that the webhook has yet to see ended.
+  expect(outcome.mostCalls).toBeLessThanOrEqual(64)
   expect(costs).toHaveLength(1)
   expect(costs[0]?.deliveries).toBeGreaterThan(10)
   // How fast it was is a matter of the machine, which has other tests to run. How much it kept is not.

@@ -53,11 +53,12 @@ for (const log of logs) {
     const publishes = `publishes p99 ${publishP99Ms.toFixed(0)} ms, ${aloneP99Ms.toFixed(0)} ms alone`
     console.log(`  ${ms.toFixed(1).padStart(8)} ms  ${what}: ${readers}, ${publishes}`)
   }
-  const { hubMs, bareMs, publishP99Ms } = resets
+  const { hubMs, bareMs, publishP99Ms, aloneP99Ms } = resets
   console.log(
     `  ${hubMs.toFixed(1).padStart(8)} ms  400 HTTP/2 requests reset in a packet, ${bareMs.toFixed(1)} ms in bare Node`,
   )
-  progress(`${log}: publishes p99 ${publishP99Ms.toFixed(0)} ms during a flood of HTTP/2 resets`)
+  const publishes = `publishes p99 ${publishP99Ms.toFixed(0)} ms, ${aloneP99Ms.toFixed(0)} ms alone`
+  progress(`${log}: ${publishes} during a flood of HTTP/2 resets`)
   if (beyondNode || isFlooded) progress(`${log}: HTTP/2 resets are over their bars`)
   progress(
     `${log}: ${tooLong.length} turns too long, ${tooSlow.length} crowds too slow, ${heldUp.length} publishers held up`,

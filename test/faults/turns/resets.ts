@@ -13,8 +13,9 @@ export async function resetTurns(server: TurnsProcess, publishP99While: PublishP
     hub.push(await server.longestTurn(() => sendResets(server.http2Ports.hub, perPacket)))
     bare.push(await server.longestTurn(() => sendResets(server.http2Ports.bare, perPacket)))
   }
+  const aloneP99Ms = await publishP99While(() => new Promise((resolve) => setTimeout(resolve, floodMs)))
   const publishP99Ms = await publishP99While(() => flood(server.http2Ports.hub))
-  return { hubMs: median(hub), bareMs: median(bare), publishP99Ms }
+  return { hubMs: median(hub), bareMs: median(bare), publishP99Ms, aloneP99Ms }
 }
 
 export interface Resets {
@@ -23,6 +24,8 @@ export interface Resets {
   readonly bareMs: number
   /** Of publishes during a sustained flood. */
   readonly publishP99Ms: number
+  /** Of publishes right before, with nobody else there: what the machine makes of them. */
+  readonly aloneP99Ms: number
 }
 
 type PublishP99While = (task: () => Promise<void>) => Promise<number>

@@ -1,5 +1,5 @@
 import { applyMiddleware, combineReducers, createStore } from 'redux'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createReduxStream, type ReduxStreamOptions } from '../../src/redux/index.ts'
 import { hello, message } from '../support/scripted-server.ts'
 import { deferred, opened, server, useStage } from '../support/stage.ts'
@@ -199,9 +199,10 @@ function watchArrivals() {
   return { arrived, schemas: { message: { '~standard': { version: 1, vendor: 'test', validate } } } as const }
 }
 
-/** Keeps what is to run before the next frame. */
+/** Keeps what is to run before the next frame. Paints the rest after the test: no other frame is requested before that. */
 function holdFrames(): (() => void)[] {
   const frames: (() => void)[] = []
+  onTestFinished(() => paint(frames))
   vi.stubGlobal('requestAnimationFrame', (frame: () => void) => frames.push(frame))
   return frames
 }

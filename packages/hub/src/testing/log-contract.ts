@@ -32,7 +32,7 @@ export interface LogContractOptions {
    * that comes back without its newest events. For a log that can lose acknowledged events under a running hub.
    * @defaultValue none: the duties about losses are not tested
    */
-  rollBack?(location: string): Promise<() => Promise<void>>
+  rollBack?: ((location: string) => Promise<() => Promise<void>>) | undefined
   /**
    * Duties that this log cannot have, each with the reason. Their tests are left out. An unknown name is an error.
    * @defaultValue [], all duties are tested

@@ -155,6 +155,28 @@ test.concurrent.for([
   await reader.body?.cancel()
 })
 
+test.concurrent.for([
+  ['a narrow phone', { width: 390, height: 844 }],
+  ['a desk', desktop],
+] as const)(
+  'on %s an idle hub says so in whole sentences, and a question keeps off the edges',
+  async ([, viewport], context) => {
+    const page = await openDashboard(context, await startHub(context), { viewport })
+    await page.getByText('There is no channel yet.').waitFor()
+    await page.getByText('Nobody is connected.').waitFor()
+    await page.getByText('Nobody was rejected since this page was opened.').waitFor()
+    expect(await page.evaluate(cutTexts)).toEqual([])
+    await page.getByLabel('Channels that begin with').fill('orders/')
+    await page.getByText('No channel begins like that.').waitFor()
+    await page.getByLabel('Connections of the channel').fill('orders/42')
+    await page.getByText('Nobody reads this channel.').waitFor()
+    await press(page, 'Drain')
+    const { x = 0, width = 0 } = (await page.getByRole('dialog').boundingBox()) ?? {}
+    expect(x).toBeGreaterThanOrEqual(12)
+    expect(viewport.width - x - width).toBeGreaterThanOrEqual(12)
+  },
+)
+
 test('a list that scrolls shows whole rows, and says how many more there are', async (context) => {
   const server = await startHub(context)
   for (let number = 10; number < 30; number += 1) await server.hub.publish(`orders/${number}`, { text: 'one' })

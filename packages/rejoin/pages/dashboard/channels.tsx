@@ -40,7 +40,7 @@ export function Channels({ admin, ask }: { admin: Admin; ask(question: Question)
       filter={{ label: 'Channels that begin with', placeholder: 'begin with…', value: prefix, change: setPrefix }}
       label="Channels and what they hold"
       headings={['channel', 'events', 'size', 'a client may be away', actions]}
-      more={moreOf(answer)}
+      more={moreOf(answer, prefix)}
     >
       {answer?.channels.map((channel) => (
         <tr key={channel.channel}>
@@ -67,9 +67,9 @@ interface Page {
   readonly next: string | null
 }
 
-function moreOf(page: Page | null): string {
+function moreOf(page: Page | null, prefix: string): string {
   if (!page) return 'Loading…'
-  if (page.channels.length === 0) return 'No channel begins like that.'
+  if (page.channels.length === 0) return prefix ? 'No channel begins like that.' : 'There is no channel yet.'
   return page.next === null ? '' : 'There are more. Type the beginning of a name.'
 }
 

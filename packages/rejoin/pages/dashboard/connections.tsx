@@ -50,7 +50,7 @@ export function Connections({ admin, ask }: { admin: Admin; ask(question: Questi
       }}
       label="Who is connected"
       headings={['reader', 'channels', 'state', 'waits', 'for', actions]}
-      more={moreOf(answer)}
+      more={moreOf(answer, channel)}
     >
       {answer?.connections.map((each) => (
         <tr key={each.connection}>
@@ -80,9 +80,9 @@ interface Page {
   readonly total: number
 }
 
-function moreOf(page: Page | null): string {
+function moreOf(page: Page | null, channel: string): string {
   if (!page) return 'Loading…'
-  if (page.total === 0) return 'Nobody is connected.'
+  if (page.total === 0) return channel ? 'Nobody reads this channel.' : 'Nobody is connected.'
   const shown = page.connections.length
   return shown < page.total ? `The oldest ${shown} of ${count(page.total)} are listed.` : ''
 }

@@ -29,7 +29,7 @@ export function Ends({ closes, slowest }: { closes: readonly EndedStream[]; slow
           </tr>
         ))}
         {closes.length === 0 && (
-          <tr>
+          <tr className="none">
             <td>No stream has ended.</td>
           </tr>
         )}

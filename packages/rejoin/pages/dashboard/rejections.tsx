@@ -48,7 +48,7 @@ export function Rejections({ history, now, latest }: RejectionsProps) {
           </tr>
         ))}
         {latest.length === 0 && (
-          <tr>
+          <tr className="none">
             <td>Nobody was rejected since this page was opened.</td>
           </tr>
         )}

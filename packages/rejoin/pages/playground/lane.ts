@@ -100,7 +100,8 @@ export function createLane(): Lane {
       return highest
     },
     connected() {
-      openedAt = performance.now()
+      // Told again while it is connected, when another part of the state changes.
+      openedAt ??= performance.now()
       line = { state: 'connected', text: 'connected', retryAt: null }
       show()
     },

@@ -9,10 +9,12 @@ import { promisify } from 'node:util'
 import { connect, type EventStream } from '@rejoin/client'
 import type { Hub } from '@rejoin/hub'
 import type { DnsRecord, Listener } from '@rejoin/mdns'
+import { transform } from 'esbuild'
 import { EventSource } from 'eventsource'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { startCommand } from '../support/command.ts'
 import { root } from '../support/paths.ts'
+import { readText } from '../support/repository.ts'
 import { guideBlocks, guideCode } from './guide-blocks.ts'
 import { runCode } from './guide-code.ts'
 import { load, project } from './guide-project.ts'
@@ -51,8 +53,8 @@ function connectingOf(page: string, text: string): string {
 /** Blocks that other tests run, where there is what they need. */
 const elsewhere: [page: string, text: string, test: string][] = [
   ['adapters.md', '// deno.ts', 'test/services/runtimes/runtimes.test.ts'],
-  ['adapters.md', '// hub.ts', 'test/services/examples/next.ts'],
-  ['adapters.md', '// app/events/', 'test/services/examples/next.ts'],
+  ['adapters.md', '// hub.ts', 'test/services/examples/next.test.ts'],
+  ['adapters.md', '// app/events/', 'test/services/examples/next.test.ts'],
   ['adapters.md', '// app/publish/', 'test/services/runtimes/next.ts'],
   ['proxies.md', 'endWithTheHub', 'test/services/proxies/vite.test.ts'],
   ['svelte-and-solid.md', 'solid-js', 'test/package/examples.test.ts'],
@@ -69,6 +71,16 @@ const elsewhere: [page: string, text: string, test: string][] = [
 test.each(elsewhere)('%s: the block with %s is run by %s', (page, text, file) => {
   blockOf(page, text)
   expect(existsSync(join(root, file))).toBe(true)
+})
+
+test.each([
+  ['// hub.ts', 'hub.js'],
+  ['// app/events/', 'app/events/[...channel]/route.js'],
+])('adapters.md: the block with %s is %s of examples/next, with types', async (text, file) => {
+  const plain = async (code: string, loader: 'ts' | 'js') =>
+    (await transform(code, { loader, legalComments: 'none' })).code.replaceAll(".js'", "'").replaceAll('.js"', '"')
+  const block = blockOf('adapters.md', text)
+  expect(await plain(block, 'ts')).toBe(await plain(readText(`examples/next/${file}`), 'js'))
 })
 
 test.each(blocks)('$page: the names that it imports of the packages are there: $code', async ({ code }) => {

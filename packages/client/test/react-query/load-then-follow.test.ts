@@ -11,7 +11,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { readText } from '../../../../test/support/repository.ts'
 import * as bindings from '../../src/react/index.ts'
 import { shows, useDocument } from '../support/document.ts'
-import { renderStrictly } from '../support/react.ts'
+import { render as renderPage, renderStrictly } from '../support/react.ts'
 
 useDocument()
 
@@ -26,6 +26,27 @@ test('docs/guides/load-then-follow.md: a component shows what is published while
   await shows(element, 'Order 42 is packed.')
   await hub.publish('orders/42', { type: 'changed', data: { status: 'shipped' } })
   await shows(element, 'Order 42 is shipped.')
+})
+
+test('docs/guides/load-then-follow.md: a component that gets another id shows the state of that id, whichever loads last', async () => {
+  let answerLate = () => {}
+  const late = new Promise<void>((resolve) => {
+    answerLate = resolve
+  })
+  const { hub, url } = await serve(async (hub, id) => {
+    if (id === '41') await late
+    return { cursor: await hub.cursor(`orders/${id}`), order: { status: `paid as ${id}` } }
+  })
+  const { OrderPage } = await runBlock('// order.tsx', url)
+  const page = (id: string) => react.createElement(react.StrictMode, null, react.createElement(OrderPage, { id }))
+  const { element, render } = await renderPage(page('41'))
+  render(page('42'))
+  await shows(element, 'Order 42 is paid as 42.')
+  render(page('43'))
+  await shows(element, 'Order 43 is paid as 43.')
+  answerLate()
+  await hub.publish('orders/43', { type: 'changed', data: { status: 'shipped' } })
+  await shows(element, 'Order 43 is shipped.')
 })
 
 test('docs/guides/load-then-follow.md: a query shows what is published while it loads, and while it loads again', async () => {
@@ -70,12 +91,12 @@ test('docs/guides/load-then-follow.md: a query shows what is published while it 
 })
 
 /** A hub, and beside it the state that pages load. */
-async function serve(load: (hub: Hub) => Promise<object>): Promise<{ hub: Hub; url: string }> {
+async function serve(load: (hub: Hub, id: string) => Promise<object>): Promise<{ hub: Hub; url: string }> {
   const hub = await createHub({ log: memoryLog() })
   const readers = nodeHandler(hub)
   const listener: RequestListener = (request, response) => {
     if (!request.url?.startsWith('/orders')) readers(request, response)
-    else void load(hub).then((loaded) => response.end(JSON.stringify(loaded)))
+    else void load(hub, request.url.slice('/orders/'.length)).then((loaded) => response.end(JSON.stringify(loaded)))
   }
   const server = createServer(listener)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -16,9 +16,21 @@ const run = promisify(execFile)
 export async function compileModules(folder: string, modules: readonly GuideModule[]): Promise<string[]> {
   for (const module of modules) await write(join(folder, 'guides'), module)
   return [
-    ...(await compile(folder, 'strict', { strict: true }, ['guides/**/*.ts', 'guides/**/*.tsx'])),
+    ...(await compile(folder, 'strict', asNewProjects, ['guides/**/*.ts', 'guides/**/*.tsx'])),
     ...(await compile(folder, 'plain', { strict: false, checkJs: true }, ['guides/**/*.js'])),
   ]
+}
+
+/** What `tsc --init` writes, but for the modules: a page has code for bundlers, too. */
+const asNewProjects = {
+  strict: true,
+  declaration: true,
+  exactOptionalPropertyTypes: true,
+  isolatedModules: true,
+  moduleDetection: 'force',
+  noUncheckedIndexedAccess: true,
+  noUncheckedSideEffectImports: true,
+  verbatimModuleSyntax: true,
 }
 
 async function write(folder: string, { page, file, code }: GuideModule): Promise<void> {

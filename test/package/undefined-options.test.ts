@@ -22,7 +22,9 @@ const files = trackedFiles('packages/*/src/**').filter(
 test('every option accepts undefined, so that a value that may be missing is passed on under exactOptionalPropertyTypes', () => {
   const options = files.flatMap((file) => optionsOf(readText(file)))
   expect(options.length).toBeGreaterThan(150)
-  expect(options.filter(([, type]) => !/\b(?:undefined|unknown)$/.test(type)).map(([name]) => name)).toEqual([])
+  // The `undefined` behind the arrow of a function that has no brackets is what the function returns.
+  const accepts = (type: string) => /\b(?:undefined|unknown)$/.test(type) && !/^\((?!\().*\) => /.test(type)
+  expect(options.filter(([, type]) => !accepts(type)).map(([name]) => name)).toEqual([])
 })
 
 /** The optional members of all interfaces of options in a module, each with its type. */

@@ -50,7 +50,7 @@ export type { ChannelListOptions, ChannelWindow } from './hub/read/channel-windo
 export type { ChannelEntry } from './hub/read/entries.ts'
 export type { StreamFrame } from './hub/read/frame-reader.ts'
 export type { ReplayLimits, Start } from './hub/read/opening.ts'
-export type { SnapshotCall, SnapshotHook, SnapshotOptions } from './hub/read/snapshot.ts'
+export type { SnapshotCall, SnapshotHook, SnapshotOptions, SubscribedChannels } from './hub/read/snapshot.ts'
 export type { LimitOptions } from './hub/readers/admission.ts'
 export type { Grant } from './hub/readers/grant.ts'
 export { networkOf } from './hub/readers/network.ts'

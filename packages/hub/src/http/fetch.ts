@@ -15,7 +15,7 @@ export interface AddressOptions<Rest extends readonly unknown[]> {
    * Gives the address of the peer, which a `Request` does not hold.
    * @defaultValue none: limits per address do not apply, unless `trustProxy` is set
    */
-  ip?: (...call: FetchCall<Rest>) => string | null | undefined
+  ip?: ((...call: FetchCall<Rest>) => string | null | undefined) | undefined
 }
 
 export type FetchHandlerOptions<Rest extends readonly unknown[]> = AdapterOptions<FetchCall<Rest>> &

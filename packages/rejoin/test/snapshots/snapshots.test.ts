@@ -14,7 +14,7 @@ describe('an address for clients (§4.6)', () => {
     'orders/private/*': { webhook: 'http://127.0.0.1:1/' },
   })
 
-  test.each([
+  test.each<[channels: [string, ...string[]], address: string | undefined]>([
     [['orders/42'], 'https://shop.example/state/orders/42?v=1'],
     [['orders/a b&c'], 'https://shop.example/state/orders/a%20b%26c?v=1'],
     [['news', 'a b'], 'https://any.example/state?channel=news&channel=a%20b'],

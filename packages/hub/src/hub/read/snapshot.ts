@@ -5,7 +5,10 @@ import type { Environment } from '../../environment.ts'
  * Gives the state of the given channels, for readers that lost a part of their history. Read it from the primary, and write state
  * before you publish it. The hub notes a position before the call, and sends every event after that position.
  */
-export type SnapshotHook = (channels: readonly string[], call: SnapshotCall) => unknown
+export type SnapshotHook = (channels: SubscribedChannels, call: SnapshotCall) => unknown
+
+/** The channels and patterns of a subscription, which has at least one. */
+export type SubscribedChannels = readonly [string, ...string[]]
 
 export interface SnapshotCall {
   /**
@@ -36,12 +39,12 @@ export interface SnapshotOptions {
    * carries it as `snapshotUrl`. Undefined: no address.
    * @defaultValue none
    */
-  snapshotUrl?: (channels: readonly string[]) => string | undefined
+  snapshotUrl?: ((channels: SubscribedChannels) => string | undefined) | undefined
   /**
    * Names the state that a subscription needs. Readers that need the same state at the same time share one call of the hook.
    * @defaultValue the channels, joined
    */
-  snapshotKey?: ((channels: readonly string[]) => string) | undefined
+  snapshotKey?: ((channels: SubscribedChannels) => string) | undefined
   /**
    * How long the snapshot hook may take, in milliseconds. After that, the gap is announced without a snapshot.
    * @defaultValue 5000
@@ -85,12 +88,12 @@ export function createSnapshots(
   const running = new Set<Call>()
   let isWatching = false
 
-  function addressOf(channels: readonly string[]): Snapshot['state'] {
+  function addressOf(channels: SubscribedChannels): Snapshot['state'] {
     const url = snapshotUrl?.(channels)
     return url === undefined ? {} : { snapshotUrl: url }
   }
 
-  function begin(key: string, channels: readonly string[]): Call {
+  function begin(key: string, channels: SubscribedChannels): Call {
     // The position comes first. Events between the position and the read of the state are sent again. The other way round, they
     // would be neither in the state nor sent. A reader that shares this snapshot later gets this position for the same reason.
     const { head: position, branch } = live
@@ -140,7 +143,8 @@ export function createSnapshots(
   }
 
   return {
-    async take(channels, notBefore, isGone) {
+    async take(selectors, notBefore, isGone) {
+      const channels = selectors as SubscribedChannels
       if (!hook) return { position: live.head, branch: live.branch, state: addressOf(channels) }
       const key = snapshotKey(channels)
       const known = shared.get(key)
@@ -156,7 +160,7 @@ export function createSnapshots(
 /** One call of the hook, and the readers that share it. */
 interface Call {
   readonly key: string
-  readonly channels: readonly string[]
+  readonly channels: SubscribedChannels
   readonly position: Position
   readonly branch: Branch
   /** For each reader, whether it has left. */

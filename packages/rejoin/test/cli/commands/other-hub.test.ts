@@ -50,7 +50,9 @@ test('control characters in ids and gaps that a foreign hub sends to tail are sh
   const gap = { reason: 'expired', channels: ['demo'], requested: null, oldest: null, latest: `1${obeyed}` }
   const url = await hubThat((response) => {
     response.writeHead(200, { 'Content-Type': 'text/event-stream' })
-    response.write('id: 1\nevent: hello\ndata: {"resumed":true,"requested":"1","heartbeatMs":25000,"connection":"c_1"}\n\n')
+    response.write(
+      'id: 1\nevent: hello\ndata: {"resumed":true,"requested":"1","heartbeatMs":25000,"connection":"c_1"}\n\n',
+    )
     response.write(`event: sync-required\ndata: ${JSON.stringify(gap)}\n\nid: 2${obeyed}\ndata: x\n\n`)
   })
   const { stdout, stderr } = await run(['tail', 'demo', '--since', '1', '--count', '1', '--url', url])

@@ -89,6 +89,7 @@ test('after a login the same stream goes on, at its cursor', async () => {
   }
   const { element } = await render(createElement(Page))
   const visit = await server.stream()
+  visit.send(...hello())
   visit.send(...message('e1', 1))
   await expect.poll(() => element.textContent).toContain('sum 1')
   visit.send('event: close', 'data: {"reason":"token-expired"}')

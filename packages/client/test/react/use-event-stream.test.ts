@@ -258,6 +258,7 @@ test('the result of onSync replaces the value, and later events wait for it', as
   const onSync = vi.fn(() => loaded.promise)
   const { element } = await render(createElement(Sum, { onSync }))
   const visit = await server.stream()
+  visit.send(...hello())
   visit.send(...message('e1', 1))
   await shows(element, 'connected 1')
   visit.send('id: e5', 'event: sync-required', 'data: {"reason":"expired","channels":["orders"]}')
@@ -270,6 +271,7 @@ test('the result of onSync replaces the value, and later events wait for it', as
 test('an onSync that a later rendering gives is called', async () => {
   const { element, render: again } = await render(createElement(Sum))
   const visit = await server.stream()
+  visit.send(...hello())
   visit.send(...message('e1', 1))
   await shows(element, 'connected 1')
   again(createElement(Sum, { onSync: () => 100 }))

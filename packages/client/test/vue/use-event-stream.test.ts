@@ -128,6 +128,7 @@ test('the result of onSync replaces the value', async () => {
   const onSync = vi.fn(async () => 100)
   const { element } = mount(Sum, { onSync })
   const visit = await server.stream()
+  visit.send(...hello())
   visit.send(...message('e1', 1))
   visit.send('id: e5', 'event: sync-required', 'data: {"reason":"expired","channels":["orders"]}')
   visit.send(...message('e6', 3))
@@ -139,6 +140,7 @@ test('an onSync that comes later is called', async () => {
   const onSync = ref<() => number>()
   const { element } = mount(defineComponent(() => () => h(Sum, onSync.value ? { onSync: onSync.value } : {})))
   const visit = await server.stream()
+  visit.send(...hello())
   visit.send(...message('e1', 1))
   await shows(element, 'connected 1')
   onSync.value = () => 100

@@ -20,7 +20,7 @@ export async function persistCursor(
   on: (kind: string, handler: Handler<never>) => unknown,
   clock: Clock,
 ): Promise<string | null | undefined> {
-  const store = persist === 'session' ? sessionStore(key) : persist
+  const store = persist === 'session' ? sessionStore(key, show) : persist
   // Promises of handlers that have not settled, oldest first, each with the cursor before its event.
   const unsettled = new Map<Promise<unknown>, string | null>()
   let isFailing = false
@@ -103,7 +103,7 @@ export interface CursorStore {
  * newest saves, because it may have replaced the others. If all saved, all would continue at the cursor of the fastest,
  * and the slower ones would miss events.
  */
-function sessionStore(key: string): CursorStore {
+function sessionStore(key: string, show: () => StreamState): CursorStore {
   const saver = {}
   savers.set(key, saver)
   return {
@@ -111,6 +111,8 @@ function sessionStore(key: string): CursorStore {
     // `load` takes empty text as no cursor.
     save(cursor) {
       if (savers.get(key) !== saver) {
+        // A handler has settled after its stream was replaced.
+        if (show().state === 'closed') return
         throw invalidOption(
           "persist is 'session' for two streams of one URL, and only the newer is saved. Give a store.",
         )

@@ -87,6 +87,24 @@ test('a stream that replaces another one, opened before that is closed, goes on 
   expect(error).not.toHaveBeenCalled()
 })
 
+test('a handler that settles after its stream was replaced is no second stream', async () => {
+  const kept = storage()
+  const error = vi.spyOn(console, 'error').mockReturnValue()
+  const work = deferred()
+  const { stream: older, events } = start({ persist: 'session' })
+  older.on('message', () => work.promise)
+  ;(await server.stream()).send(...message('e5'))
+  await events.until(1)
+  older.close()
+  const { stream: newer } = start({ persist: 'session' })
+  ;(await server.stream()).send(...hello({}, 'e7'))
+  await moved(newer, 'e7')
+  work.resolve()
+  await turns()
+  expect([...kept.values()]).toEqual(['e7'])
+  expect(error).not.toHaveBeenCalled()
+})
+
 test('a cursor is saved after the handlers have run, so that a page left in between gets the event again', async () => {
   const log: unknown[] = []
   const store = { load: () => null, save: (cursor: string | null) => log.push(cursor) }

@@ -6,7 +6,7 @@ import type { Off } from '../handler-set.ts'
  *
  * In the time of the machine, also in a test with a clock of its own: there, nobody would know how far to turn it.
  *
- * @returns cancels what has not been opened yet
+ * @returns cancels what has not been opened yet; to be called once, and not after `open`
  */
 export function openSoon(open: () => void): Off | undefined {
   const now = Date.now()
@@ -15,13 +15,13 @@ export function openSoon(open: () => void): Off | undefined {
     open()
     return
   }
+  waiting++
   const timer = setTimeout(() => {
-    waiting.delete(timer)
+    waiting--
     open()
   }, restMs)
-  waiting.add(timer)
   return () => {
-    waiting.delete(timer)
+    waiting--
     clearTimeout(timer)
   }
 }
@@ -38,12 +38,13 @@ export function forgetClosed(): void {
 
 /** Whether a stream waits to be opened. */
 export function isOpeningDue(): boolean {
-  return waiting.size > 0
+  return waiting > 0
 }
 
 /** When streams were closed that were younger than `youngMs`, within the last `youngMs`. */
 let abandoned: number[] = []
-const waiting = new Set<unknown>()
+/** How many streams wait to be opened. */
+let waiting = 0
 const youngMs = 1000
 /** So many streams may follow each other without a rest. */
 const burst = 3

@@ -21,29 +21,27 @@ export type AnyStream = Pick<EventStream, 'state' | 'reconnect' | 'close'> & { g
  *
  * - Where the options show who reads, each user has a stream.
  * - Where they do not, or not for certain, components that are there at the same time share. A component that comes when
- *   the last one has left may be the next user's, and gets a new stream.
+ *   the last one has left may be the next user's, and gets a new stream. A component that came after the connection was
+ *   made goes on at its cursor when the others have left, on a new stream.
  * - A component without credentials reads with those of the others. When they leave, it starts anew without them.
  */
-export function join(source: NonNullable<Source>, member: Member): void {
+export function join(source: NonNullable<Source>, member: Member): Leave {
   const url = urlOf(source) as string | EventStream
-  let page = pages.get(url)
-  if (!page) {
-    page = { url, members: new Set(), groups: new Map(), isDue: false }
-    pages.set(url, page)
-  }
+  const page = pages.get(url) ?? { url, members: new Set(), groups: new Map(), isDue: false }
+  pages.set(url, page)
   member.isIn = true
   page.members.add(member)
   settleLater(page)
+  return (now) => {
+    member.isIn = false
+    if (!page.members.delete(member)) return
+    if (now) settle(page)
+    else settleLater(page)
+  }
 }
 
 /** @param now - closes a stream that nobody else reads before this returns, so that the member cannot come back to it */
-export function leave(source: NonNullable<Source>, member: Member, now?: boolean): void {
-  const page = pages.get(urlOf(source))
-  member.isIn = false
-  if (!page?.members.delete(member)) return
-  if (now) settle(page)
-  else settleLater(page)
-}
+export type Leave = (now?: boolean) => void
 
 /** The stream that a component would share, if there is one already. */
 export function streamOf(source: Source, options: StoreOptions): EventStream | undefined {
@@ -53,7 +51,10 @@ export function streamOf(source: Source, options: StoreOptions): EventStream | u
 
 /** Closes every shared stream, even one that is in use, so that each test begins without streams. */
 export function closeStreams(): void {
-  for (const { groups } of pages.values()) for (const group of groups.values()) group.close()
+  for (const { members, groups } of pages.values()) {
+    members.clear()
+    for (const group of groups.values()) group.close()
+  }
   pages.clear()
   forgetClosed()
 }
@@ -61,7 +62,8 @@ export function closeStreams(): void {
 /** What a component reads. With another key, it starts anew. */
 export function keyOf(source: Source, options: StoreOptions = {}): unknown {
   const url = urlOf(source)
-  return typeof url === 'string' ? `${identityOf(options) ?? ''} ${url}` : url
+  // Who has no credentials any more has signed out.
+  return typeof url === 'string' ? `${trustIn(options)} ${identityOf(options) ?? ''} ${url}` : url
 }
 
 /** All that read one URL, or one stream of the caller. */
@@ -75,14 +77,17 @@ interface Page {
 
 const pages = new Map<unknown, Page>()
 
+/** One URL may be written in several ways. */
 function urlOf(source: Source): unknown {
-  return (source as URL | null | undefined)?.href ?? source
+  const base = globalThis.document?.baseURI
+  const isStream = !source || givenStream(source)
+  return !isStream && URL.canParse(source as string, base) ? new URL(source as string, base).href : source
 }
 
 function settleLater(page: Page): void {
   if (page.isDue) return
   page.isDue = true
-  queueMicrotask(() => page.isDue && settle(page))
+  queueMicrotask(() => settle(page))
 }
 
 function settle(page: Page): void {
@@ -99,7 +104,12 @@ function settle(page: Page): void {
   }
   for (const [member, user] of wanted) {
     if (member.group) continue
-    const group = groups.get(user) ?? createStreamGroup(url, givenStream(url))
+    const restart = () => {
+      groups.get(user)?.close()
+      groups.delete(user)
+      settleLater(page)
+    }
+    const group = groups.get(user) ?? createStreamGroup(url, givenStream(url), restart)
     groups.set(user, group)
     group.add(member)
   }

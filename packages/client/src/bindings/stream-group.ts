@@ -15,8 +15,13 @@ import type { StoreOptions } from './stream-store.ts'
  * connections, however many components return.
  *
  * @param given - a stream that the caller opens and closes
+ * @param restart - closes this group and makes another, for the same components at their cursors
  */
-export function createStreamGroup(source: string | EventStream, given: EventStream | undefined): StreamGroup {
+export function createStreamGroup(
+  source: string | EventStream,
+  given: EventStream | undefined,
+  restart: () => void,
+): StreamGroup {
   const shared: ConnectOptions = {}
   const members = new Set<Member>()
   /** Members that the second stream brings up to date. */
@@ -29,6 +34,8 @@ export function createStreamGroup(source: string | EventStream, given: EventStre
   let isCatchUpDue = false
   /** The highest rank of all members so far. */
   let highest = 0
+  /** The members that were there when the connection was made: others may be the next user's. */
+  let vouchers = new Set<Member>()
 
   const it: StreamGroup = {
     stream: () => main?.stream,
@@ -37,7 +44,7 @@ export function createStreamGroup(source: string | EventStream, given: EventStre
       const needed = Math.max(highest, ...joining.map(rankOf))
       const isKnown = given || (trustIn(shared) > 1 && !joining.some(({ options }) => trustIn(options) === 1))
       // Nobody below that rank can tell that the user is still the one whose credentials opened the stream.
-      return isKnown ? members.size + joining.length > 0 : [...members].some((member) => rankOf(member) >= needed)
+      return isKnown ? members.size + joining.length > 0 : [...vouchers].some((member) => rankOf(member) >= needed)
     },
 
     add(member) {
@@ -46,12 +53,13 @@ export function createStreamGroup(source: string | EventStream, given: EventStre
       highest = Math.max(highest, rankOf(member))
       renew(member.options)
       if (main) position(member)
+      else vouchers.add(member)
     },
 
     retain(isWanted) {
       for (const member of members) if (!isWanted(member)) drop(member)
       if (!behind.size) side = end(side)
-      else if (!isRead(main) && !shared.persist) reopen()
+      else if (!isRead(main) && !shared.persist) it.close()
     },
 
     start() {
@@ -63,8 +71,9 @@ export function createStreamGroup(source: string | EventStream, given: EventStre
     renew,
 
     close() {
-      for (const member of members) drop(member)
+      for (const member of members) drop(member, rankOf(member) < highest)
       cancelOpening?.()
+      cancelOpening = undefined
       if (!given) noteClosed(openedAt)
       main = end(main)
       side = end(side)
@@ -72,15 +81,15 @@ export function createStreamGroup(source: string | EventStream, given: EventStre
   }
   return it
 
-  function drop(member: Member): void {
+  /** @param isOther - false for a member that may be the same user's, and goes on at its cursor */
+  function drop(member: Member, isOther = true): void {
     const { reading } = member
     if (reading && member.awaited === undefined) member.cursor = reading.stream.cursor
     // The cursor of a member that was behind is about as old as it was.
     if (reading === main) member.leftAt = ++departures
-    members.delete(member)
-    behind.delete(member)
+    for (const set of [members, vouchers, behind]) set.delete(member)
     member.group = member.reading = undefined
-    member.end()
+    member.end(isOther)
   }
 
   function open(): void {
@@ -103,16 +112,6 @@ export function createStreamGroup(source: string | EventStream, given: EventStre
     listen(main)
   }
 
-  /** Closes what is open, and starts again at the cursors of the members. */
-  function reopen(): void {
-    for (const member of behind) if (member.reading && member.awaited === undefined) member.cursor = side!.stream.cursor
-    for (const member of members) member.reading = member.awaited = undefined
-    behind.clear()
-    side = end(side)
-    main = end(main)
-    open()
-  }
-
   /** Lets a member read, where it left off. */
   function position(member: Member): void {
     const { stream } = main!
@@ -131,7 +130,7 @@ export function createStreamGroup(source: string | EventStream, given: EventStre
       if (isCatchUpDue) return
       isCatchUpDue = true
       queueMicrotask(catchUp)
-    } else reopen()
+    } else restart()
   }
 
   function attach(member: Member, reading: Reading, isFresh = false): void {
@@ -158,8 +157,12 @@ export function createStreamGroup(source: string | EventStream, given: EventStre
 
   function read(stream: EventStream): Reading {
     const reading: Reading = { stream, offs: [] }
+    let last: string | undefined
     reading.offs.push(
-      stream.onState(() => {
+      stream.onState(({ state }) => {
+        // An attempt reads the credentials of all that are there.
+        if (reading === main && state === 'connecting' && state !== last) vouchers = new Set(members)
+        last = state
         positionWaiting()
         meet(reading, stream.cursor)
       }),
@@ -289,6 +292,7 @@ export interface StreamGroup {
    * @param before - what the same component gave earlier
    */
   renew(options: StoreOptions, before?: StoreOptions): void
+  /** Members whose credentials are as good as any are taken for the same user's, and go on at their cursors. */
   close(): void
 }
 
@@ -311,8 +315,8 @@ export interface Member {
   /** @returns a promise for the handler, when that returned one */
   receive(event: StreamEvent): Promise<unknown> | undefined
   sync(gap: SyncRequired): unknown
-  /** The member has left, or goes on with another stream. */
-  end(): void
+  /** The member has left, or goes on with another stream: as another user, or at its cursor. */
+  end(isOther: boolean): void
   /** The stream cannot be opened. */
   fail(error: unknown): void
 }

@@ -4,7 +4,7 @@ import { callHandler, type Off } from '../handler-set.ts'
 import type { ConnectOptions } from '../options.ts'
 import type { StreamState } from '../stream-state.ts'
 import { nextFrame } from './frame.ts'
-import { join, leave, type Source, streamOf } from './shared-streams.ts'
+import { join, type Leave, type Source, streamOf } from './shared-streams.ts'
 import type { Member } from './stream-group.ts'
 
 /**
@@ -33,6 +33,7 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
   let arrived: StreamEvent[] = []
   let stream: EventStream | undefined
   let offState: Off | undefined
+  let leave: Leave | undefined
   let timer: unknown
   let error: unknown
   empty()
@@ -56,12 +57,12 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
     },
     receive,
     sync,
-    end() {
+    end(isOther) {
       clock.clearTimeout(timer)
       offState?.()
       take()
       stream = undefined
-      if (!member.isIn) return
+      if (!member.isIn || !isOther) return
       // It goes on with the stream of another user.
       member.cursor = null
       empty()
@@ -76,11 +77,11 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
 
   return {
     subscribe(listener) {
+      if (source && !listeners.size) leave = join(source, member)
       listeners.add(listener)
-      if (source) join(source, member)
       return () => {
         listeners.delete(listener)
-        if (source && !listeners.size) leave(source, member)
+        if (!listeners.size) leave?.()
       }
     },
     getSnapshot() {
@@ -96,7 +97,7 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
     cursor: () => stream?.cursor ?? null,
     close(cursor) {
       listeners.clear()
-      if (source) leave(source, member, true)
+      leave?.(true)
       if (cursor !== undefined) member.cursor = cursor
     },
   }

@@ -23,6 +23,8 @@ export function createReduxStream<Events extends object = Record<string, unknown
   const types = { events: `${name}/events`, sync: `${name}/sync`, connection: `${name}/connection` }
   const orders = { open: `${name}/open`, reconnect: `${name}/reconnect`, close: `${name}/close` }
   const initial = stateOf(createStreamStore(null, {}, false).getSnapshot())
+  /** Ends the stream in the store that opened it last. */
+  let endLast: (() => void) | undefined
 
   return {
     types,
@@ -42,10 +44,7 @@ export function createReduxStream<Events extends object = Record<string, unknown
         const { type, payload } = action as { type?: unknown; payload?: string }
         if (type === orders.open) open(payload)
         if (type === orders.reconnect) store.getSnapshot().reconnect()
-        if (type === orders.close) {
-          close()
-          api.dispatch({ type: types.connection, payload: initial })
-        }
+        if (type === orders.close) end()
         return next(action)
       }
 
@@ -60,6 +59,9 @@ export function createReduxStream<Events extends object = Record<string, unknown
           store = newStore()
         }
         if (isOpen) return
+        // A page that makes a store for each user may have left the last one open.
+        endLast?.()
+        endLast = end
         isOpen = true
         store.subscribe(show)
         show()
@@ -71,8 +73,14 @@ export function createReduxStream<Events extends object = Record<string, unknown
        */
       function close(): void {
         isOpen = false
+        if (endLast === end) endLast = undefined
         store.close(batch?.after)
         batch = undefined
+      }
+
+      function end(): void {
+        close()
+        api.dispatch({ type: types.connection, payload: initial })
       }
 
       /** @returns a promise for the dispatch, so that the stored cursor waits for it */

@@ -4,6 +4,8 @@ import {
   computed,
   getCurrentInstance,
   type MaybeRefOrGetter,
+  onActivated,
+  onDeactivated,
   onMounted,
   onScopeDispose,
   type ShallowRef,
@@ -88,8 +90,10 @@ export function useView(
   watch(
     () => keyOf(toValue(source), toValue(options)),
     () => {
+      const isFollowing = off
+      stop()
       store = newStore()
-      if (off) follow()
+      if (isFollowing) follow()
       else show()
     },
     // At once, so that nothing more of the old stream is shown.
@@ -99,10 +103,14 @@ export function useView(
     () => toValue(options),
     (next) => store.update(next),
   )
-  // A component follows the stream when it is mounted: a server mounts nothing, so it opens no connection.
-  if (getCurrentInstance()) onMounted(follow)
-  else follow()
-  onScopeDispose(() => off?.())
+  // A component follows the stream when it is mounted: a server mounts nothing, so it opens no connection. While
+  // `<KeepAlive>` only keeps it, it must not hold the stream of a user who has left.
+  if (getCurrentInstance()) {
+    onMounted(follow)
+    onActivated(follow)
+    onDeactivated(stop)
+  } else follow()
+  onScopeDispose(stop)
   return view
 
   function newStore(): StreamStore {
@@ -110,9 +118,13 @@ export function useView(
   }
 
   function follow(): void {
-    off?.()
-    off = store.subscribe(show)
+    off ??= store.subscribe(show)
     show()
+  }
+
+  function stop(): void {
+    off?.()
+    off = undefined
   }
 
   function show(): void {

@@ -8,15 +8,15 @@ export const ConnectionStatus = defineComponent({
   name: 'ConnectionStatus',
   props: {
     /** The URL of the stream, as other components give it, or the stream itself. */
-    source: { type: [String, Object] as PropType<Source>, default: null },
+    source: { type: [String, Object] as PropType<Source> },
     /**
      * Called when the user presses "Sign in" after the server has rejected the credentials. When its promise has
      * settled, the stream goes on at its cursor. Without it, the button asks `token` once more, which may itself be a
      * login.
      */
-    onSignIn: { type: Function as PropType<() => unknown>, default: undefined },
+    onSignIn: { type: Function as PropType<() => unknown> },
     /** Words that replace the English ones. */
-    words: { type: Object as PropType<Partial<StatusWords>>, default: undefined },
+    words: { type: Object as PropType<Partial<StatusWords>> },
   },
   setup(props) {
     const view = useView(() => props.source, {}, false)

@@ -2,16 +2,16 @@ import { expect, test, vi } from 'vitest'
 import { keyOf } from '../../src/bindings/shared-streams.ts'
 import { createStreamStore, type StoreOptions } from '../../src/bindings/stream-store.ts'
 import { hello, message } from '../support/scripted-server.ts'
-import { clock, deferred, opened, server, useStage } from '../support/stage.ts'
+import { clock, deferred, opened, page, server, useStage } from '../support/stage.ts'
 
 useStage()
 
 /** A component that sums up numbers. */
-function component(options: StoreOptions = {}, reads = true) {
+function component(options: StoreOptions = {}, reads = true, source: string | URL = server.url) {
   const initial = 0
   const reduce = (sum: unknown, { data }: { data: unknown }) => Number(sum) + Number(data)
   const given = (next: StoreOptions) => ({ clock, initial, reduce, ...next })
-  const store = createStreamStore(server.url, given(options), reads)
+  const store = createStreamStore(source, given(options), reads)
   let unmount: (() => void) | undefined
   const mount = () => {
     unmount = store.subscribe(() => undefined)
@@ -157,6 +157,77 @@ test.each<[string, StoreOptions, StoreOptions]>([
     for (const { shows } of [guest, second]) await shows(7)
   },
 )
+
+test.each<[string, (user: string) => StoreOptions]>([
+  ['a token function', (user) => ({ token: () => user })],
+  ['a function for headers', (user) => ({ headers: () => ({ Authorization: `Bearer ${user}` }) })],
+  ['a cookie', () => ({})],
+])(
+  'when one page fades out while another fades in, with %s, the other goes on at its cursor with credentials of its own',
+  async (what, optionsOf) => {
+    const first = component(optionsOf('a'))
+    const visit = await server.stream()
+    visit.send(...message('e1', 1))
+    await first.shows(1)
+    const second = component(optionsOf('b'))
+    visit.send(...message('e2', 2))
+    await second.shows(2)
+    first.unmount()
+    const next = await server.stream()
+    await visit.gone
+    expect(next.headers['last-event-id']).toBe('e2')
+    if (what !== 'a cookie') expect(next.headers.authorization).toBe('Bearer b')
+    next.send(...message('e3', 3))
+    await second.shows(5)
+    expect(server.visits()).toBe(2)
+  },
+)
+
+test('when the component stays that opened the connection, others come and go on it', async () => {
+  const stays = component()
+  const visit = await server.stream()
+  for (let index = 1; index <= 5; index++) {
+    const guest = component()
+    visit.send(...message(`e${index}`, 1))
+    await guest.shows(1)
+    guest.unmount()
+    await stays.shows(index)
+  }
+  expect(server.visits()).toBe(1)
+})
+
+test('of sixty rows that scroll by, all without an identity, each gets what is published while it is there', async () => {
+  const rows = Array.from({ length: 60 }, () => component({ keep: 0 }))
+  for (const { unmount } of rows) unmount()
+  await turn()
+  expect(server.visits()).toBe(0)
+  for (const [index, row] of rows.entries()) {
+    row.mount()
+    await turn()
+    rows[index - 2]?.unmount()
+  }
+  await turn()
+  expect(server.visits()).toBeLessThanOrEqual(4)
+})
+
+test('a component that gets no function for credentials any more has signed out', () => {
+  const none = keyOf('/events', {})
+  for (const options of [{ token: () => 'a' }, { headers: () => ({}) }, { fetch }, { token: 'a' }, { identity: 'a' }])
+    expect(keyOf('/events', options)).not.toBe(none)
+})
+
+test('one URL that is written in several ways is one stream', async () => {
+  page()
+  const { origin, pathname } = new URL(server.url)
+  const sources = [server.url, pathname, new URL(server.url), `${origin}/x/..${pathname}`]
+  const all = sources.map((source) => component({}, true, source))
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  for (const { shows } of all) await shows(1)
+  expect(server.visits()).toBe(1)
+  for (const { unmount } of all) unmount()
+  await visit.gone
+})
 
 test('a component that shows the values of the last user does not wait for a frame to forget them', async () => {
   const guest = component()

@@ -19,11 +19,15 @@ function open(options: ReduxStreamOptions<Numbers> = {}) {
     return events.reduce((sum, { data }) => sum + data, state ?? 0)
   }
   const reducer = combineReducers({ sum, connection: stream.reducer })
-  const store = createStore(reducer, applyMiddleware(stream.middleware))
-  opened.push({ close: () => store.dispatch(stream.close()) })
+  const newStore = () => {
+    const store = createStore(reducer, applyMiddleware(stream.middleware))
+    opened.push({ close: () => store.dispatch(stream.close()) })
+    return store
+  }
+  const store = newStore()
   const sumIs = (wanted: number) => expect.poll(() => store.getState().sum, { interval: 5 }).toBe(wanted)
   const stateIs = (wanted: string) => expect.poll(() => store.getState().connection.state, { interval: 5 }).toBe(wanted)
-  return { stream, store, types, sumIs, stateIs }
+  return { stream, store, newStore, types, sumIs, stateIs }
 }
 
 test('a store connects when it is told to, and has every event once', async () => {
@@ -121,6 +125,26 @@ test('for another user the stream starts anew, and the connection of the first i
   next.send(...message('e2', 2))
   await sumIs(3)
   expect(server.visits()).toBe(2)
+})
+
+test('a store that is made for the next user gets nothing of the one before, although that was not closed', async () => {
+  let token = 'a'
+  const { stream, store, sumIs, stateIs, newStore } = open({ token: () => token })
+  store.dispatch(stream.open())
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await sumIs(1)
+  token = 'b'
+  const next = newStore()
+  next.dispatch(stream.open())
+  await visit.gone
+  await stateIs('closed')
+  const second = await server.stream()
+  expect(second.headers).toMatchObject({ authorization: 'Bearer b' })
+  expect(second.headers['last-event-id']).toBeUndefined()
+  second.send(...message('e2', 2))
+  await expect.poll(() => next.getState().sum, { interval: 5 }).toBe(2)
+  expect(store.getState().sum).toBe(1)
 })
 
 test.each(['open', 'close'] as const)(

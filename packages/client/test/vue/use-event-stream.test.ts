@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { createApp, createSSRApp, defineComponent, effectScope, h, nextTick, ref } from 'vue'
+import { createApp, createSSRApp, defineComponent, effectScope, h, KeepAlive, nextTick, ref } from 'vue'
 import { type EventOptions, useConnection, useEventStream } from '../../src/vue/index.ts'
 import { mounted, newRoot, shows, useDocument } from '../support/document.ts'
 import { hello, message } from '../support/scripted-server.ts'
@@ -147,6 +147,42 @@ test('an onSync that comes later is called', async () => {
   await nextTick()
   visit.send('id: e5', 'event: sync-required', 'data: {"reason":"expired","channels":["orders"]}')
   await shows(element, 'connected 100')
+})
+
+test('a component that is only kept by KeepAlive leaves its stream, and goes on at its cursor when it is shown again', async () => {
+  const isShown = ref(true)
+  const { element } = mount(defineComponent(() => () => h(KeepAlive, () => (isShown.value ? h(Sum) : []))))
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await shows(element, 'connected 1')
+  isShown.value = false
+  await visit.gone
+  isShown.value = true
+  const next = await server.stream()
+  expect(next.headers['last-event-id']).toBe('e1')
+  next.send(...message('e2', 2))
+  await shows(element, 'connected 3')
+  expect(server.visits()).toBe(2)
+})
+
+test('a component that KeepAlive keeps holds no stream open for the component of the next user', async () => {
+  const user = ref('ada')
+  const readerOf = (name: string) =>
+    defineComponent(() => {
+      const { events, state } = useEventStream<Numbers>(url, { token: () => name })
+      return () => h('p', `${state.value} ${events.value.length}`)
+    })
+  const [Ada, Ben] = [readerOf('ada'), readerOf('ben')]
+  const { element } = mount(defineComponent(() => () => h(KeepAlive, () => h(user.value === 'ada' ? Ada : Ben))))
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await shows(element, 'connected 1')
+  user.value = 'ben'
+  const next = await server.stream()
+  await visit.gone
+  expect(next.headers).toMatchObject({ authorization: 'Bearer ben' })
+  next.send(...hello())
+  await shows(element, 'connected 0')
 })
 
 test('a component that leaves closes the stream', async () => {

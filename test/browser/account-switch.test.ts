@@ -11,8 +11,9 @@ import { openStage, type Stage } from './support/stage.ts'
 
 declare global {
   var bindings: Record<string, (...given: Given) => Mounted>
-  var users: Record<string, { state: string; closeReason: string | null; got: unknown[] }>
+  var users: Record<string, { state: string; closeReason: string | null; shown: number; got: unknown[] }>
   var mounted: Mounted | undefined
+  var fading: Mounted | undefined
 }
 
 type Given = [
@@ -31,7 +32,7 @@ beforeAll(async () => {
   bundle = await bundlePage('components')
 }, 60_000)
 
-const names = ['React', 'Vue', 'Redux', 'Svelte', 'element'] as const
+const names = ['React', 'Vue', 'Vue in KeepAlive', 'Redux', 'Svelte', 'element'] as const
 const kinds = [
   'a token',
   'a token function',
@@ -45,10 +46,18 @@ const kinds = [
 ] as const
 type Kind = (typeof kinds)[number]
 
+/** Kinds that do not show who reads. */
+const hidden = ['a token function', 'a headers function', 'a fetch', 'a cookie'] as const
+
 /** Kinds that show, without a new component, that the user is another one. */
 const visible = ['a token', 'headers', 'a token and a headers function', 'an identity'] as const
 
-test.concurrent.for(names.flatMap((name) => kinds.map((kind) => [name, kind] as const)))(
+const cases = [
+  ...names.flatMap((name) => kinds.map((kind) => [name, kind] as const)),
+  ...[...hidden, 'an identity' as const].map((kind) => ['a new Redux store', kind] as const),
+]
+
+test.concurrent.for(cases)(
   '%s, %s: the next user of a page gets nothing of the one before, at once, after 300 ms and after 1.5 s',
   async ([name, kind], context) => {
     const { page, site } = await openUsers(context)
@@ -60,7 +69,12 @@ test.concurrent.for(names.flatMap((name) => kinds.map((kind) => [name, kind] as 
       await mountAs(page, name, kind, 'ben', gapMs)
       await until(page, () => users.ben!.closeReason === 'http-403')
       await publisher.more(10)
-      expect(await page.evaluate(() => users.ben)).toEqual({ state: 'closed', closeReason: 'http-403', got: [] })
+      expect(await page.evaluate(() => users.ben)).toEqual({
+        state: 'closed',
+        closeReason: 'http-403',
+        shown: 0,
+        got: [],
+      })
       await context.expect.poll(() => site.hub.readers('numbers')).toBe(0)
     }
     await publisher.finish()
@@ -77,8 +91,56 @@ test.concurrent.for((['React', 'Vue'] as const).flatMap((name) => visible.map((k
     await mountAs(page, name, kind, 'ben', 0, true)
     await until(page, () => users.ben!.closeReason === 'http-403')
     await publisher.more(10)
-    expect(await page.evaluate(() => users.ben)).toEqual({ state: 'closed', closeReason: 'http-403', got: [] })
+    expect(await page.evaluate(() => users.ben)).toEqual({
+      state: 'closed',
+      closeReason: 'http-403',
+      shown: 0,
+      got: [],
+    })
     await context.expect.poll(() => site.hub.readers('numbers')).toBe(0)
+    await publisher.finish()
+  },
+)
+
+test.concurrent.for((['React', 'Vue'] as const).flatMap((name) => hidden.map((kind) => [name, kind] as const)))(
+  '%s, %s: a page that fades in while that of the user before fades out does not stay on the connection of that user',
+  async ([name, kind], context) => {
+    const { page, site } = await openUsers(context)
+    const publisher = startPublishing(site, 50)
+    await mountAs(page, name, kind, 'anna')
+    await until(page, () => users.anna!.got.length > 5)
+    await page.evaluate(() => {
+      globalThis.fading = globalThis.mounted
+      globalThis.mounted = undefined
+    })
+    await mountAs(page, name, kind, 'ben')
+    await publisher.more(10)
+    await page.evaluate(() => fading!())
+    await until(page, () => users.ben!.closeReason === 'http-403')
+    const before = await page.evaluate(() => users.ben!.got.length)
+    await publisher.more(10)
+    expect(await page.evaluate(() => users.ben!.got.length)).toBe(before)
+    await context.expect.poll(() => site.hub.readers('numbers')).toBe(0)
+    await publisher.finish()
+  },
+)
+
+test.concurrent.for(['React', 'Vue'] as const)(
+  '%s: a component whose token function is taken away has signed out',
+  async (name, context) => {
+    const { page, site } = await openUsers(context)
+    const publisher = startPublishing(site, 50)
+    await mountAs(page, name, 'a token function', 'anna')
+    await until(page, () => users.anna!.got.length > 5)
+    await mountAs(page, name, 'a cookie', 'ben', 0, true)
+    await until(page, () => users.ben!.closeReason === 'http-403')
+    await publisher.more(10)
+    expect(await page.evaluate(() => users.ben)).toEqual({
+      state: 'closed',
+      closeReason: 'http-403',
+      shown: 0,
+      got: [],
+    })
     await publisher.finish()
   },
 )
@@ -125,12 +187,12 @@ async function mountAs(page: Page, name: string, kind: Kind, user: string, gapMs
         'a token and a headers function': { token: user, headers: () => ({ 'X-App': '1' }) },
         'an identity': { identity: user },
       }
-      const it = { state: '', closeReason: null as string | null, got: [] as unknown[] }
+      const it = { state: '', closeReason: null as string | null, shown: 0, got: [] as unknown[] }
       globalThis.users = { ...globalThis.users, [user]: it }
       const given: Given = [
         options[kind],
         ({ state, closeReason }, events) => {
-          Object.assign(it, { state, closeReason })
+          Object.assign(it, { state, closeReason, shown: events.length })
           it.got.push(...events.map(({ data }) => data))
         },
         ({ data }) => void it.got.push(data),

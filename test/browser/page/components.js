@@ -9,7 +9,7 @@ import { Activity, createElement, useEffect, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 import { applyMiddleware, createStore } from 'redux'
 import { readable } from 'svelte/store'
-import { createApp, shallowRef, watchEffect } from 'vue'
+import { createApp, h, KeepAlive, shallowRef, watchEffect } from 'vue'
 
 globalThis.readers = {}
 
@@ -23,6 +23,7 @@ const root = createRoot(main)
  */
 globalThis.bindings = {
   React(options, show, handle) {
+    const root = createRoot(document.createElement('div'))
     update(options, show, handle)
     return Object.assign(() => root.render(null), { update })
 
@@ -57,10 +58,41 @@ globalThis.bindings = {
     return Object.assign(() => app.unmount(), { update })
   },
 
+  /** All users in one `<KeepAlive>`, which keeps the components of those who have left. */
+  'Vue in KeepAlive'(options, show, handle) {
+    const component = {
+      setup() {
+        const { events, state, closeReason } = useVueStream(url, { ...options, onEvent: handle })
+        watchEffect(() => show({ state: state.value, closeReason: closeReason.value }, events.value))
+        return () => null
+      },
+    }
+    if (!keptAlive) {
+      keptAlive = shallowRef()
+      const render = () => h(KeepAlive, () => keptAlive.value && h(keptAlive.value))
+      createApp(() => render()).mount(document.createElement('div'))
+    }
+    keptAlive.value = component
+    return () => {
+      keptAlive.value = undefined
+    }
+  },
+
+  /** Leaves the store of the last user as it is. */
+  'a new Redux store'(options, show, handle) {
+    newStores ??= { stream: streamOf(liveOf(options, () => newStores.options)) }
+    newStores.options = options
+    const { stream } = newStores
+    const it = newReduxStore(stream)
+    Object.assign(it, { show, handle })
+    it.store.dispatch(stream.open(options.identity))
+    return () => undefined
+  },
+
   /** One store for all users, except for credentials as text, which a stream has for good. */
   Redux(options, show, handle) {
     const isText = [options.token, options.headers].some((given) => given && typeof given !== 'function')
-    const it = (!isText && reduxStore) || newReduxStore(isText ? options : liveOf(options, () => it.options))
+    const it = (!isText && reduxStore) || newReduxStore(streamOf(isText ? options : liveOf(options, () => it.options)))
     Object.assign(it, { show, handle, options })
     if (!isText) reduxStore = it
     it.store.dispatch(it.stream.open(options.identity))
@@ -97,7 +129,9 @@ globalThis.bindings = {
   },
 }
 
+let keptAlive
 let reduxStore
+let newStores
 
 /** The same functions for every user, each of which asks the one of the user who is there. */
 function liveOf(options, current) {
@@ -106,8 +140,11 @@ function liveOf(options, current) {
   return { ...options, ...Object.fromEntries(Object.entries(options).filter(isFunction).map(live)) }
 }
 
-function newReduxStore({ identity, ...options }) {
-  const stream = createReduxStream(url, options)
+function streamOf({ identity, ...options }) {
+  return createReduxStream(url, options)
+}
+
+function newReduxStore(stream) {
   const it = { stream, store: createStore(reduce, applyMiddleware(stream.middleware, awaiting)) }
   it.store.subscribe(() => it.show(it.store.getState(), []))
   return it

@@ -1,8 +1,8 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { RejoinStatus } from '../../src/element/index.ts'
 import { mounted, newRoot, useDocument } from '../support/document.ts'
 import { hello } from '../support/scripted-server.ts'
-import { deferred, server, useStage } from '../support/stage.ts'
+import { deferred, server, start, useStage } from '../support/stage.ts'
 
 useStage()
 useDocument()
@@ -58,6 +58,30 @@ test('a login can take its time before the stream goes on', async () => {
   expect(server.visits()).toBe(1)
   login.resolve()
   ;(await server.stream()).send(...hello())
+  await expect.poll(() => element.dataset.status).toBe('live')
+})
+
+test('a token function that fails shows that, and a sign-in lets the stream go on', async () => {
+  vi.spyOn(console, 'error').mockReturnValue()
+  let token: string | undefined
+  const { stream } = start({
+    token() {
+      if (!token) throw new Error('The session is over.')
+      return token
+    },
+  })
+  const element = place()
+  element.source = stream
+  element.addEventListener('sign-in', () => {
+    token = 'new'
+  })
+  await expect.poll(() => element.dataset.status).toBe('signInFailed')
+  const button = element.querySelector('button')
+  expect(button?.textContent).toBe('Sign in')
+  button?.click()
+  const visit = await server.stream()
+  expect(visit.headers.authorization).toBe('Bearer new')
+  visit.send(...hello())
   await expect.poll(() => element.dataset.status).toBe('live')
 })
 

@@ -1,5 +1,14 @@
 import * as React from 'react'
-import { Component, createElement, Fragment, type ReactNode, Suspense, useEffect, useSyncExternalStore } from 'react'
+import {
+  Component,
+  createElement,
+  Fragment,
+  type ReactNode,
+  Suspense,
+  useEffect,
+  useState,
+  useSyncExternalStore,
+} from 'react'
 import { expect, test, vi } from 'vitest'
 import { connect } from '../../src/index.ts'
 import { ConnectionStatus, type EventOptions, useConnection, useEventStream } from '../../src/react/index.ts'
@@ -121,6 +130,25 @@ test.each([
   await visit.gone
   next.send(...message('e2', 2))
   await shows(element, 'connected 2')
+})
+
+test('two components of one user with different tokens render again and again, on one connection', async () => {
+  function Reader({ token }: { token: string }) {
+    const [, again] = useState(0)
+    const { events } = useEventStream<Numbers>(server.url, { identity: 'ada', token })
+    useEffect(() => {
+      const timer = setInterval(() => again((count) => count + 1), 5)
+      return () => clearInterval(timer)
+    }, [])
+    return createElement('i', null, events.length)
+  }
+  const { element } = await render(['old', 'new'].map((token) => createElement(Reader, { key: token, token })))
+  const visit = await server.stream()
+  for (const number of [1, 2, 3, 4]) {
+    visit.send(...message(`e${number}`, 1))
+    await shows(element, `${number}${number}`)
+  }
+  expect(server.visits()).toBe(1)
 })
 
 test('a component that replaces another gets a new stream when nothing shows that the user is the same', async () => {

@@ -87,7 +87,7 @@ test('a stream that was closed goes on at its cursor when it is opened again', a
   visit.send(...message('e1', 1))
   await sumIs(1)
   store.dispatch(stream.close())
-  expect(store.getState().connection.state).toBe('closed')
+  expect(store.getState().connection).toMatchObject({ state: 'closed', stale: true })
   await visit.gone
   store.dispatch(stream.open())
   const next = await server.stream()

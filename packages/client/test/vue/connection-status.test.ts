@@ -1,9 +1,9 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createApp } from 'vue'
 import { ConnectionStatus } from '../../src/vue/index.ts'
 import { mounted, newRoot, useDocument } from '../support/document.ts'
 import { hello } from '../support/scripted-server.ts'
-import { server, useStage } from '../support/stage.ts'
+import { server, start, useStage } from '../support/stage.ts'
 
 useStage()
 useDocument()
@@ -37,4 +37,27 @@ test('the states of a stream, and a button that opens it again after a login', a
   ;(await server.stream()).send(...hello())
   await expect.poll(status).toBe('live')
   expect(signIns).toBe(1)
+})
+
+test('a token function that fails shows that, and a sign-in that fails is reported and changes nothing', async () => {
+  const error = vi.spyOn(console, 'error').mockReturnValue()
+  const { stream } = start({
+    token() {
+      throw new Error('The session is over.')
+    },
+  })
+  const onSignIn = () => Promise.reject(new Error('cancelled'))
+  const app = createApp(ConnectionStatus, { source: stream, onSignIn })
+  const element = newRoot()
+  app.mount(element)
+  mounted.push(app)
+  const status = () => element.querySelector('.rejoin-status')?.getAttribute('data-status')
+  await expect.poll(status).toBe('signInFailed')
+  const button = element.querySelector('button')
+  expect(button?.textContent).toBe('Sign in')
+  const { attempt } = stream.state
+  button?.click()
+  await expect.poll(() => error.mock.calls.map(([it]) => (it as Error).message)).toContain('cancelled')
+  expect(status()).toBe('signInFailed')
+  expect(stream.state.attempt).toBe(attempt)
 })

@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { undoneBy } from './test/faults/mends/mends.ts'
 import { LongestFirst } from './test/longest-first.ts'
+import { loadedAtOnce } from './test/simulation/loaded-at-once.ts'
 import { mutantPlugin, patchPlugin } from './test/simulation/mutant-plugin.ts'
 import { patchesOf } from './test/simulation/mutants.ts'
 
@@ -188,7 +189,7 @@ export default defineConfig({
       },
       {
         resolve: { alias },
-        plugins: [mutantPlugin(patchesOf)],
+        plugins: [mutantPlugin(patchesOf), loadedAtOnce()],
         test: {
           name: 'simulation',
           include: ['test/simulation/**/*.test.ts'],
@@ -200,7 +201,7 @@ export default defineConfig({
       },
       {
         resolve: { alias },
-        plugins: [mutantPlugin(patchesOf)],
+        plugins: [mutantPlugin(patchesOf), loadedAtOnce()],
         test: { name: 'simulation-run', include: ['test/simulation/long-run.ts'] },
       },
       {

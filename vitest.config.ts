@@ -83,6 +83,8 @@ const servicesAlone = [
   'test/browser/client-cycles.test.ts',
   // A reader has to give way to long polls within 20 s of the time of its page.
   'test/browser/client-proxies.test.ts',
+  // Half of all returns have to be within 1.5 s of the network.
+  'test/browser/returns.test.ts',
   // A page from the cache of the browser has to read again within 300 ms.
   'test/browser/page-cache.test.ts',
   // The playground has to show its first number within a second, and its two lanes have to keep up with each other. What else there

@@ -1,5 +1,3 @@
-import { quickRetries } from './connection-limits.ts'
-
 /**
  * How long to wait before the next attempt: the time that the server asked for, and jitter on top.
  *
@@ -21,15 +19,17 @@ export function spread({ maxMs, floorMs }: RetryWait, range: number, share: numb
   return floor + share * Math.min(range, Math.max(max - floor, max / 10))
 }
 
-/** The range starts anew when retries stop to be quick, so that waits grow from there and do not jump. */
 export function rangeOf({ failures, baseMs, isSpread }: RetryWait): number {
-  return isSpread && !failures ? minJitterMs : Math.max(baseMs, minJitterMs) * 2 ** (failures % quickRetries)
+  return isSpread && !failures ? minJitterMs : Math.max(baseMs, minJitterMs) * 2 ** failures
 }
 
 export type Formula = (wait: RetryWait, random: () => number) => number
 
 export interface RetryWait {
-  /** Attempts that failed since the last good stream, without the one that failed just now. */
+  /**
+   * Attempts that failed since the last good stream, without the one that failed just now. When retries stop being quick,
+   * the quick ones no longer count, so that waits grow from the start.
+   */
   failures: number
   /** The range of the jitter at the first failure, in ms. It doubles with every further failure. */
   baseMs: number

@@ -306,10 +306,12 @@ function lose(next: Draft, moment: Moment, retryAfterMs = 0, leastMs?: number): 
     close(next, 'too-many-retries')
     return
   }
+  const quick = attempt && next.quick!
   // An attempt that got no stream is no return, so it need not wait for `retry:` again. But a hub asks for a longer time
   // when many clients would return at once.
-  const isQuick =
-    moment.isAwaited && !next.answered && !retryAfterMs && next.retryMs <= quickMs && attempt < quickRetries
+  const isQuick = moment.isAwaited && !next.answered && !retryAfterMs && next.retryMs <= quickMs && quick < quickRetries
+  next.quick = quick + Number(isQuick)
+  next.attempt++
   const maxMs = isQuick ? Math.min(moment.maxRetryMs, quickMs) : moment.maxRetryMs
   const baseMs = leastMs ?? Math.max(moment.retryMs, isQuick ? 0 : next.retryMs)
   // A server may ask for a longer wait than the client would choose: the server knows why.
@@ -317,7 +319,8 @@ function lose(next: Draft, moment: Moment, retryAfterMs = 0, leastMs?: number): 
   next.waitMs = Math.ceil(
     retryDelay(
       {
-        failures: next.attempt++,
+        // Quick retries say how long the server could not be reached, and not how often it has dropped its streams.
+        failures: isQuick ? attempt : attempt - quick,
         baseMs,
         floorMs,
         maxMs,
@@ -446,6 +449,8 @@ export interface Connection extends Omit<StreamState, 'transport'>, OpenRequest 
   readonly renewAt: number
   /** When the next reload would be due, if reloads were always `syncEveryMs` apart. */
   readonly syncAt: number
+  /** How many of the failures were followed by a quick retry, since `attempt` was 0. */
+  readonly quick?: number
   /** The last wait before a retry. */
   readonly waitMs?: number
   /** The server's last `retry:`. */

@@ -155,10 +155,44 @@ describe('while somebody waits for the stream, and the hub has few readers,', ()
   test('the first wait is what the hub asked for, and those of a minute stay below 3 s; then they grow', () => {
     const [first, ...waits] = waitsOf({})
     expect(first).toBe(2300)
-    const quick = waits.slice(0, 31)
+    const quick = waits.slice(0, 32)
     expect(Math.max(...quick)).toBeLessThan(3000)
     expect(quick.reduce((sum, ms) => sum + ms, 0)).toBeGreaterThan(45_000)
-    expect(waits.slice(31)).toEqual([3300, 4400, 6600, 11_000, 16_100, 16_100, 16_100, 16_100])
+    expect(waits.slice(32)).toEqual([4400, 6600, 11_000, 16_100, 16_100, 16_100, 16_100])
+  })
+
+  test('a stream that is cut soon after its return waits as after a second cut, however long it was away', () => {
+    const { is, at, tell, connected, greet, elapse } = machine({ isAwaited: true })
+    const waits = [1, 1, 25, 1, 1].map((failures) => {
+      connected()
+      tell({ type: 'retry', ms: 2200 })
+      greet()
+      elapse(1000)
+      tell({ type: 'ended' })
+      const waitMs = is().nextRetryAt! - at()
+      for (let failure = 0; failure < failures; failure++) {
+        at(is().nextRetryAt!)
+        tell({ type: 'ended' })
+      }
+      at(is().nextRetryAt!)
+      return waitMs
+    })
+    expect(waits).toEqual([2300, 4400, 6600, 11_000, 16_100])
+  })
+
+  test('a stream that was good forgets how long it was away', () => {
+    const { is, at, tell, connected, greet, elapse } = machine({ isAwaited: true })
+    for (let outage = 0; outage < 3; outage++) {
+      connected()
+      tell({ type: 'retry', ms: 2200 })
+      greet()
+      elapse(6000)
+      for (let failure = 0; failure < 30; failure++) {
+        tell({ type: 'ended' })
+        expect(is().nextRetryAt! - at()).toBeLessThan(3000)
+        at(is().nextRetryAt!)
+      }
+    }
   })
 
   test.each([

@@ -41,7 +41,7 @@ if (eventsPerSecond < bar) process.exitCode = 1
 
 function makeChunks(): Uint8Array[] {
   // It makes the server a hub, whose ids are remembered.
-  let text = encodeEvent({ type: 'hello', data: '{"requested":null,"heartbeatMs":25000}' })
+  let text = encodeEvent({ type: 'hello', data: '{"resumed":false,"requested":null,"heartbeatMs":25000}' })
   for (let n = 0; n < count; n++) {
     const id = `01JCQ8ZK5N7W2V0G${String(n).padStart(10, '0')}`
     text += encodeEvent({ id, type: 'tick', data: `{"n":${n},"text":"xxxxxxxxxxxx"}` })

@@ -50,7 +50,7 @@ async function returnsAfter(context: TestContext, seconds: number, how: 'reset' 
   await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
   const isBackAt = performance.now()
   proxy.accept()
-  await expect.poll(() => site.requests.length - before).toBe(2 * readers)
+  await context.expect.poll(() => site.requests.length - before).toBe(2 * readers)
   const returns = site.requests.slice(before)
   const after = (isOurs: boolean) =>
     returns.filter(({ url }) => url.includes('clientId') === isOurs).map(({ at }) => Math.round(at - isBackAt))

@@ -28,7 +28,7 @@ describe.concurrent.each(['fetch', 'event-source'] as const)('through %s, a serv
     const { page } = await openStage(context, chromium.tabs)
     await listenToBoth(page, server.url, { transports: [transport] })
     await until(page, () => heard.native.at(-1) === 'message 0' && heard.ours.at(-1) === 'message 0')
-    const { native, ours } = await page.evaluate(() => heard)
+    const { native, ours } = await page.evaluate(() => ({ native: heard.native, ours: heard.ours }))
     expect(ours).toEqual(native)
     expect(server.visits).toHaveLength(2)
   })
@@ -52,18 +52,17 @@ test.concurrent.for<[string, boolean]>([
     const { page } = await openStage(context, chromium.tabs)
     await listenToBoth(page, server.url, { retryMs: 50 })
     await until(page, () => heard.native.length >= 13 && heard.ours.length >= 13)
-    const { native, ours } = await page.evaluate(() => heard)
+    const { native, ours } = await page.evaluate(() => ({ native: heard.native, ours: heard.ours }))
     expect(ours.slice(0, 13)).toEqual(native.slice(0, 13))
   },
 )
 
 test.concurrent('a server that allows Last-Event-ID gets it in the header, also after it was away', async (context) => {
   let isAway = false
-  const allows = { 'Access-Control-Allow-Headers': 'Last-Event-ID' }
   const server = await openForeignServer(
     context,
     (request, response) => (isAway ? request.socket.destroy() : response.write(numbers(1, 1, 1))),
-    (request, response) => (isAway ? request.socket.destroy() : response.writeHead(204, allows).end()),
+    { preflight: (request, response) => (isAway ? request.socket.destroy() : allowed(request, response)) },
   )
   const { page } = await openStage(context, chromium.tabs)
   await listenToBoth(page, server.url, { retryMs: 50 })
@@ -77,6 +76,66 @@ test.concurrent('a server that allows Last-Event-ID gets it in the header, also 
   const [first] = server.visits.slice(before).filter(({ url }) => url?.startsWith('/ours'))
   expect(first?.headers['last-event-id']).toBe('1')
   expect(first?.url).not.toContain('lastEventId')
+})
+
+test.concurrent.for([
+  'text/event-stream;charset=utf-8',
+  'TEXT/Event-Stream ; x=1',
+  'text/event-stream, text/event-stream',
+  'text/html, text/event-stream',
+  'text/event-stream, text/html',
+  'text/event-streams',
+  'application/x-ndjson',
+  '',
+])('a server that calls its stream %j is read if the browser reads it', async (contentType, context) => {
+  // Chromium holds an answer without a type back until it has seen this much.
+  const text = `:${' '.repeat(2000)}\n\n${numbers(1, 3)}`
+  const server = await openForeignServer(context, (_, response) => response.write(text), { contentType })
+  const { page } = await openStage(context, chromium.tabs)
+  await listenToBoth(page, server.url, {})
+  await until(page, () => heard.native.length === 3 || heard.source.readyState === EventSource.CLOSED)
+  await until(page, () => heard.ours.length === 3 || ourStream.state.closeReason === 'wrong-content-type')
+  const { native, ours } = await page.evaluate(() => ({ native: heard.native, ours: heard.ours }))
+  expect(ours).toEqual(native)
+})
+
+test.concurrent.for(
+  ['with spaces, "quotes" and: colons', 'žluťoučký 🐙', '\u00e9\u00ff', 'a\tb', 'x'.repeat(4000), '%2F+&=#?'].map(
+    (id) => [id.slice(0, 40), id] as const,
+  ),
+)('the id %j is sent back as the browser sends it', async ([, id], context) => {
+  const server = await openForeignServer(context, (_, response) => response.end(`retry: 50\nid: ${id}\ndata: 1\n\n`), {
+    preflight: allowed,
+  })
+  const { page } = await openStage(context, chromium.tabs)
+  await listenToBoth(page, server.url, { retryMs: 50 })
+  const sentBy = (path: string) => {
+    const returned = server.visits.filter(({ url }) => url?.startsWith(path))[1]
+    const header = returned?.headers['last-event-id']
+    if (typeof header === 'string') return Buffer.from(header, 'latin1').toString()
+    return returned && new URL(returned.url!, 'http://server').searchParams.get('lastEventId')
+  }
+  await context.expect.poll(() => sentBy('/native')).toBe(id)
+  await context.expect.poll(() => sentBy('/ours')).toBe(id)
+})
+
+test.concurrent('of a server that redirects to its stream, a page gets as much as from EventSource', async (context) => {
+  const server = await openForeignServer(context, (_, response) => response.write(numbers(1, 3)))
+  const { page } = await openStage(context, chromium.tabs)
+  await listenToBoth(page, `${server.url}/redirect`, {})
+  await until(page, () => heard.native.length === 3 && heard.ours.length === 3)
+  const { native, ours } = await page.evaluate(() => ({ native: heard.native, ours: heard.ours }))
+  expect(ours).toEqual(native)
+})
+
+test.concurrent('redirects in a loop are the reason that is shown, and no quick retries follow', async (context) => {
+  const server = await openForeignServer(context, () => undefined)
+  const { page } = await openStage(context, chromium.tabs)
+  await listenToBoth(page, `${server.url}/loop`, {})
+  await until(page, () => ourStream.state.closeReason === 'redirect')
+  const { attempt, nextRetryAt } = await page.evaluate(() => ourStream.state)
+  expect(attempt).toBe(1)
+  expect(nextRetryAt! - Date.now()).toBeGreaterThan(2000)
 })
 
 test.concurrent.for<[string, string]>([
@@ -110,7 +169,7 @@ test.concurrent.for<[string, string]>([
 )
 
 declare global {
-  var heard: { native: string[]; ours: string[] }
+  var heard: { native: string[]; ours: string[]; source: EventSource }
   var ourStream: { state: StreamState }
   var ourAnswers: number
   function readBoth(url: string, types: readonly string[], options: ConnectOptions, isTimed: boolean): void
@@ -142,8 +201,15 @@ function block(type: string, data: string, id?: number): string {
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => unknown
 
-/** A server as many samples have it: every page may read it, and it knows nothing of preflights. */
-async function openForeignServer(context: TestContext, stream: Answer, preflight: Answer = notAllowed) {
+/**
+ * A server as many samples have it: every page may read it, and it knows nothing of preflights. Below `/redirect` it
+ * redirects to the rest of the path, below `/loop` to the same path.
+ */
+async function openForeignServer(
+  context: TestContext,
+  stream: Answer,
+  { preflight = notAllowed, contentType = 'text/event-stream' }: { preflight?: Answer; contentType?: string } = {},
+) {
   const open = new Set<ServerResponse>()
   const visits: IncomingMessage[] = []
   const server = createServer((request, response) => {
@@ -152,9 +218,16 @@ async function openForeignServer(context: TestContext, stream: Answer, preflight
       preflight(request, response)
       return
     }
+    response.setHeader('Access-Control-Allow-Origin', '*')
+    const [, how, rest] = /^\/(redirect|loop)(\/.*)/.exec(request.url ?? '') ?? []
+    if (how) {
+      response.writeHead(302, { Location: how === 'loop' ? request.url : rest }).end()
+      return
+    }
     visits.push(request)
     open.add(response)
-    response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Access-Control-Allow-Origin': '*' })
+    if (contentType) response.setHeader('Content-Type', contentType)
+    response.writeHead(200)
     response.flushHeaders()
     stream(request, response)
   })
@@ -180,4 +253,8 @@ async function openForeignServer(context: TestContext, stream: Answer, preflight
 
 function notAllowed(_: IncomingMessage, response: ServerResponse): void {
   response.writeHead(405).end()
+}
+
+function allowed(_: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(204, { 'Access-Control-Allow-Headers': 'Last-Event-ID' }).end()
 }

@@ -319,6 +319,18 @@ describe('client.md', () => {
     expect(token).toHaveBeenCalledWith({ refresh: false, signal: expect.any(AbortSignal) })
   })
 
+  test('a signed URL arrives as it is', async () => {
+    const { hub, url } = await serveSite()
+    const fetch = vi.spyOn(globalThis, 'fetch')
+    onTestFinished(() => fetch.mockRestore())
+    const reading = nextReader(hub)
+    const signedUrl = `${url}/events/a?signature=%2f~`
+    const { made } = await runCode(connectingOf('client.md', 'signedUrl'), { signedUrl })
+    opened(made)
+    await reading
+    expect(fetch).toHaveBeenCalledWith(signedUrl, expect.anything())
+  })
+
   test('a channel that is added is loaded', async () => {
     const { hub, url } = await serveSite()
     const reload = vi.fn()

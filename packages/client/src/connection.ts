@@ -300,7 +300,6 @@ function open(next: Draft, { now }: Moment, input?: { type: string; headers?: He
 }
 
 function lose(next: Draft, moment: Moment, retryAfterMs = 0, leastMs?: number): void {
-  const { now, random } = moment
   const { attempt } = next
   if (attempt >= moment.maxRetries) {
     close(next, 'too-many-retries')
@@ -310,9 +309,8 @@ function lose(next: Draft, moment: Moment, retryAfterMs = 0, leastMs?: number): 
   // An attempt that got no stream is no return, so it need not wait for `retry:` again. But a hub asks for a longer time
   // when many clients would return at once.
   const isQuick = moment.isAwaited && !next.answered && !retryAfterMs && next.retryMs <= quickMs && quick < quickRetries
-  next.quick = quick + Number(isQuick)
-  next.attempt++
-  const maxMs = isQuick ? Math.min(moment.maxRetryMs, quickMs) : moment.maxRetryMs
+  next.quick = isQuick ? quick + 1 : quick
+  const maxMs = Math.min(moment.maxRetryMs, isQuick ? quickMs : never)
   const baseMs = leastMs ?? Math.max(moment.retryMs, isQuick ? 0 : next.retryMs)
   // A server may ask for a longer wait than the client would choose: the server knows why.
   const floorMs = Math.min(Math.max(baseMs, retryAfterMs), Math.max(maxMs, maxAskedMs))
@@ -320,7 +318,7 @@ function lose(next: Draft, moment: Moment, retryAfterMs = 0, leastMs?: number): 
     retryDelay(
       {
         // Quick retries say how long the server could not be reached, and not how often it has dropped its streams.
-        failures: isQuick ? attempt : attempt - quick,
+        failures: next.attempt++ - (isQuick ? 0 : quick),
         baseMs,
         floorMs,
         maxMs,
@@ -328,12 +326,12 @@ function lose(next: Draft, moment: Moment, retryAfterMs = 0, leastMs?: number): 
         isSpread: next.isHub && floorMs <= next.retryMs,
         previousMs: next.waitMs,
       },
-      random,
+      moment.random,
       moment.formula,
     ),
   )
-  next.notBefore = now + Math.min(retryAfterMs, floorMs)
-  rest(next, now + next.waitMs)
+  next.notBefore = moment.now + Math.min(retryAfterMs, floorMs)
+  rest(next, moment.now + next.waitMs)
 }
 
 function rest(next: Draft, until: number | null = null): void {

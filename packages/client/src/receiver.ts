@@ -23,8 +23,8 @@ export function createReceivers(
   synced: (id: string | null, isCurrent: boolean) => void,
 ): (generation: number) => Receiver {
   let isNew = createRecentIds()
-  // The last event with an id, from a server that is no hub.
-  let last: { id: string; data: string } | undefined
+  // The id and the data of the last event with an id, from a server that is no hub.
+  let last: string | undefined
   // The handler that later events have to wait for. Until it settles, nothing is delivered, on any connection.
   let busy: Promise<void> | undefined
 
@@ -60,13 +60,13 @@ export function createReceivers(
       const event = (lastId ? block : { ...block, id: current().cursor ?? '' }) as RawEvent
       // On a hub every event names its id (§4.3), so the same id means the same event. On another server ids may start
       // again, as after a restart. There, only the event that the server resumes from counts as a repetition.
-      if (greeted ? !isNew(lastId) : isFirstId && lastId === last?.id && data === last.data) {
+      if (greeted ? !isNew(lastId) : isFirstId && `${lastId}\n${data}` === last) {
         void handlers.call(duplicateNews, event)
         // A repetition counts as handled too: its handler may have replaced the connection that brought it first, which
         // kept the cursor from moving.
         return void handled(generation, id)
       }
-      if (!greeted && isNamed) last = { id: lastId, data }
+      if (!greeted && isNamed) last = `${lastId}\n${data}`
       const settled = handlers.event(event)
       return settled ? after(settled, handled, id) : void handled(generation, id)
     }
@@ -84,8 +84,7 @@ export function createReceivers(
         return sync(id, told)
       } else {
         tell({ type: 'id', id })
-        const { reason = 'admin' }: Partial<Close> = told
-        if (type === 'close') tell({ type: 'ended', reason })
+        if (type === 'close') tell({ type: 'ended', reason: (told as Partial<Close>).reason ?? 'admin' })
       }
     }
 
@@ -95,11 +94,10 @@ export function createReceivers(
       if (!isCurrent()) return
       // The log may have another history now, in which an old id means another event.
       isNew = createRecentIds()
-      const requested = current().sent ?? ''
       const settled = handlers.sync({
         reason: 'unknown-id',
         channels: [],
-        requested,
+        requested: current().sent ?? '',
         oldest: null,
         latest: id ?? '',
         ...told,

@@ -1,35 +1,50 @@
 import type { Clock } from './clock.ts'
 import type { Answer } from './connection-input.ts'
+import type { Answered, Send } from './request.ts'
 import { readRetryAfter } from './retry-after.ts'
 
 /**
- * Reads an answer that is not as plain as a hub's stream: a rejection with its reason (§5.7), another content type, or
- * what is left of a head that was cut.
+ * Reads an answer that is not as plain as a hub's stream: a redirect, a rejection with its reason (§5.7), another content
+ * type, or what is left of a head that was cut.
  *
- * @param response - its body is left unlocked, so that the caller can cancel it
- * @param answer - what the status and the plainest form of the headers say
  * @param essence - the content type of a good answer
- * @returns nothing when the connection was cut within the head
+ * @param send - sends the request again
+ * @returns no answer when the connection was cut within the head
  */
-export async function readRejection(
-  { status, headers, body }: Response,
-  answer: Answer,
-  essence: string,
-  clock: Clock,
-): Promise<Answer | undefined> {
+export async function readAnswer(response: Response, essence: string, clock: Clock, send: Send): Promise<Answered> {
+  const { status, headers, body } = await followed(response, send)
   const type = headers.get('content-type') ?? ''
   // When a connection is cut within the head, Chromium takes the part that arrived for the whole: a status of `200` or
   // its first digits, and the beginning of the type.
   const isPart = status < 201 && type !== essence && essence.startsWith(type)
   // Without a type, the head was whole if the body goes on.
-  if (isPart && (type || status < 200 || (await readText(body, clock, 0)) !== undefined)) return undefined
-  return {
-    ...answer,
+  if (isPart && (type || status < 200 || (await readText(body, clock, 0)) !== undefined)) return { body }
+  const answer = {
+    status,
     // The last of several types counts, as in a browser.
     isStream: status === 200 && type.split(',').pop()!.split(';')[0]!.trim().toLowerCase() === essence,
     retryAfterMs: readRetryAfter(headers, clock.now()),
     ...(status > 399 && type.includes('json') && rejectionIn(await readText(body, clock, maxLength))),
   }
+  return { body, answer }
+}
+
+/**
+ * Follows a redirect without the user's credentials: a browser does not show where it leads.
+ *
+ * @returns an answer of our own when the redirect leads nowhere. The server can be reached, so quick retries would not
+ * help, and each may cost 20 requests.
+ */
+async function followed(response: Response, send: Send): Promise<Response> {
+  const { status, type, body } = response
+  // A status below 100 is the rest of an answer that was cut off.
+  if (type !== 'opaqueredirect' && (status < 300 || status > 399)) return response
+  await body?.cancel()
+  return send(new Headers(), 'follow').catch(() => {
+    const message = 'The redirect leads nowhere: a loop, or a server without an answer. Give the final URL.'
+    const headers = { 'retry-after': '3' }
+    return Response.json({ error: { message, reason: 'redirect' } }, { status: 508, headers })
+  })
 }
 
 /** Another server may send JSON of the same form. */
@@ -46,8 +61,8 @@ function rejectionIn(text = ''): Pick<Answer, 'closeMessage' | 'reason'> {
   }
 }
 
-/** Why a hub rejects readers for now (§4.12). */
-const reasons = ['maintenance', 'drain', 'log-unavailable', 'overloaded'] as const
+/** Why a hub rejects readers for now (§4.12), and our own reason. */
+const reasons = ['maintenance', 'drain', 'log-unavailable', 'overloaded', 'redirect'] as const
 
 /**
  * @param limit - in characters

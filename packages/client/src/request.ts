@@ -18,8 +18,8 @@ export async function sendRequest(
   const { clientId, generation: attempt, cursor } = request
   const { fetch = globalThis.fetch, credentials } = options
   // A server that is no hub may use ids with control characters (§2.6), which no header can carry.
-  let inHeader = cursor !== null && !request.inQuery && !/[^ -~\u0080-\uffff]/.test(cursor)
-  const send: Send = (headers, redirect) => {
+  let inHeader = cursor && !request.inQuery && !/[^ -~\u0080-\uffff]/.test(cursor)
+  const send: Send = (headers, redirect = 'manual') => {
     headers.set('Accept', essence)
     // As UTF-8, like a browser's EventSource: `fetch` takes one character for each byte.
     if (inHeader) headers.set('Last-Event-ID', String.fromCharCode(...new TextEncoder().encode(cursor!)))
@@ -37,27 +37,33 @@ export async function sendRequest(
   }
 
   const response = await (options.headers || options.token
-    ? import('./optional.ts').then((it) => it.sendWithCredentials(send, request, options, tell, signal))
-    : send(new Headers(), 'follow'))
+    ? optional().then((it) => it.sendWithCredentials(send, request, options, tell, signal))
+    : send(new Headers()))
   const { status, headers, body } = response
   const isStream = status === 200 && headers.get('content-type')?.split(';')[0] === essence
   const answer = { status, isStream, retryAfterMs: Number(headers.get('retry-after')) * 1000 || 0 }
-  if (isStream) return { body, answer }
-  const read = import('./rejection.ts').then(
-    (it) => it.readRejection(response, answer, essence, clock),
+  const answered = { body, answer }
+  if (isStream) return answered
+  return import('./rejection.ts').then(
+    (it) => it.readAnswer(response, essence, clock, send),
     // The chunk may be gone after a deployment.
-    () => (status > 399 ? answer : undefined),
+    () => (status > 399 ? answered : { body }),
   )
-  return { body, answer: await read }
+}
+
+/** What only some pages need. */
+export function optional(): Promise<typeof import('./optional.ts')> {
+  return import('./optional.ts')
 }
 
 export interface Answered {
   readonly body: Response['body']
   /** Undefined when the connection was cut within the head. */
-  readonly answer: Answer | undefined
+  readonly answer?: Answer
 }
 
-export type Send = (headers: Headers, redirect: NonNullable<RequestInit['redirect']>) => Promise<Response>
+/** @param redirect - 'manual' unless it is given: credentials for one server must not reach another. */
+export type Send = (headers: Headers, redirect?: NonNullable<RequestInit['redirect']>) => Promise<Response>
 
 /** Whether a stream can start from this id. */
 export function isCursor(id: string): boolean {

@@ -49,7 +49,8 @@ export type TransportName = 'fetch' | 'event-source' | 'long-poll'
  * `wrong-content-type`: the answer is no event stream. `too-large`: an event is larger than the client takes.
  * `too-many-retries`: see `maxRetries`. `no-transport`: the only transport cannot be used, for a reason that was
  * reported. After the other reasons the stream returns. `no-credentials`: your function for `token` or `headers` failed,
- * with an error that was reported. From a hub: `drain`, `maintenance`, `token-expired`, `replaced`, `overloaded`,
+ * with an error that was reported. `redirect`: the server redirects in a loop, or to a server that cannot be reached.
+ * From a hub: `drain`, `maintenance`, `token-expired`, `replaced`, `overloaded`,
  * `log-unavailable`, `admin`.
  */
 export type CloseReason =
@@ -61,4 +62,5 @@ export type CloseReason =
   | 'too-many-retries'
   | 'no-transport'
   | 'no-credentials'
+  | 'redirect'
   | HubReason

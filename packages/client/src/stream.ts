@@ -10,7 +10,7 @@ import { createHandlers, duplicateNews, invalidNews, type ReadPolicy, syncNews }
 import { iterate } from './iteration.ts'
 import type { ConnectOptions } from './options.ts'
 import { createReceivers } from './receiver.ts'
-import { isCursor } from './request.ts'
+import { isCursor, optional } from './request.ts'
 import type { StreamState, TransportName } from './stream-state.ts'
 import { createTransport } from './transports/fetch.ts'
 import type { Transport, TransportParts } from './transports/transport.ts'
@@ -58,6 +58,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   const policy: Policy = {
     ...options,
     ...numbers,
+    // Polls need parameters.
     tiers: transports.length,
     canRefresh: [options.headers, options.token].some((given) => typeof given === 'function'),
     // Nothing tells a worker, or Node, that it was frozen or asleep. A late tick does.
@@ -185,6 +186,7 @@ export function connect<Events extends object>(url: string | URL, options: Conne
   function synced(id: string | null, isCurrent: boolean): void {
     // The gap of the channels in `?added` has been dealt with. Without this, the hub would tell of it on every
     // connection (§3.3).
+    // Even when nothing is deleted, the query is written anew.
     address.searchParams.delete('added')
     if (isCurrent) return
     // The user has loaded everything up to this id. A connection that was made meanwhile asked for events before it and
@@ -273,10 +275,6 @@ export type Policy = Omit<Moment, 'now' | 'isAwaited'> &
   ReadPolicy & { share?: ((own: Transport) => Transport) | undefined }
 
 const defaultTransports: readonly TransportName[] = ['fetch', 'long-poll']
-
-function optional(): Promise<typeof import('./optional.ts')> {
-  return import('./optional.ts')
-}
 
 declare const process: { env: { NODE_ENV?: string } }
 

@@ -228,9 +228,7 @@ test('a status line that is cut in half is no redirect: the next request has the
 test('a redirect is followed, and the next attempt goes to the first address again', async () => {
   other = await scriptedServer()
   const { stream, events } = start()
-  const first = await server.visit()
-  first.answer(307, { location: other.url })
-  first.end()
+  await redirected(2)
   const moved = await other.stream()
   moved.send('id: e1', 'data: 1')
   await events.until(1)
@@ -252,3 +250,28 @@ test.each([
   expect(await stateOf(stream, 'backoff')).toMatchObject({ closeReason: 'no-credentials', attempt: 2 })
   expect(server.visits()).toBe(0)
 })
+
+test('redirects in a loop are the reason that is shown, and are asked for less and less often, until they lead to a stream', async () => {
+  const { stream, events } = start()
+  const waits: number[] = []
+  for (let attempt = 0; attempt < 4; attempt++) {
+    // Node follows 20 redirects.
+    await redirected(22, server.url)
+    const { nextRetryAt } = await stateOf(stream, 'backoff')
+    expect(stream.state).toMatchObject({ closeReason: 'redirect', closeMessage: expect.stringContaining('a loop') })
+    waits.push(nextRetryAt! - clock.now())
+    clock.advance(nextRetryAt! - clock.now())
+  }
+  expect(waits).toEqual([3250, 3500, 4000, 5000])
+  ;(await server.stream()).send(...message('e1'))
+  expect(await events.until(1)).toEqual(['e1'])
+})
+
+/** @param location - where to; another server unless it is given */
+async function redirected(times: number, location = other!.url): Promise<void> {
+  for (let time = 0; time < times; time++) {
+    const visit = await server.visit()
+    visit.answer(307, { location })
+    visit.end()
+  }
+}

@@ -1,5 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
-import { clock, deferred, retried, server, start, stateOf, useStage } from './support/stage.ts'
+import { connect } from '../src/index.ts'
+import { message } from './support/scripted-server.ts'
+import { clock, deferred, opened, recorder, retried, server, start, stateOf, useStage } from './support/stage.ts'
 
 useStage()
 
@@ -26,6 +28,25 @@ describe('requests', () => {
   test('ask to be rejected by a status, which comes with the time to return (§4.12)', async () => {
     start()
     expect((await server.visit()).url.searchParams.get('reject')).toBe('status')
+  })
+
+  test('go to a signed URL as it is, by a fetch that keeps to it, and the cursor comes in the header', async () => {
+    const signed = `${server.url}?key=a%20b+c~%7e&added=x&signature=%2F%3d`
+    const stream = connect(signed, {
+      clock,
+      transports: ['fetch'],
+      fetch: (_, init) => fetch(signed, init),
+    })
+    opened.push(stream)
+    const events = recorder(stream)
+    const first = await server.stream()
+    first.send(...message('e1'))
+    await events.until(1)
+    first.cut()
+    await retried(stream)
+    const second = await server.visit()
+    expect([first, second].map(({ url }) => url.search)).toEqual(Array(2).fill(new URL(signed).search))
+    expect(second.headers['last-event-id']).toBe('e1')
   })
 
   test('ask for an event stream, and for no cache to keep it', async () => {

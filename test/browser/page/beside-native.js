@@ -2,8 +2,8 @@ import { connect } from '/client/index.js'
 
 /** Opens an `EventSource` and a stream of ours, each on a path of its own, and writes down what both hear. */
 globalThis.readBoth = function readBoth(url, types, options, isTimed) {
-  globalThis.heard = { native: [], ours: [] }
   const native = new EventSource(`${url}/native`)
+  globalThis.heard = { native: [], ours: [], source: native }
   globalThis.ourAnswers = 0
   const countingFetch = async (...request) => {
     const response = await fetch(...request)

@@ -21,6 +21,7 @@ export const namesOfTheReader: Record<string, string[]> = {
     'const session: { token(asked: { refresh: boolean; signal: AbortSignal }): Promise<string> }',
     'const signal: AbortSignal',
     'const url: string',
+    'const signedUrl: string',
     'function show(at: number): void',
     'function reloadOrder(): Promise<void>',
     'function reload(channels: readonly string[]): void',

@@ -62,7 +62,13 @@ async function share(
   locks: LockManager,
 ): Promise<void> {
   const me = Math.random()
-  const channel = new BroadcastChannel(key)
+  let channel: BroadcastChannel
+  try {
+    channel = new BroadcastChannel(key)
+  } catch {
+    // Denied to this page, as in a sandboxed frame.
+    return own(request, sink, signal)
+  }
   const ended = deferred<void>()
   const deliver = createDelivery(sink, ended.resolve)
   // The last id of this tab, and the ids before it. When a leader starts at one of these ids, it repeats some events,
@@ -80,6 +86,10 @@ async function share(
   let heardAt = performance.now()
   let askedAt = 0
   let isLate = false
+  let isClaiming = false
+  const claimed = () => {
+    isClaiming = false
+  }
   // The tab that this tab follows.
   let leader: number | undefined
   // The connection of this tab, while it reads for itself or for all tabs.
@@ -148,15 +158,19 @@ async function share(
   function look(): void {
     if (isLeading) return
     if (askedAt > heardAt) {
-      isLate = true
-      sink.tell({ type: 'late' })
+      // A tab that reads for itself is late only when its own connection is.
+      isLate = !reading
+      if (isLate) sink.tell({ type: 'late' })
+      if (isClaiming) return
+      isClaiming = true
       // One tab at a time, until the others have heard of it. Otherwise each would open a connection.
       const claim = async (lock: unknown) => {
         if (!lock || hasLeft) return
         queue(true)
         await new Promise((resolve) => setTimeout(resolve, lookEveryMs))
       }
-      locks.request(`${key} next`, { ifAvailable: true }, claim).catch(report)
+      // Where locks are denied, every tab reads for itself.
+      locks.request(`${key} next`, { ifAvailable: true }, claim).then(claimed, claimed)
     } else if (performance.now() - heardAt > lookEveryMs) {
       askedAt = performance.now()
       say({ ask: true })

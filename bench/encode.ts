@@ -33,7 +33,9 @@ for (let index = 0; index < readers; index += 1) {
     end() {},
     destroy() {},
   }
-  sessions.push(hub.port.subscribe({ subscription, start: { from: 'now' } }, sink) as Session)
+  sessions.push(
+    hub.port.subscribe({ kind: 'admitted', request: { subscription, start: { from: 'now' } } }, sink) as Session,
+  )
 }
 while (sessions.some((session) => session.mode !== 'live')) await new Promise((resolve) => setImmediate(resolve))
 

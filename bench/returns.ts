@@ -51,7 +51,7 @@ async function toldByHub(): Promise<number[]> {
       end: () => undefined,
       destroy: () => undefined,
     }
-    hub.port.subscribe({ subscription, start: { from: 'now' } }, sink)
+    hub.port.subscribe({ kind: 'admitted', request: { subscription, start: { from: 'now' } } }, sink)
   }
   await environment.advance(heartbeatMs)
   return told

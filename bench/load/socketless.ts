@@ -14,7 +14,7 @@ export function readWithoutSocket(hub: Hub, subscription: Subscription, start: S
       destroy() {},
       caughtUp: resolve,
     }
-    hub.port.subscribe({ subscription, start }, sink)
+    hub.port.subscribe({ kind: 'admitted', request: { subscription, start } }, sink)
   })
   return { live, bytes: () => bytes }
 }

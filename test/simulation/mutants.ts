@@ -21,12 +21,14 @@ export interface Mutant {
 const session = 'hub/src/hub/read/reader-session.ts'
 const cursor = 'hub/src/hub/read/session-cursor.ts'
 const greeting = 'hub/src/hub/read/greeting.ts'
-const freshStart = 'hub/src/hub/read/fresh-start.ts'
+const gap = 'hub/src/hub/read/gap.ts'
+const opening = 'hub/src/hub/read/opening.ts'
+const segments = 'hub/src/hub/read/segments.ts'
 const audience = 'hub/src/hub/live/audience.ts'
 const hotWindow = 'hub/src/hub/read/hot-window.ts'
 const blocks = 'hub/src/hub/read/blocks.ts'
 const live = 'hub/src/hub/live/live.ts'
-const joinInThisStep = '    if (!live.join(this, this.cursor.position, this.cursor.branch)) return false\n'
+const joinInThisStep = '    if (!live.join(this, this.cursor.at)) return false\n'
 
 export const mutants: readonly Mutant[] = [
   {
@@ -37,14 +39,17 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: session,
-        find: `      if (this.mode === 'replaying' && isOnBranch()) this.#deliverReplay(replay)
+        find: `      if (!slices.hasTime()) break
+    }
 `,
-        replace: `      if (this.mode === 'replaying' && isOnBranch()) this.#deliverReplay(replay)
-      if (this.mode === 'replaying' && !this.full && live.join(this, live.head, live.branch)) {
-        this.mode = 'live'
-        this.#busy = false
-        return
-      }
+        replace: `      if (!slices.hasTime()) break
+    }
+    const { live } = this.#context
+    if (this.mode === 'replaying' && !this.full && live.join(this, live.head)) {
+      this.mode = 'live'
+      this.#busy = false
+      return
+    }
 `,
       },
     ],
@@ -93,8 +98,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: 'hub/src/hub/read/snapshot.ts',
-        find: 'call.resolve({ position, branch, state:',
-        replace: 'call.resolve({ position: live.head, branch: live.branch, state:',
+        find: 'call.resolve({ at, state:',
+        replace: 'call.resolve({ at: live.head, state:',
       },
     ],
   },
@@ -107,7 +112,7 @@ export const mutants: readonly Mutant[] = [
       {
         file: session,
         find: joinInThisStep,
-        replace: `    this.#context.environment.endOfTurn(() => this.mode === 'live' && live.join(this, live.head, live.branch))
+        replace: `    this.#context.environment.endOfTurn(() => this.mode === 'live' && live.join(this, live.head))
 `,
       },
     ],
@@ -143,7 +148,7 @@ export const mutants: readonly Mutant[] = [
         find: joinInThisStep,
         replace: `    void this.#context.log
       .windows(this.subscription.selectors)
-      .then(() => this.mode === 'live' && live.join(this, live.head, live.branch))
+      .then(() => this.mode === 'live' && live.join(this, live.head))
 `,
       },
     ],
@@ -181,7 +186,7 @@ export const mutants: readonly Mutant[] = [
       {
         file: session,
         find: 'const hello = { resumed: false, id: undefined,',
-        replace: 'const hello = { resumed: false, id: this.#context.idOf(this.#context.live.head),',
+        replace: 'const hello = { resumed: false, id: this.#context.idAt(this.#context.live.head),',
       },
     ],
   },
@@ -199,14 +204,26 @@ export const mutants: readonly Mutant[] = [
     from: 95,
     patches: [
       {
-        file: session,
-        find: 'readReplay(blocks, this.subscription.selectors, from, live.head)',
-        replace: 'readReplay(blocks, this.subscription.selectors, from, await (this.#context.log as Log).head())',
+        file: segments,
+        find: `      const segment = readBlocks(subscription, cursor.position)
+`,
+        replace: `      const segment = (log as Log).head().then((head) => readBlocks(subscription, cursor.position, head))
+`,
+      },
+      {
+        file: segments,
+        find: 'function readBlocks(subscription: Subscription, cursor: Position): Segment | Promise<Segment> {',
+        replace: 'function readBlocks(subscription, cursor, head = live.head.position) {',
+      },
+      {
+        file: segments,
+        find: 'blocks.read(name, cursor, live.head.position)',
+        replace: 'blocks.read(name, cursor, head)',
       },
       {
         file: session,
-        find: 'if (isAfter(position, live.head)) return',
-        replace: 'if (isAfter(position, live.head) && false) return',
+        find: 'if (isAfter(at.position, live.head.position)) return',
+        replace: 'if (isAfter(at.position, live.head.position) && false) return',
       },
     ],
   },
@@ -257,8 +274,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: live,
-        find: 'if (!isSame(batch.after, head) || on.epoch !== branch.epoch) lostPosition(batch.after, on)',
-        replace: 'if (batch.events.length === 0) lostPosition(batch.after, on)',
+        find: 'if (!isSamePoint(from, head)) lostPosition(from)',
+        replace: 'if (batch.events.length === 0) lostPosition(from)',
       },
     ],
   },
@@ -382,7 +399,7 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: session,
-        find: 'return hasEverything(this.cursor.position, ends.knows(selectors) ? ends.of(selectors) : this.#end)',
+        find: 'return hasEverything(this.cursor.at.position, ends.knows(selectors) ? ends.of(selectors) : this.#end)',
         replace: 'return (ends.knows(selectors) ? ends.of(selectors) : this.#end) !== undefined',
       },
     ],
@@ -394,8 +411,8 @@ export const mutants: readonly Mutant[] = [
     from: 3850,
     patches: [
       {
-        file: 'hub/src/hub/read/finished.ts',
-        find: 'if (!hasEverything(live.head, end)) return false',
+        file: opening,
+        find: 'if (!hasEverything(live.head.position, end)) return false',
         replace: 'if (!end) return false',
       },
     ],
@@ -407,13 +424,13 @@ export const mutants: readonly Mutant[] = [
     from: 727,
     patches: [
       {
-        file: freshStart,
-        find: '    const taken = await snapshots.take(channels, notBefore, isGone)\n',
-        replace: `    const early = await context.retained(channels)
-    const taken = await snapshots.take(channels, notBefore, isGone)
+        file: gap,
+        find: '    const taken: Snapshot = isStateWanted ? await snapshots.take(channels, notBefore, isGone) : atHead\n',
+        replace: `    const early = isStateWanted ? await context.retained(channels) : undefined
+    const taken: Snapshot = isStateWanted ? await snapshots.take(channels, notBefore, isGone) : atHead
 `,
       },
-      { file: freshStart, find: 'context.retained(channels)])', replace: 'early])' },
+      { file: gap, find: 'isStateWanted ? context.retained(channels) : undefined', replace: 'early' },
     ],
   },
   {
@@ -423,7 +440,7 @@ export const mutants: readonly Mutant[] = [
     from: 933,
     patches: [
       {
-        file: freshStart,
+        file: gap,
         find: 'oldest, state: {} }',
         replace: 'oldest, state: retained ? { retained } : {} }',
       },
@@ -465,9 +482,9 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: live,
-        find: 'if (!isSame(batch.after, head) || on.epoch !== branch.epoch) lostPosition(batch.after, on)',
-        replace: `if (on.epoch !== branch.epoch && !isAfter(head, batch.after)) [head, branch] = [batch.after, on]
-    if (!isSame(batch.after, head)) lostPosition(batch.after, on)`,
+        find: 'if (!isSamePoint(from, head)) lostPosition(from)',
+        replace: `if (from.branch.epoch !== head.branch.epoch && !isAfter(head.position, from.position)) head = from
+    if (!isSamePoint({ ...from, branch: head.branch }, head)) lostPosition(from)`,
       },
     ],
   },
@@ -479,8 +496,8 @@ export const mutants: readonly Mutant[] = [
     patches: [
       {
         file: cursor,
-        find: 'this.moveTo(survivor, branchOf(survivor))',
-        replace: 'this.moveTo(this.position, newestBranch(log))',
+        find: 'this.moveTo(pointAt(survivor))',
+        replace: 'this.moveTo({ branch: newestBranch(log), position: this.at.position })',
       },
     ],
   },
@@ -497,8 +514,8 @@ export const mutants: readonly Mutant[] = [
       },
       {
         file: 'protocol/src/history.ts',
-        find: "import { comparePositions, isAfter, type Position } from './position.ts'",
-        replace: "import { comparePositions, isAfter, origin, type Position } from './position.ts'",
+        find: "import { comparePositions, isAfter, isSame, type Position } from './position.ts'",
+        replace: "import { comparePositions, isAfter, isSame, origin, type Position } from './position.ts'",
       },
     ],
   },
@@ -509,9 +526,9 @@ export const mutants: readonly Mutant[] = [
     from: 1399,
     patches: [
       {
-        file: session,
-        find: 'const isOnBranch = () => live.branch.epoch === branch.epoch && this.#newest.epoch === newest.epoch',
-        replace: 'const isOnBranch = () => true || (branch, newest)',
+        file: segments,
+        find: '      if (!readOn) return true\n',
+        replace: '      if (!readOn || log) return true\n',
       },
     ],
   },
@@ -522,11 +539,9 @@ export const mutants: readonly Mutant[] = [
     from: 13327,
     patches: [
       {
-        file: 'hub/src/hub/read/opening.ts',
-        find: `      if (!hot.cut) return
-      cursor = hot.through
-`,
-        replace: '      cursor = hot.cut ? hot.through : live.head\n',
+        file: opening,
+        find: '      if (next.value.isHead) return\n',
+        replace: '',
       },
     ],
   },
@@ -537,9 +552,9 @@ export const mutants: readonly Mutant[] = [
     from: 6355,
     patches: [
       {
-        file: 'hub/src/hub/read/opening.ts',
-        find: '    if (live.branch.epoch !== branch.epoch) {\n',
-        replace: '    if (live.branch.epoch === undefined) {\n',
+        file: opening,
+        find: '    if (live.head.branch.epoch !== through.branch.epoch) {\n',
+        replace: '    if (live.head.branch.epoch === undefined) {\n',
       },
     ],
   },
@@ -554,11 +569,11 @@ export const mutants: readonly Mutant[] = [
         find: 'this.cursor.survives(this.#context)',
         replace: 'this.cursor.survives({ ...this.#context, isGreeted: !this.#greeting })',
       },
-      { file: cursor, find: '  survives({ log, branchOf }', replace: '  survives({ log, branchOf, isGreeted }' },
+      { file: cursor, find: '  survives({ log, pointAt }', replace: '  survives({ log, pointAt, isGreeted }' },
       {
         file: cursor,
-        find: '    if (!isSame(survivor, this.position)) {\n',
-        replace: '    if (!isSame(survivor, this.position)) {\n      if (isGreeted) return false\n',
+        find: '    if (!isSame(survivor, this.at.position)) {\n',
+        replace: '    if (!isSame(survivor, this.at.position)) {\n      if (isGreeted) return false\n',
       },
     ],
   },
@@ -576,7 +591,7 @@ export const mutants: readonly Mutant[] = [
     from: 76,
     patches: [
       {
-        file: 'hub/src/hub/read/gap.ts',
+        file: gap,
         find: 'const canGoOnAtMark = isMark &&',
         replace: 'const canGoOnAtMark = false && isMark &&',
       },
@@ -589,9 +604,9 @@ export const mutants: readonly Mutant[] = [
     from: 202,
     patches: [
       {
-        file: 'hub/src/hub/read/replay-source.ts',
-        find: '  if (gaps.some(({ isMark }) => !isMark)) return mergeGaps(gaps)\n',
-        replace: '  if (gaps.length > 0) return mergeGaps(gaps)\n',
+        file: segments,
+        find: '    if (gaps.some(({ isMark }) => !isMark)) return mergeGaps(gaps)\n',
+        replace: '    if (gaps.length > 0) return mergeGaps(gaps)\n',
       },
     ],
   },

@@ -164,7 +164,8 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
           asOf: serving.port.revocations,
         },
       }
-      if (await serving.port.admit(request, { readsStatus: false })) {
+      const admitted = await serving.port.admit(request, { readsStatus: false })
+      if (admitted.kind !== 'admitted') {
         stage.count('finished, by status')
         watch.nothingMore()
         return undefined
@@ -193,7 +194,7 @@ export function createNode(name: string, stage: Stage): SimulatedNode {
             onTorn: () => stage.count('cut mid-frame'),
           })
           connections.add(connection)
-          const session = serving.port.subscribe(request, connection.sink)
+          const session = serving.port.subscribe(admitted, connection.sink)
           return connection
         },
         async poll(connection, waitMs, signal) {

@@ -284,10 +284,8 @@ function createReader(hub: Hub, gates: Gates, names: readonly string[]) {
         end() {},
         destroy() {},
       }
-      const session = hub.port.subscribe(
-        { subscription, start: lastId === '' ? { from: 'now' } : { from: 'cursor', cursor: lastId } },
-        sink,
-      )
+      const start = lastId === '' ? { from: 'now' as const } : { from: 'cursor' as const, cursor: lastId }
+      const session = hub.port.subscribe({ kind: 'admitted', request: { subscription, start } }, sink)
       current = Object.assign(connection, { session })
       return true
     },

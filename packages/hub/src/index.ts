@@ -39,7 +39,7 @@ export type {
   RejectedReader,
   UnfinishedReplay,
 } from './hub/observation.ts'
-export type { AdmitOptions, ConnectedReader, HubPort, Verdict } from './hub/port.ts'
+export type { AdmitOptions, Admitted, ConnectedReader, HubPort, Verdict } from './hub/port.ts'
 export type { Incoming, IncomingBody } from './hub/publish/incoming.ts'
 export type { Message } from './hub/publish/message.ts'
 export type { ChannelMessage, PublishedEvent, PublishOptions } from './hub/publish/publishing.ts'

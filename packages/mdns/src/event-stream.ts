@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Cancel, Hub, StreamFrame, SubscribeRequest } from '@rejoin/hub'
+import type { Admitted, Cancel, Hub, StreamFrame } from '@rejoin/hub'
 import { connectionOf, cut, onceClosing, onceGone } from '@rejoin/hub/internal'
 import {
   type CloseReason,
@@ -20,7 +20,7 @@ export interface EventStream {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly headers: Readonly<Record<string, string>>
-  readonly subscribe: SubscribeRequest
+  readonly reader: Admitted
   /** The browse to read. It is released when the stream ends. */
   readonly taken: TakenBrowse
   /** The time without an event after which the stream ends; Infinity for never. */
@@ -34,10 +34,10 @@ export interface EventStream {
  * position of the stream; `hello` then has no id. A reader that is cut among the services resumes after the last one
  * that it got, and gets the others.
  */
-export function streamEvents({ hub, timing, request, response, headers, subscribe, taken, idleMs }: EventStream): void {
+export function streamEvents({ hub, timing, request, response, headers, reader, taken, idleMs }: EventStream): void {
   const over = new AbortController()
   // This stream has heartbeats of its own. As events, those of the hub would come in addition.
-  const { heartbeat: form, ...joined } = subscribe
+  const { heartbeat: form, ...joined } = reader.request
   const heartbeat = form === 'event' ? encodeEvent({ type: 'heartbeat', data: '{}' }) : encodeHeartbeat()
   let heartbeatMs = 25_000
   let cancelIdle: Cancel = () => undefined

@@ -130,12 +130,12 @@ export function createHandler(options: HandlerOptions): MdnsHandler {
   }
 
   /** The services that are there, and the cursor after which all changes follow. */
-  async function browse(type: ServiceType, { subscribe }: Plan & { kind: 'stream' }): Promise<unknown> {
+  async function browse(type: ServiceType, { reader }: Plan & { kind: 'stream' }): Promise<unknown> {
     const { feed, since, release } = await browses.take(type)
     try {
       const leftMs = since + firstLookMs - timing.now()
       if (leftMs > 0) await new Promise<void>((looked) => timing.after(leftMs, looked))
-      const { known, frames } = await feed.join({ ...subscribe, start: { from: 'now' } }, {})
+      const { known, frames } = await feed.join({ ...reader.request, start: { from: 'now' } }, {})
       const { value: hello } = await frames.next()
       await frames.return?.()
       if (hello?.type !== 'hello') throw noRoom()

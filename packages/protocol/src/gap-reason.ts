@@ -15,3 +15,12 @@ export const gapReasons = [
 ] as const
 
 export type GapReason = (typeof gapReasons)[number]
+
+/** Why a log no longer has an event, the gravest first. A gap in several channels is announced with the gravest. */
+const losses = ['forced', 'epoch', 'expired'] as const
+
+export type LossReason = (typeof losses)[number]
+
+export function gravestLoss(reasons: readonly (LossReason | undefined)[]): LossReason | undefined {
+  return losses.find((loss) => reasons.includes(loss))
+}

@@ -1,6 +1,6 @@
 import { type Epoch, isEpoch } from './epoch.ts'
 import { RejoinError } from './errors.ts'
-import { comparePositions, isAfter, type Position } from './position.ts'
+import { comparePositions, isAfter, isSame, type Position } from './position.ts'
 
 /**
  * One unbroken part of a log's history. A log opens the next branch when it cannot prove that it still holds everything it
@@ -30,6 +30,19 @@ export interface Branch {
 
 /** The branches of one log, oldest first. Plain data: a log can store it as JSON. */
 export type History = readonly Branch[]
+
+/**
+ * A position and the branch that it lies on. Branches can overlap in time, because two servers that both take themselves
+ * for the master give out positions of the same time. So a position alone proves nothing outside its branch.
+ */
+export interface Point {
+  readonly branch: Branch
+  readonly position: Position
+}
+
+export function isSamePoint(a: Point, b: Point): boolean {
+  return isSame(a.position, b.position) && a.branch.epoch === b.branch.epoch
+}
 
 /** Returns the history with one more branch. The given history is not changed. */
 export function openBranch(history: History, { epoch, first, fork, step = 1 }: NewBranch): History {
@@ -86,16 +99,15 @@ export function branchAt(history: History, position: Position): Branch | undefin
 }
 
 /**
- * Where a reader that stood at `position` on the branch `epoch` stands in this history. Undefined when the log has lost
- * that position, or never had it. The ancestry of branches decides, and not the order of positions: two servers that
- * both took themselves for the master give out positions of the same time.
+ * Where a reader that stood at `point` stands in this history. Undefined when the log has lost that point, or never had
+ * it. The ancestry of branches decides, and not the order of positions.
  *
  * When the loss after a fork is on record, a position after the fork becomes the fork: the reader reads on from there
  * on the newest branch, and the read reports the channels that lost events.
  */
-export function survivorOf(history: History, epoch: Epoch, position: Position): Position | undefined {
+export function survivorOf(history: History, { branch, position }: Point): Position | undefined {
   let at = history.length - 1
-  while (at >= 0 && history[at]?.epoch !== epoch) at -= 1
+  while (at >= 0 && history[at]?.epoch !== branch.epoch) at -= 1
   return at < 0 ? undefined : survivorFrom(history, at, position)
 }
 

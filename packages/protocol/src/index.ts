@@ -31,14 +31,16 @@ export { type CursorVerdict, type IdContext, judgeCursor, renderId } from './cur
 export { encodeComment, encodeEvent, encodeRetry, normaliseData, type OutgoingEvent } from './encode.ts'
 export { createEpoch, type Epoch, isEpoch } from './epoch.ts'
 export { type ErrorCode, errorCodes, RejoinError } from './errors.ts'
-export { type GapReason, gapReasons } from './gap-reason.ts'
+export { type GapReason, gapReasons, gravestLoss, type LossReason } from './gap-reason.ts'
 export {
   type Branch,
   branchAt,
   type History,
+  isSamePoint,
   mergeBranches,
   type NewBranch,
   openBranch,
+  type Point,
   survivorOf,
 } from './history.ts'
 export { createIdFormats, type IdFormat, type IdFormats } from './id-format.ts'

@@ -81,7 +81,7 @@ export const mends: readonly Mend[] = [
     mistake: 'sends values that were read on a new branch with a position of the branch before it',
     patches: [
       {
-        file: `${hub}/read/fresh-start.ts`,
+        file: `${hub}/read/gap.ts`,
         find: 'if (isGone() || newestBranch(log).epoch === epoch) return {',
         replace: 'if (epoch) return {',
       },
@@ -94,8 +94,8 @@ export const mends: readonly Mend[] = [
     patches: [
       {
         file: `${hub}/create-hub.ts`,
-        find: 'framesOf(events, isHeard, (position) => idOn(position, branch))',
-        replace: 'framesOf(events, isHeard, (position) => (branch ? idOf(position) : idOn(position, branch)))',
+        find: 'framesOf(events, isHeard, (position) => idAt({ position, branch }))',
+        replace: 'framesOf(events, isHeard, (position) => (branch ? idOf(position) : idAt({ position, branch })))',
       },
     ],
     caughtBy: unit(
@@ -121,8 +121,8 @@ export const mends: readonly Mend[] = [
     patches: [
       {
         file: 'hub/src/hub/read/blocks.ts',
-        find: "if (!('channels' in block) && asOf === invalidations) keep(name, block)",
-        replace: "if (!('channels' in block) && asOf <= invalidations) keep(name, block)",
+        find: "if (block.kind === 'frames' && asOf === invalidations) keep(name, block)",
+        replace: "if (block.kind === 'frames' && asOf <= invalidations) keep(name, block)",
       },
     ],
     caughtBy: unit('hub/read/blocks.test.ts', 'is kept for nobody'),
@@ -144,7 +144,7 @@ export const mends: readonly Mend[] = [
     mistake: 'looks at every channel below a pattern for each reader with a bad cursor',
     patches: [
       {
-        file: `${hub}/read/fresh-start.ts`,
+        file: `${hub}/read/gap.ts`,
         find: 'isHere && channels.some(isPattern) ? [] : channels',
         replace: 'isHere && channels.some(isPattern) ? channels : channels',
       },

@@ -140,14 +140,14 @@ test.each([
     onTestFinished(() => behind.close())
     const [seen] = (await ahead.publish('a', ...Array.from({ length: 10 }, String))).slice(-1)
     await ahead.reached(seen!)
-    const { epoch } = ahead.log.history.at(-1)!
+    const branch = ahead.log.history.at(-1)!
     stoppedAt = seen!.ms + stepMs
     await operate(server.port, 'FLUSHALL')
     const texts = Array.from({ length: 50 }, (_, count) => `later ${count}`)
     const entries = texts.map((data) => ({ channel: 'a', type: 'message', data }))
     const { stamps } = await behind.append(entries, { token: 'later' })
     await ahead.reached(stamps.at(-1)!.position)
-    expect(survivorOf(ahead.log.history, epoch, seen!)).toBeUndefined()
+    expect(survivorOf(ahead.log.history, { branch, position: seen! })).toBeUndefined()
     expect(isAfter(stamps[0]!.position, seen!)).toBe(true)
     expect(
       ahead

@@ -1,6 +1,6 @@
 import type { RejoinError } from '@rejoin/protocol'
-import type { Hub, SubscribeRequest } from '../hub/hub.ts'
-import type { ConnectedReader } from '../hub/port.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { Admitted, ConnectedReader } from '../hub/port.ts'
 import { onAbort } from '../hub/pull/on-abort.ts'
 import { createPullSink } from '../hub/pull/pull-sink.ts'
 import { type Answer, rejection } from './answer.ts'
@@ -20,7 +20,7 @@ export type FetchExchange = (plan: Plan | Promise<Plan>, request: Request, direc
  * that ends this connection; undefined when that is not possible. `onGone` is called when the reader has gone, or its stream has
  * ended.
  */
-export type DirectWay = (subscribe: SubscribeRequest, onGone: () => void) => (() => void) | undefined
+export type DirectWay = (reader: Admitted, onGone: () => void) => (() => void) | undefined
 
 /** For adapters whose framework or platform answers a `Request` with a `Response`. */
 export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: number | undefined }): FetchExchange {
@@ -50,7 +50,7 @@ export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: numbe
    * platform asks when the connection has taken the bytes before.
    */
   function bodyOf(
-    { subscribe }: Plan & { kind: 'stream' },
+    { reader }: Plan & { kind: 'stream' },
     signal: AbortSignal,
     direct: DirectWay | undefined,
   ): ReadableStream<Uint8Array> {
@@ -85,11 +85,11 @@ export function createFetchExchange(hub: Hub, options: { sinkBudgetBytes?: numbe
         return
       }
       try {
-        leaveDirect = direct?.(subscribe, close)
+        leaveDirect = direct?.(reader, close)
         if (leaveDirect) return
         // When a reader has gone, some platforms abort the request's signal, and others cancel the body.
         stopListening = onAbort(signal, leave)
-        session = hub.port.subscribe(subscribe, sink)
+        session = hub.port.subscribe(reader, sink)
       } catch (error) {
         hub.port.failed(error)
         throw error

@@ -134,9 +134,9 @@ function createHonoExchange(
     }
     if (plan.kind !== 'stream' || !node) return exchange(plan, req.raw)
     const { incoming, outgoing } = node
-    const response = await exchange(plan, req.raw, (subscribe, onGone) => {
+    const response = await exchange(plan, req.raw, (reader, onGone) => {
       if (!isSentAsItIs(outgoing)) return undefined
-      streamTo(hub, subscribe, outgoing, { budgetBytes: sinkBudgetBytes, onGone })
+      streamTo(hub, reader, outgoing, { budgetBytes: sinkBudgetBytes, onGone })
       return () => outgoing.end()
     })
     // Without this header, `@hono/node-server` reads ahead to learn the length of the body before it sends the head.

@@ -66,7 +66,7 @@ export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): Node
 
   function streamOfHub(plan: Plan & { kind: 'stream' }, _request: IncomingMessage, response: ServerResponse): void {
     response.writeHead(200, plan.headers)
-    streamTo(hub, plan.subscribe, response, { budgetBytes, heads })
+    streamTo(hub, plan.reader, response, { budgetBytes, heads })
   }
 }
 

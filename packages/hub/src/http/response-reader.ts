@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
-import type { Hub, SubscribeRequest } from '../hub/hub.ts'
-import type { ConnectedReader } from '../hub/port.ts'
+import type { Hub } from '../hub/hub.ts'
+import type { Admitted, ConnectedReader } from '../hub/port.ts'
 import { type Carried, unwatchClosing, watchClosing } from './closing-server.ts'
 import { onceGone } from './gone.ts'
 import type { LateHeads } from './late-heads.ts'
@@ -20,12 +20,12 @@ export interface StreamingOptions {
 /** Connects a reader to a response. */
 export function streamTo(
   hub: Hub,
-  subscribe: SubscribeRequest,
+  admitted: Admitted,
   response: ServerResponse,
   { budgetBytes, heads, onGone }: StreamingOptions,
 ): void {
   const sink = new ResponseSink(response, budgetBytes, heads === undefined)
-  const session = hub.port.subscribe(subscribe, sink)
+  const session = hub.port.subscribe(admitted, sink)
   sink.serve(session)
   if (sink.waitsForHead) heads?.add(sink)
   new ResponseReader(hub, session, response, onGone)

@@ -1,6 +1,7 @@
 import { type CloseReason, RejoinError } from '@rejoin/protocol'
 import type { Hub, SubscribeRequest } from '../hub/hub.ts'
 import type { ReaderFacts, RejectedReader } from '../hub/observation.ts'
+import type { Admitted } from '../hub/port.ts'
 import { checkedGrant, type Grant, mayPublish, maySubscribe } from '../hub/readers/grant.ts'
 import type { Rights } from '../hub/readers/presence.ts'
 import {
@@ -57,7 +58,7 @@ export type Plan =
   | {
       readonly kind: 'stream'
       readonly headers: Readonly<Record<string, string>>
-      readonly subscribe: SubscribeRequest
+      readonly reader: Admitted
     }
   | { readonly kind: 'poll'; answer(poller: Poller): Promise<Answer> }
   | { readonly kind: 'body'; readonly maxBytes: number; accept(body: Uint8Array): Promise<Answer> }
@@ -205,11 +206,11 @@ async function planStream(hub: Hub, channels: Channels, target: Target, request:
   const subscribe = await readRequest(hub, channels, target, request)
   const { rights } = subscribe
   const verdict = await hub.port.admit(subscribe, { readsStatus: target.query.get('reject') === 'status' })
-  if (verdict?.kind === 'rejected') return answerWith(readerRejection(verdict.rejection))
-  if (verdict) return answerWith(nothingMoreOf(verdict.kind, subscribe))
+  if (verdict.kind === 'rejected') return answerWith(readerRejection(verdict.rejection))
+  if (verdict.kind !== 'admitted') return answerWith(nothingMoreOf(verdict.kind, subscribe))
   const headers = streamHeaders(rights !== undefined)
   if (request.method === 'HEAD') return answerWith({ status: 200, headers, body: '' })
-  return { kind: 'stream', headers, subscribe }
+  return { kind: 'stream', headers, reader: verdict }
 }
 
 async function planPoll(hub: Hub, channels: Channels, target: Target, request: RequestHead): Promise<Plan> {
@@ -217,7 +218,8 @@ async function planPoll(hub: Hub, channels: Channels, target: Target, request: R
   const subscribe = await readRequest(hub, channels, target, request)
   // A poll is not rejected here but by its answer, because a reader that polls already keeps its room.
   const verdict = await hub.port.admit(subscribe, { readsStatus: false, polls: true })
-  if (verdict && verdict.kind !== 'rejected') return answerWith(nothingMoreOf(verdict.kind, subscribe))
+  if (verdict.kind === 'deleted' || verdict.kind === 'finished')
+    return answerWith(nothingMoreOf(verdict.kind, subscribe))
   return { kind: 'poll', answer: (poller) => answerPoll(hub, subscribe, target, poller).catch(explain(hub)) }
 }
 

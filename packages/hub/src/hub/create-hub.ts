@@ -30,9 +30,9 @@ import { createBlocks } from './read/blocks.ts'
 import { channelWindows, maxListed } from './read/channel-window.ts'
 import { createEnds } from './read/ends.ts'
 import { newestEntries } from './read/entries.ts'
-import { findOpening, judgeWithoutLog, openingAtHand } from './read/opening.ts'
+import { findOpening, judgeWithoutLog, type OpeningContext } from './read/opening.ts'
 import { sharedWindows } from './read/pattern-windows.ts'
-import { createSharedReplays } from './read/shared-replays.ts'
+import { createSegments } from './read/segments.ts'
 import { createSnapshots } from './read/snapshot.ts'
 import { createAdmission } from './readers/admission.ts'
 import { createHeartbeat } from './readers/heartbeat.ts'
@@ -64,7 +64,8 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const { environment, heartbeatMs, hotBytes, retain } = settings
   const totals = { events: 0, deliveries: 0, bytes: 0 }
   const log = await options.log.open(environment)
-  const { idOf, idOn, branchOf } = idsOf(log)
+  const ids = idsOf(log)
+  const { idOf, idAt, pointAt } = ids
   const observers = createObservers()
   const slices = sliceQueueOf(environment)
   const windows = sharedWindows(log)
@@ -76,21 +77,20 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     maxBytes: hotBytes / 2,
     encode: (events) => encodeFrames(events, idOf),
   })
-  const start = await log.head()
+  const start = pointAt(await log.head())
   const live = createLive({
     start,
-    startBranch: branchOf(start),
     hotBytes: hotBytes / 2,
     environment,
     totals,
-    branchOf,
+    pointAt,
     isLater: (branch, other) => {
       const epochs = log.history.map(({ epoch }) => epoch)
       return epochs.indexOf(branch.epoch) > epochs.indexOf(other.epoch)
     },
     // Ids are rendered on the branch of the batch, also in frames that are encoded later.
-    encode: (events, branch, isHeard) => framesOf(events, isHeard, (position) => idOn(position, branch)),
-    encodeCheckpoint: (position, branch) => shareText(encodeCheckpoint({ id: idOn(position, branch) })),
+    encode: (events, branch, isHeard) => framesOf(events, isHeard, (position) => idAt({ position, branch })),
+    encodeCheckpoint: (at) => shareText(encodeCheckpoint({ id: idAt(at) })),
     onEvent: ends.published,
     onInvalidation(channel) {
       blocks.invalidate(channel)
@@ -102,7 +102,8 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       ends.clear()
     },
   })
-  const tail = await log.tail(start, live.apply)
+  const tail = await log.tail(start.position, live.apply)
+  const segments = createSegments({ log, live, blocks, environment, pointAt })
 
   const retry = createRetryPolicy(options, environment, () => sessions.size)
   const presence = createPresence(environment)
@@ -132,7 +133,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     },
   })
   /** Like `live.heard`. A hub that hears nothing from its log does not wait. */
-  const heard = (position: Position) => (contact.isLost ? undefined : live.heard(position, branchOf(position)))
+  const heard = (position: Position) => (contact.isLost ? undefined : live.heard(pointAt(position)))
   const publishing = createPublishing({
     log,
     live,
@@ -143,7 +144,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     heard,
     whenDown: options.whenDown,
     check: options.schemas && createSchemaCheck(options.schemas),
-    reached: (position) => live.reached(position, branchOf(position)),
+    reached: (position) => live.reached(pointAt(position)),
   })
   const orders = await createOrders({
     log,
@@ -161,11 +162,11 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   let isClosed = false
   let closing: Promise<void> | undefined
 
-  const opening = {
+  const opening: OpeningContext = {
     log,
     live,
-    blocks,
-    branchOf,
+    segments,
+    pointAt,
     slices,
     windows,
     ends,
@@ -187,10 +188,10 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     opening,
     isLeaving: () => isDraining || isClosed,
     session: {
+      ...ids,
       log,
       live,
-      blocks,
-      replays: createSharedReplays(live.hot, environment),
+      segments,
       slices,
       windows,
       stalls,
@@ -199,9 +200,6 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       environment,
       observers,
       heartbeatMs,
-      idOf,
-      idOn,
-      branchOf,
       ends,
       totals,
       presence,
@@ -210,8 +208,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       startsAtBeginning: (selectors) =>
         selectors.every((selector) => settings.fromStart.some((declared) => covers(declared, selector))),
       isLocal: () => publishing.isLocal,
-      openingAtHand: (cursor) => (publishing.isLocal ? undefined : openingAtHand(opening, cursor)),
-      findOpening: async (subscription, from, isGone) =>
+      findOpening: (subscription, from, isGone) =>
         publishing.isLocal && from.from === 'cursor'
           ? judgeWithoutLog(opening, subscription, from.cursor)
           : findOpening(opening, subscription, from, isGone),
@@ -253,7 +250,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   /** Resolves when the readers here have everything that the log holds now. */
   async function reachHead(): Promise<void> {
     const head = await log.head()
-    await live.reached(head, branchOf(head))
+    await live.reached(pointAt(head))
   }
 
   async function end(channel: string): Promise<{ readonly id: string }> {
@@ -305,7 +302,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       if (isClosed) throw new RejoinError('The hub is closed.', { code: 'closed' })
       // What this hub has received, not the head of the log: any hub can serve a stream from there, at once or when its tail has
       // come that far.
-      return idOn(live.head, live.branch)
+      return idAt(live.head)
     },
     stream: (selectors, streaming) => port.stream(streamRequest(selectors, streaming), streaming),
     entries: (selector, { limit = 100 } = {}) =>

@@ -6,24 +6,19 @@ import type { PollAnswer, PollOptions } from './pull/poll.ts'
 import type { PullOptions } from './pull/stream.ts'
 import type { Unread } from './pull/unread.ts'
 import type { StreamFrame } from './read/frame-reader.ts'
+import type { Opening } from './read/opening.ts'
 import type { Session } from './read/session.ts'
+import type { RapidVerdict } from './readers/rapid-returns.ts'
 
 /** The side of a hub that adapters call: they connect readers, bring bodies of publishes, and report what becomes of both. */
 export interface HubPort {
+  /** Judges a reader before it is connected. What is admitted is given to `subscribe`, so that nothing is judged twice. */
+  admit(request: SubscribeRequest, options: AdmitOptions): Promise<Verdict>
   /**
-   * Judges a reader before it is connected. Undefined lets it in. The kinds of a verdict, in the order in which they are judged:
-   *
-   * - `rejected`: a limit is reached or the log is away, and the reader can read a status.
-   * - `deleted`: all channels were deleted, and the reader can read a status or polls.
-   * - `finished`: the reader has everything, and all channels have ended. Adapters answer with 204, so an `EventSource` stays
-   *   away.
+   * Connects a reader. A reader over a limit is sent `close` at once. The number of readers is judged in the same step in which the
+   * reader is counted, so that readers that come together cannot all take the last place.
    */
-  admit(request: SubscribeRequest, options: AdmitOptions): Promise<Verdict | undefined>
-  /**
-   * Connects a reader. A reader over a limit is sent `close` at once. Limits are judged in the same step in which the reader is
-   * counted, so that readers that come together cannot all take the last room.
-   */
-  subscribe(request: SubscribeRequest, sink: Sink): ConnectedReader
+  subscribe(admitted: Admitted, sink: Sink): ConnectedReader
   /** Like `subscribe`, for a reader that pulls its frames, like the readers of `hub.stream`. */
   stream(request: SubscribeRequest, options?: PullOptions): AsyncIterable<StreamFrame>
   /**
@@ -52,9 +47,28 @@ export interface AdmitOptions {
   readonly polls?: boolean | undefined
 }
 
+/**
+ * What becomes of a reader, in the order in which it is judged:
+ *
+ * - `rejected`: a limit is reached or the log is unavailable, and the reader can read a status.
+ * - `deleted`: all channels were deleted, and the reader can read a status or polls.
+ * - `finished`: the reader has everything, and all channels have ended. Adapters answer with 204, so an `EventSource` stays away.
+ * - `admitted`: the reader can be connected.
+ */
 export type Verdict =
-  | { readonly kind: 'finished' | 'deleted' }
   | { readonly kind: 'rejected'; readonly rejection: ReaderRejection }
+  | { readonly kind: 'deleted' | 'finished' }
+  | Admitted
+
+/** A reader that may be connected, and what was found out about it. */
+export interface Admitted {
+  readonly kind: 'admitted'
+  readonly request: SubscribeRequest
+  /** Whether the reader returns too rapidly; absent when that was not judged yet. */
+  readonly rapid?: { readonly verdict: RapidVerdict | undefined }
+  /** Where its stream starts, when that had to be found already. */
+  readonly opening?: Opening
+}
 
 /** The part of a session that adapters use. */
 export type ConnectedReader = Pick<Session, 'connection' | 'drained' | 'disconnected'>

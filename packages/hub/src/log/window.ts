@@ -1,7 +1,16 @@
-import { checkSelector, isAfter, isSame, latest, narrowestOf, origin, type Position } from '@rejoin/protocol'
+import {
+  checkSelector,
+  gravestLoss,
+  isAfter,
+  isSame,
+  latest,
+  narrowestOf,
+  origin,
+  type Position,
+} from '@rejoin/protocol'
 import { invalidOption } from '../invalid-option.ts'
 import { type Complete, withDefaults } from '../with-defaults.ts'
-import type { Gap, Window, WindowOptions } from './contract.ts'
+import type { Window, WindowOptions } from './contract.ts'
 
 /** The caller's bounds over the log's own defaults, each checked. */
 export function windowOf(
@@ -59,7 +68,7 @@ export function sumWindows(sum: Window, windows: Iterable<Window>): Window {
     trimmedThrough = latest(trimmedThrough, window.trimmedThrough)
     if (window.oldest && (!oldest || isAfter(oldest, window.oldest))) oldest = window.oldest
     if (window.newest) newest = latest(newest ?? window.newest, window.newest)
-    lost = worseLoss(lost, window.lost)
+    lost = gravestLoss([lost, window.lost])
   }
   const bounds = { ...(oldest ? { oldest } : {}), ...(newest ? { newest } : {}) }
   return { channel: sum.channel, events, bytes, trimmedThrough, ...bounds, ...(lost ? { lost } : {}) }
@@ -87,9 +96,3 @@ export interface Beginning {
   readonly trimmedThrough: Position
   readonly invalidatedThrough: Position
 }
-
-function worseLoss(one: Gap['reason'] | undefined, other: Gap['reason'] | undefined): Gap['reason'] | undefined {
-  return losses.find((reason) => reason === one || reason === other)
-}
-
-const losses = ['forced', 'epoch', 'expired'] as const

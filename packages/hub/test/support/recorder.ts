@@ -29,7 +29,8 @@ export async function openHub(options: Partial<HubOptions> = {}, seed = 1): Prom
       const recorder = createRecorder(fullAfter ?? Number.POSITIVE_INFINITY)
       const subscription = createSubscription([channels].flat(), types)
       const start = cursor === undefined ? { from: 'now' as const } : { from: 'cursor' as const, cursor }
-      recorder.session = hub.port.subscribe({ subscription, start, ...request }, recorder) as Session
+      const admitted = { kind: 'admitted' as const, request: { subscription, start, ...request } }
+      recorder.session = hub.port.subscribe(admitted, recorder) as Session
       return recorder
     },
   }

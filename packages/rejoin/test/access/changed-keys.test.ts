@@ -57,7 +57,7 @@ describe('hub.renewRights', () => {
         return allowed.has(subject) ? grant : null
       }
       const reader = { ip: null, userAgent: null, subject }
-      hub.port.subscribe({ ...fromNow, reader, rights: { grant, renew } }, sink())
+      hub.port.subscribe({ kind: 'admitted', request: { ...fromNow, reader, rights: { grant, renew } } }, sink())
     }
     await environment.settle()
     for (const n of [3, 50]) allowed.delete(`reader ${n}`)
@@ -80,7 +80,7 @@ describe('hub.renewRights', () => {
     const asOf = hub.port.revocations
     hub.renewRights()
     const rights = { grant: { subject: 'ada', subscribe: ['a'] }, renew: async () => null, asOf }
-    hub.port.subscribe({ ...fromNow, rights }, sink())
+    hub.port.subscribe({ kind: 'admitted', request: { ...fromNow, rights } }, sink())
     await environment.settle()
     expect(ended).toEqual(['token-expired'])
     await hub.close()

@@ -242,7 +242,8 @@ async function midReplay(byTicket: boolean): Promise<MidReplay> {
   }
   const subscription = createSubscription(['orders/1'])
   const rights = { grant, renew: async () => access.authorize(request) }
-  const session = hub.port.subscribe({ subscription, start: { from: 'earliest' }, rights }, sink)
+  const asked = { subscription, start: { from: 'earliest' as const }, rights }
+  const session = hub.port.subscribe({ kind: 'admitted', request: asked }, sink)
   await environment.settle()
   const before = types.length
   expect(before).toBeGreaterThan(1)

@@ -1,4 +1,4 @@
-import { type Branch, isAfter, isPattern, isSame, type Position } from '@rejoin/protocol'
+import { type Branch, isAfter, isPattern, isSamePoint, type Point, type Position } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 import type { LogEvent, TailBatch } from '../../log/contract.ts'
 import { createHotWindow, type HotWindow } from '../read/hot-window.ts'
@@ -10,8 +10,8 @@ import { wants } from './subscription.ts'
 
 /** A reader that can move to the live side, and back to reading from the log. */
 export interface MovableReader extends LiveReader {
-  /** The reader is no longer live. It has everything up to `position` on `branch`. */
-  leaveLive(position: Position, branch: Branch): void
+  /** The reader is no longer live. It has everything up to this point. */
+  leaveLive(at: Point): void
   /** The reader gets an event that is not in the log. It has to be told so before it gets another event of the log. */
   stray(): void
 }
@@ -21,10 +21,8 @@ export interface MovableReader extends LiveReader {
  * end of the turn.
  */
 export interface Live {
-  /** The newest position that the tail has brought. */
-  readonly head: Position
-  /** The branch that the head lies on. Positions of two branches can overlap in time, so the head alone proves nothing. */
-  readonly branch: Branch
+  /** The newest point that the tail has brought. */
+  readonly head: Point
   readonly hot: HotWindow
   apply(batch: TailBatch): void
   /**
@@ -33,21 +31,21 @@ export interface Live {
    *
    * Returns false, and does nothing, when called during a delivery. Try again at the end of the turn.
    */
-  join(reader: MovableReader, cursor: Position, branch: Branch): boolean
+  join(reader: MovableReader, cursor: Point): boolean
   leave(reader: MovableReader): void
-  /** Whether the live side has come to `position` on `branch`. */
-  hasReached(position: Position, branch: Branch): boolean
+  /** Whether the live side has come to this point. */
+  hasReached(point: Point): boolean
   /**
-   * Resolves when the live side has come to `position` on `branch`, or to a later branch. Also resolves when the hub is closed or
-   * the signal is aborted.
+   * Resolves when the live side has come to this point, or to a later branch. Also resolves when the hub is closed or the signal
+   * is aborted.
    */
-  reached(position: Position, branch: Branch, signal?: AbortSignal): Promise<void>
+  reached(point: Point, signal?: AbortSignal): Promise<void>
   /**
    * Like `reached`, for a publisher that wants the readers here to have the event before its request is answered. Also resolves
    * when the log falls silent: the log has the event, but the tail may not bring it until the log is back. Undefined when the
    * live side is there already.
    */
-  heard(position: Position, branch: Branch): Promise<void> | undefined
+  heard(point: Point): Promise<void> | undefined
   /** The log has fallen silent. */
   fallSilent(): void
   /** Resolves all waits: the head will not move any more. */
@@ -67,15 +65,14 @@ export interface Live {
 }
 
 export interface LiveOptions {
-  readonly start: Position
-  readonly startBranch: Branch
+  readonly start: Point
   readonly hotBytes: number
   readonly environment: Environment
   /** Encodes events. Events of channels that `isHeard` are sent at once; others perhaps never. */
   encode(events: readonly LogEvent[], branch: Branch, isHeard: (channel: string) => boolean): Frame[]
-  encodeCheckpoint(position: Position, branch: Branch): SharedBytes
-  /** The branch of a batch that names none. */
-  branchOf(position: Position): Branch
+  encodeCheckpoint(at: Point): SharedBytes
+  /** The point of a batch that names no branch. */
+  pointAt(position: Position): Point
   /** Whether `branch` opened later than `other`, as far as the log tells. */
   isLater(branch: Branch, other: Branch): boolean
   onEvent(channel: string): void
@@ -87,16 +84,15 @@ export interface LiveOptions {
 }
 
 export function createLive(options: LiveOptions): Live {
-  const { start, environment, encode, encodeCheckpoint, branchOf, isLater, totals } = options
+  const { start, environment, encode, encodeCheckpoint, pointAt, isLater, totals } = options
   const { onEvent, onInvalidation, onEnd, onLostPosition } = options
   const audiences: Audiences<MovableReader> = createAudiences(totals)
-  const hot = createHotWindow(start, options.hotBytes)
+  const hot = createHotWindow(start.position, options.hotBytes)
   let head = start
-  let branch = options.startBranch
   let turn: Frame[] = []
   let delivering = false
   let closed = false
-  /** Wait for positions of this branch, the nearest first. */
+  /** Wait for points of this branch, the nearest first. */
   let waiting: Waiter[] = []
   /** Wait for branches that the tail has yet to bring. */
   let waitingForBranch: Waiter[] = []
@@ -117,21 +113,19 @@ export function createLive(options: LiveOptions): Live {
   function leaveFull(reader: MovableReader): void {
     audiences.remove(reader)
     strays.delete(reader)
-    reader.leaveLive(head, branch)
+    reader.leaveLive(head)
   }
 
   /**
-   * Moves the head to a position that `readers` cannot follow to, and sends these readers back to reading from their position.
+   * Moves the head to a point that `readers` cannot follow to, and sends these readers back to reading from where they are.
    */
-  function jump(position: Position, on: Branch, readers: () => MovableReader[]): void {
+  function jump(to: Point, readers: () => MovableReader[]): void {
     flush()
     const before = head
-    const branchBefore = branch
-    head = position
-    branch = on
+    head = to
     for (const reader of readers()) {
       audiences.remove(reader)
-      reader.leaveLive(before, branchBefore)
+      reader.leaveLive(before)
     }
   }
 
@@ -141,19 +135,19 @@ export function createLive(options: LiveOptions): Live {
    */
   function withoutStrays(work: () => void): void {
     flush()
-    const [position, on, sent] = [head, branch, [...strays]]
+    const [before, sent] = [head, [...strays]]
     strays.clear()
     for (const reader of sent) audiences.remove(reader)
     work()
-    for (const reader of sent) reader.leaveLive(position, on)
+    for (const reader of sent) reader.leaveLive(before)
   }
 
   function take(batch: TailBatch): void {
-    const on = batch.branch ?? branchOf(batch.after)
-    if (!isSame(batch.after, head) || on.epoch !== branch.epoch) lostPosition(batch.after, on)
+    const from = batch.branch ? { branch: batch.branch, position: batch.after } : pointAt(batch.after)
+    if (!isSamePoint(from, head)) lostPosition(from)
     const frames = encode(
       batch.events.filter(({ kind }) => kind === 'event' || kind === 'live'),
-      branch,
+      head.branch,
       audiences.isHeard,
     )
     let added = 0
@@ -169,10 +163,10 @@ export function createLive(options: LiveOptions): Live {
   }
 
   /** The tail could not continue where it stood. Readers go back to the log, which knows what they missed. */
-  function lostPosition(position: Position, on: Branch): void {
-    hot.restart(position)
+  function lostPosition(from: Point): void {
+    hot.restart(from.position)
     onLostPosition()
-    jump(position, on, audiences.readers)
+    jump(from, audiences.readers)
     const all = [...waiting, ...waitingForBranch]
     waiting = []
     waitingForBranch = []
@@ -183,14 +177,14 @@ export function createLive(options: LiveOptions): Live {
   function invalidate({ channel, position }: LogEvent): void {
     hot.invalidate(channel, position)
     onInvalidation(channel)
-    jump(position, branch, () => audiences.readersOf(channel))
+    jump({ branch: head.branch, position }, () => audiences.readersOf(channel))
   }
 
   /** Readers of the channel may be finished. Each session decides when it has everything. Readers of patterns never finish. */
   function end({ channel, position }: LogEvent): void {
     onEnd(channel, position)
     const mayBeDone = ({ subscription }: MovableReader) => !subscription.selectors.some(isPattern)
-    jump(position, branch, () => audiences.readersOf(channel).filter(mayBeDone))
+    jump({ branch: head.branch, position }, () => audiences.readersOf(channel).filter(mayBeDone))
   }
 
   function add(frame: Frame, kind: LogEvent['kind']): void {
@@ -198,53 +192,51 @@ export function createLive(options: LiveOptions): Live {
     // A `live` event is for readers that are here now. The hot window would also give it to readers that come later.
     if (kind === 'event') hot.add(frame)
     turn.push(frame)
-    head = frame.position
+    head = { branch: head.branch, position: frame.position }
     count += 1
     totals.events += 1
   }
 
   function wakeWaiting(): void {
     let due = 0
-    while (due < waiting.length && !isAfter(waiting[due]!.position, head)) due += 1
+    while (due < waiting.length && !isAfter(waiting[due]!.point.position, head.position)) due += 1
     for (const waiter of waiting.splice(0, due)) waiter.resolve()
   }
 
   function wait(waiter: Waiter): void {
-    if (waiter.branch.epoch !== branch.epoch) {
-      // A position of an earlier branch is behind the head, or lost. The session that waits judges its position again.
-      if (isLater(waiter.branch, branch)) waitingForBranch.push(waiter)
+    const { branch, position } = waiter.point
+    if (branch.epoch !== head.branch.epoch) {
+      // A point of an earlier branch is behind the head, or lost. The session that waits judges its point again.
+      if (isLater(branch, head.branch)) waitingForBranch.push(waiter)
       else waiter.resolve()
       return
     }
-    if (isThere(waiter.position, waiter.branch)) {
+    if (hasReached(waiter.point)) {
       waiter.resolve()
       return
     }
     // Almost always the last: publishes wait in the order of their positions.
     let index = waiting.length
-    while (index > 0 && isAfter(waiting[index - 1]!.position, waiter.position)) index -= 1
+    while (index > 0 && isAfter(waiting[index - 1]!.point.position, position)) index -= 1
     if (index === waiting.length) waiting.push(waiter)
     else waiting.splice(index, 0, waiter)
   }
 
-  function isThere(position: Position, on: Branch): boolean {
-    return closed || (on.epoch === branch.epoch && !isAfter(position, head))
+  function hasReached({ branch, position }: Point): boolean {
+    return closed || (branch.epoch === head.branch.epoch && !isAfter(position, head.position))
   }
 
   return {
     get head() {
       return head
     },
-    get branch() {
-      return branch
-    },
     hot,
     apply(batch) {
       if (strays.size > 0) withoutStrays(() => take(batch))
       else take(batch)
     },
-    join(reader, cursor, on) {
-      if (delivering || !isSame(cursor, head) || on.epoch !== branch.epoch) return false
+    join(reader, cursor) {
+      if (delivering || !isSamePoint(cursor, head)) return false
       // The frames of this turn are in the hot window, and this reader has them from there.
       flush()
       audiences.add(reader, { now: environment.now(), count })
@@ -254,11 +246,11 @@ export function createLive(options: LiveOptions): Live {
       audiences.remove(reader)
       strays.delete(reader)
     },
-    hasReached: isThere,
-    reached(position, on, signal) {
-      if (isThere(position, on)) return Promise.resolve()
+    hasReached,
+    reached(point, signal) {
+      if (hasReached(point)) return Promise.resolve()
       return new Promise((resolve) => {
-        const waiter = { position, branch: on, resolve, isStored: false }
+        const waiter = { point, resolve, isStored: false }
         wait(waiter)
         signal?.addEventListener('abort', () => {
           waiting = waiting.filter((other) => other !== waiter)
@@ -267,9 +259,9 @@ export function createLive(options: LiveOptions): Live {
         })
       })
     },
-    heard(position, on) {
-      if (isThere(position, on)) return undefined
-      return new Promise((resolve) => wait({ position, branch: on, resolve, isStored: true }))
+    heard(point) {
+      if (hasReached(point)) return undefined
+      return new Promise((resolve) => wait({ point, resolve, isStored: true }))
     },
     fallSilent() {
       for (const { isStored, resolve } of [...waiting, ...waitingForBranch]) if (isStored) resolve()
@@ -285,7 +277,7 @@ export function createLive(options: LiveOptions): Live {
     checkpoint() {
       flush()
       delivering = true
-      audiences.checkpoint({ now: environment.now(), count }, () => encodeCheckpoint(head, branch), leaveFull)
+      audiences.checkpoint({ now: environment.now(), count }, () => encodeCheckpoint(head), leaveFull)
       delivering = false
     },
     say(frames) {
@@ -307,14 +299,13 @@ export function createLive(options: LiveOptions): Live {
       flush()
       // Only a reader that is still live has everything up to the head.
       if (!audiences.has(reader)) return
-      if (!reader.push(encodeCheckpoint(head, branch))) leaveFull(reader)
+      if (!reader.push(encodeCheckpoint(head))) leaveFull(reader)
     },
   }
 }
 
 interface Waiter {
-  readonly position: Position
-  readonly branch: Branch
+  readonly point: Point
   /** Whether the log has the entry at this position. */
   readonly isStored: boolean
   resolve(): void

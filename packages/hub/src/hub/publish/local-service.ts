@@ -54,11 +54,11 @@ export function createLocalService({ log, live, environment, reached, onHealed }
   let stopped = false
 
   function newClock() {
-    return createPositionClock({ ...log.formats.range, now: environment.now, last: live.head })
+    return createPositionClock({ ...log.formats.range, now: environment.now, last: live.head.position })
   }
 
   function nextPosition(): Position {
-    if (isAfter(live.head, clock.last)) clock = newClock()
+    if (isAfter(live.head.position, clock.last)) clock = newClock()
     return clock.next()
   }
 

@@ -57,7 +57,7 @@ export function createStream(
       // `subscribe` may write to the sink, and even end it, before it returns the session.
       let session: ConnectedReader | undefined
       if (signal?.aborted) sink.end()
-      else session = subscribe(request, sink)
+      else session = subscribe({ kind: 'admitted', request }, sink)
       const stopListening = onAbort(signal, leave)
 
       function leave(): void {

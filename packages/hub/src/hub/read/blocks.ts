@@ -1,16 +1,21 @@
 import { covers, isAfter, isPattern, latest, type Position } from '@rejoin/protocol'
 import type { Gap, Log, LogEvent } from '../../log/contract.ts'
-import { indexAfter, type Stretch } from '../../log/in-order.ts'
 import type { SliceQueue } from '../../slice-queue.ts'
 import { costOf, type Frame } from '../live/frame.ts'
 
 /** Every event of one channel or pattern after `after` and up to `through`, encoded. */
 export interface Block {
+  readonly kind: 'frames'
   readonly after: Position
   readonly through: Position
   readonly frames: readonly Frame[]
   /** The memory that it takes. */
   readonly bytes: number
+}
+
+/** A gap of the log, as a read finds it. */
+export interface FoundGap extends Gap {
+  readonly kind: 'gap'
 }
 
 /**
@@ -19,8 +24,8 @@ export interface Block {
  * channels, not with the number of readers.
  */
 export interface Blocks {
-  /** A block that has the events right after `cursor`; kept, or read now. */
-  read(name: string, cursor: Position, through: Position): Promise<Block | Gap>
+  /** A block that has the events right after `cursor`: at once when it is in memory, else when it has been read. */
+  read(name: string, cursor: Position, through: Position): Block | Promise<Block | FoundGap>
   /** Drops the blocks that may have events of this channel. */
   invalidate(channel: string): void
   clear(): void
@@ -52,7 +57,7 @@ const blockOverhead = 200
 
 export function createBlocks({ log, maxBytes, slices, encode }: BlocksOptions): Blocks {
   const held = new Map<string, Block[]>()
-  const inFlight = new Map<string, Promise<Block | Gap>>()
+  const inFlight = new Map<string, Promise<Block | FoundGap>>()
   const borders = createBorders()
   const queue = createTickets(maxReads, slices)
   // Oldest first: the first block is dropped first.
@@ -65,18 +70,14 @@ export function createBlocks({ log, maxBytes, slices, encode }: BlocksOptions): 
     return held.get(name)?.find((block) => !isAfter(block.after, cursor) && isAfter(block.through, cursor))
   }
 
-  async function read(name: string, cursor: Position, through: Position): Promise<Block | Gap> {
-    const nothing = { after: cursor, through: cursor, frames: [], bytes: 0 }
-    if (!isAfter(through, cursor)) return nothing
+  async function readLog(name: string, cursor: Position, through: Position): Promise<Block | FoundGap> {
     const asOf = clearings
     let start = borders.before(name, cursor)
     for (;;) {
-      const found = find(name, cursor)
-      if (found) return found
-      const answer = await readOnce(name, start, through)
+      const answer = find(name, cursor) ?? (await readOnce(name, start, through))
       // `through` may be the head of a lost branch, behind everything that the log has now.
-      if (clearings !== asOf) return nothing
-      if (!('channels' in answer)) {
+      if (clearings !== asOf) return nothingAfter(cursor)
+      if (answer.kind === 'frames') {
         if (isAfter(answer.through, cursor)) return answer
         start = answer.through
       } else if (isAfter(answer.wholeAfter, cursor)) {
@@ -88,13 +89,13 @@ export function createBlocks({ log, maxBytes, slices, encode }: BlocksOptions): 
     }
   }
 
-  function readOnce(name: string, after: Position, through: Position): Promise<Block | Gap> {
+  function readOnce(name: string, after: Position, through: Position): Promise<Block | FoundGap> {
     const asOf = invalidations
     return share(`${after.ms}.${after.seq} ${name}`, () => load(name, after, through, asOf))
   }
 
   /** Readers that need the same read share it. */
-  function share(key: string, read: () => Promise<Block | Gap>): Promise<Block | Gap> {
+  function share(key: string, read: () => Promise<Block | FoundGap>): Promise<Block | FoundGap> {
     let reading = inFlight.get(key)
     if (!reading) {
       reading = queue.take(read).finally(() => inFlight.delete(key))
@@ -104,24 +105,25 @@ export function createBlocks({ log, maxBytes, slices, encode }: BlocksOptions): 
   }
 
   /** @param asOf - `invalidations` from before the read waited for its turn */
-  async function load(name: string, after: Position, through: Position, asOf: number): Promise<Block | Gap> {
+  async function load(name: string, after: Position, through: Position, asOf: number): Promise<Block | FoundGap> {
     // Another read may have brought this block while this one waited for its turn.
     const found = find(name, after)
     if (found) return found
     const block = await loadAt(name, after, through)
     // A block from before an invalidation may have invalidated events, or reach to the head of a lost branch.
-    if (!('channels' in block) && asOf === invalidations) keep(name, block)
+    if (block.kind === 'frames' && asOf === invalidations) keep(name, block)
     return block
   }
 
-  async function loadAt(name: string, after: Position, through: Position): Promise<Block | Gap> {
+  async function loadAt(name: string, after: Position, through: Position): Promise<Block | FoundGap> {
     const page = await log.read([name], after, through, { events: blockEvents, bytes: blockBytes })
-    if (page.gap) return page.gap
+    if (page.gap) return { kind: 'gap', ...page.gap }
     borders.add(name, page.completeThrough)
     const frames = encode(page.events)
     const broken = brokenLink(frames, after)
-    if (broken) return { channels: [name], reason: 'expired', wholeAfter: broken.previous }
-    return { after, through: page.completeThrough, frames, bytes: frames.reduce(addCost, blockOverhead) }
+    if (broken) return { kind: 'gap', channels: [name], reason: 'expired', wholeAfter: broken.previous }
+    const bytes = frames.reduce(addCost, blockOverhead)
+    return { kind: 'frames', after, through: page.completeThrough, frames, bytes }
   }
 
   function keep(name: string, block: Block): void {
@@ -143,7 +145,10 @@ export function createBlocks({ log, maxBytes, slices, encode }: BlocksOptions): 
   }
 
   return {
-    read,
+    read(name, cursor, through) {
+      if (!isAfter(through, cursor)) return nothingAfter(cursor)
+      return find(name, cursor) ?? readLog(name, cursor, through)
+    },
     invalidate(channel) {
       invalidations += 1
       order = order.filter(({ name }) => {
@@ -166,9 +171,8 @@ export function createBlocks({ log, maxBytes, slices, encode }: BlocksOptions): 
   }
 }
 
-/** The part of a block after `cursor`, not past `through`. */
-export function stretchOf({ frames }: Block, cursor: Position, through: Position): Stretch<Frame> {
-  return { items: frames, from: indexAfter(frames, cursor), to: indexAfter(frames, through) }
+function nothingAfter(cursor: Position): Block {
+  return { kind: 'frames', after: cursor, through: cursor, frames: [], bytes: 0 }
 }
 
 /**

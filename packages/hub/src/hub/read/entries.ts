@@ -27,9 +27,9 @@ export async function newestEntries(
   const subscription = createSubscription([selector])
   const opening = await findOpening(context, subscription, { from: 'last', events: limit })
   const entries: ChannelEntry[] = []
-  if (!opening.ok) return entries
-  const through = live.head
-  let after = opening.position
+  if (opening.kind === 'gap') return entries
+  const through = live.head.position
+  let after = opening.at.position
   while (entries.length < limit && isAfter(through, after)) {
     const most = { events: limit - entries.length, bytes: pageBytes }
     const page = await slices.take(() => log.read(subscription.selectors, after, through, most))

@@ -3,9 +3,8 @@ import type { Cancel } from '../../environment.ts'
 import type { Gap } from '../../log/contract.ts'
 import type { Frame } from '../live/frame.ts'
 import type { FoundOpening, Start } from './opening.ts'
-import type { Session } from './session.ts'
-import type { SessionContext } from './session-context.ts'
-import { tellGap } from './session-news.ts'
+import type { Session, SessionContext } from './session.ts'
+import { reportGap } from './session-report.ts'
 import { maxWaitMs } from './tail-wait.ts'
 
 // A cursor may be as long as a header. `hello` and the observers show its first 128 characters (§4.4).
@@ -94,11 +93,11 @@ export class Greeting {
     { reason, channels }: Pick<Gap, 'reason' | 'channels'>,
     { id, first }: { readonly id: string; readonly first: Frame | undefined },
   ): string {
-    const { observers, branchOf, idOn } = context
+    const { observers, pointAt, idAt } = context
     const requested = this.#lostFrom ?? this.requested ?? id
     const hasPattern = session.subscription.selectors.some(isPattern)
-    const oldest = first && !hasPattern ? idOn(first.position, branchOf(first.position)) : null
-    tellGap(observers, session, channels, { reason, requested, absenceMs: null, resuming: false, replayed: 0 })
+    const oldest = first && !hasPattern ? idAt(pointAt(first.position)) : null
+    reportGap(observers, session, channels, { reason, requested, absenceMs: null, resuming: false, replayed: 0 })
     const sync = encodeSyncRequired({ reason, channels, requested, oldest, latest: id }, { id })
     return this.hello(context, session, { resumed: false, id: undefined, replay: this.#replay }) + sync
   }

@@ -1,13 +1,13 @@
-import { type Branch, type GapReason, isAfter, judgeCursor, latest, type Position } from '@rejoin/protocol'
+import { type GapReason, gravestLoss, isAfter, judgeCursor, latest, type Point, type Position } from '@rejoin/protocol'
 import type { Gap, Log, Window } from '../../log/contract.ts'
 import type { SliceQueue } from '../../slice-queue.ts'
 import type { Complete } from '../../with-defaults.ts'
 import type { Frame } from '../live/frame.ts'
 import type { Live } from '../live/live.ts'
-import { type Subscription, wantedOf, wants } from '../live/subscription.ts'
-import type { Blocks } from './blocks.ts'
-import { sliceBytes } from './replay-slices.ts'
-import { readReplay } from './replay-source.ts'
+import { type Subscription, wants } from '../live/subscription.ts'
+import type { LogIds } from '../log-ids.ts'
+import { type Ends, hasEverything } from './ends.ts'
+import type { GapSegment, Segments } from './segments.ts'
 
 /** Where a reader asks its stream to start. */
 export type Start =
@@ -23,13 +23,15 @@ export type Start =
 /** Where the stream really starts, or why it cannot start where the reader asked. */
 export type Opening =
   | FoundOpening
-  | { readonly ok: false; readonly reason: GapReason; readonly channels: readonly string[] }
+  | { readonly kind: 'gap'; readonly reason: GapReason; readonly channels: readonly string[] }
 
-export interface FoundOpening extends FoundStart {
-  readonly ok: true
-  readonly branch: Branch
+export interface FoundOpening extends Omit<FoundStart, 'position'> {
+  readonly kind: 'start'
+  readonly at: Point
   /** Set when the reader got further on a branch than the log has survived: it is at the fork. */
   readonly isTorn?: true
+  /** Set when the reader has everything of channels that have all ended (§4.10). */
+  readonly isFinished?: true
 }
 
 interface FoundStart {
@@ -54,54 +56,52 @@ export interface ReplayLimits {
   maxReplayAgeMs?: number | undefined
 }
 
-export interface OpeningContext extends Complete<ReplayLimits> {
+export interface OpeningContext extends Complete<ReplayLimits>, Pick<LogIds, 'pointAt'> {
   readonly log: Log
   readonly live: Live
-  readonly blocks: Blocks
-  /** The branch of a position, according to the history of the log now. */
-  branchOf(position: Position): Branch
+  readonly segments: Segments
   readonly slices: SliceQueue
+  readonly ends: Ends
   /** Like `log.windows`. Readers that ask at the same time share one call. */
   windows(selectors: readonly string[]): Promise<readonly Window[]>
   now(): number
 }
 
 /**
- * Finds where a stream starts.
+ * Finds where a stream starts: at once when the hub can tell without asking the log, as for almost every return. So readers that
+ * return together are spared a chain of promises each.
  *
  * @param isGone - whether the reader has gone meanwhile. Then the search is given up, and its result means nothing.
  */
-export async function findOpening(
-  opening: OpeningContext,
+export function findOpening(
+  context: OpeningContext,
   subscription: Subscription,
   start: Start,
   isGone: () => boolean = () => false,
-): Promise<Opening> {
-  const context = { ...opening, isGone }
+): Opening | Promise<Opening> {
+  if (start.from === 'now') return { kind: 'start', at: context.live.head }
+  if (start.from === 'cursor') {
+    const cached = mayBeFinished(context, subscription, start) ? undefined : openingInMemory(context, start.cursor)
+    if (cached) return cached
+  }
+  const search = { ...context, isGone }
   switch (start.from) {
     case 'cursor':
-      return judge(context, subscription, start.cursor)
+      return judge(search, subscription, start)
     case 'earliest':
-      return onceApplied(context, () => earliest(context, subscription))
+      return onceApplied(search, () => earliest(search, subscription))
     case 'last':
-      return onceApplied(context, () => beforeLast(context, subscription, start.events))
-    case 'now':
-      return { ok: true, position: context.live.head, branch: context.live.branch }
+      return onceApplied(search, () => beforeLast(search, subscription, start.events))
   }
 }
 
-/**
- * Like `findOpening` for a cursor, when the hub can tell without asking the log; else undefined. Almost every return is such a
- * case. So readers that return together are spared a chain of promises each.
- */
-export function openingAtHand(context: OpeningContext, cursor: string): FoundOpening | undefined {
-  const { log, live, branchOf, maxReplayEvents, maxReplayAgeMs } = context
+function openingInMemory(context: OpeningContext, cursor: string): FoundOpening | undefined {
+  const { log, live, pointAt, maxReplayEvents, maxReplayAgeMs } = context
   if (Math.min(maxReplayEvents, maxReplayAgeMs) < Number.POSITIVE_INFINITY) return undefined
-  const verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head: live.head })
+  const verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head: live.head.position })
   if (!verdict.ok) return undefined
-  const { position } = verdict
-  const branch = branchOf(position)
-  return live.hasReached(position, branch) ? { ok: true, position, branch } : undefined
+  const at = pointAt(verdict.position)
+  return live.hasReached(at) ? { kind: 'start', at } : undefined
 }
 
 /** A search for one reader. */
@@ -114,49 +114,78 @@ interface Search extends OpeningContext {
  * returning reader may have missed some of them, and cannot resume. The reason comes from the cursor alone.
  */
 export function judgeWithoutLog({ log, live }: OpeningContext, { selectors }: Subscription, cursor: string): Opening {
-  const verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head: live.head })
-  return { ok: false, reason: verdict.ok ? 'forced' : verdict.reason, channels: selectors }
+  const verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head: live.head.position })
+  return { kind: 'gap', reason: verdict.ok ? 'forced' : verdict.reason, channels: selectors }
 }
 
 /**
  * Searches, and waits until the tail of this hub has brought the position that was found. The log may have trimmed events that
  * the tail has yet to bring. When the tail changes to another branch during a search, the search has seen both, and is repeated.
  */
-async function onceApplied({ live, branchOf, isGone }: Search, search: () => Promise<FoundStart>): Promise<Opening> {
+async function onceApplied({ live, pointAt, isGone }: Search, search: () => Promise<FoundStart>): Promise<Opening> {
   for (;;) {
-    const { epoch } = live.branch
-    const found = await search()
-    const branch = branchOf(found.position)
-    await live.reached(found.position, branch)
-    if (live.branch.epoch === epoch || isGone()) return { ok: true, ...found, branch }
+    const { epoch } = live.head.branch
+    const { position, ...found } = await search()
+    const at = pointAt(position)
+    await live.reached(at)
+    if (live.head.branch.epoch === epoch || isGone()) return { kind: 'start', at, ...found }
   }
 }
 
-async function judge(context: Search, subscription: Subscription, cursor: string): Promise<Opening> {
-  const { log, live, branchOf } = context
+async function judge(context: Search, subscription: Subscription, start: CursorStart): Promise<Opening> {
+  const { log, live, pointAt } = context
   const { selectors } = subscription
-  let verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head: live.head })
+  const { cursor } = start
+  let verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head: live.head.position })
   if (!verdict.ok && (verdict.reason === 'ahead' || verdict.reason === 'epoch')) {
     // The cursor may be ahead, or on an unknown branch, only because the tail of this hub is behind. The log itself knows. Its
     // answer also brings the history up to date, so the cursor is judged after it.
     const head = await log.head()
     verdict = judgeCursor(cursor, { formats: log.formats, history: log.history, head })
   }
-  if (!verdict.ok && !verdict.survivor) return { ok: false, reason: verdict.reason, channels: selectors }
-  const position = verdict.ok ? verdict.position : (verdict.survivor as Position)
-  const branch = branchOf(position)
-  await live.reached(position, branch)
-  const tooLong = await exceedsLimits(context, subscription, position)
-  if (tooLong) return { ok: false, reason: 'replay-limit', channels: selectors }
-  return verdict.ok ? { ok: true, position, branch } : { ok: true, position, branch, isTorn: true }
+  if (!verdict.ok && !verdict.survivor) return { kind: 'gap', reason: verdict.reason, channels: selectors }
+  const at = pointAt(verdict.ok ? verdict.position : (verdict.survivor as Position))
+  await live.reached(at)
+  const tooLong = await exceedsLimits(context, subscription, at)
+  if (tooLong) return { kind: 'gap', reason: 'replay-limit', channels: selectors }
+  if (!verdict.ok) return { kind: 'start', at, isTorn: true }
+  return (await isFinished(context, subscription, start, at))
+    ? { kind: 'start', at, isFinished: true }
+    : { kind: 'start', at }
 }
 
-async function exceedsLimits(context: Search, subscription: Subscription, after: Position): Promise<boolean> {
+type CursorStart = Extract<Start, { from: 'cursor' }>
+
+/** Whether there is anything to find out about the ends of these channels. */
+export function mayBeFinished({ ends }: { readonly ends: Ends }, { selectors }: Subscription, start: Start): boolean {
+  if (start.from !== 'cursor' || start.added?.length) return false
+  return !ends.knows(selectors) || ends.of(selectors) !== undefined
+}
+
+/** Whether a reader that starts here has everything of channels that have all ended. Never rejects. */
+async function isFinished(context: Search, subscription: Subscription, start: Start, at: Point): Promise<boolean> {
+  const { ends, live } = context
+  const { selectors } = subscription
+  if (!mayBeFinished(context, subscription, start)) return false
+  if (!ends.knows(selectors)) await ends.learn(selectors)
+  const end = ends.of(selectors)
+  // The tail may have yet to bring the end, and events before it.
+  if (!hasEverything(live.head.position, end)) return false
+  // The tail may have yet to bring the branch that the log is on.
+  if (at.branch.epoch !== live.head.branch.epoch && isAfter(at.branch.first, live.head.branch.first)) return false
+  for await (const some of framesAfter(context, subscription, at)) {
+    if (isGap(some) || some.length > 0) return false
+  }
+  // The log may have lost the end meanwhile.
+  return ends.of(selectors) === end
+}
+
+async function exceedsLimits(context: Search, subscription: Subscription, after: Point): Promise<boolean> {
   const { maxReplayEvents, maxReplayAgeMs } = context
   if (maxReplayEvents === Number.POSITIVE_INFINITY && maxReplayAgeMs === Number.POSITIVE_INFINITY) return false
   let count = 0
   for await (const frames of framesAfter(context, subscription, after)) {
-    if ('wholeAfter' in frames) {
+    if (isGap(frames)) {
       if (frames.isMark) continue
       // Lost events cannot be counted. The replay finds the gap and announces it.
       return false
@@ -175,19 +204,16 @@ async function earliest({ log, windows }: OpeningContext, { selectors }: Subscri
   const held = await windows(selectors)
   const position = held.reduce((position, window) => latest(position, window.trimmedThrough), first)
   const lossy = held.filter(({ lost }) => lost !== undefined)
-  const reason = gapReasons.find((reason) => lossy.some(({ lost }) => lost === reason))
+  const reason = gravestLoss(lossy.map(({ lost }) => lost))
   return reason ? { position, lost: { reason, channels: lossy.map(({ channel }) => channel) } } : { position }
 }
-
-// The first reason that one of the channels has is told for all of them.
-const gapReasons: readonly Gap['reason'][] = ['forced', 'epoch', 'expired']
 
 /** The position behind which the newest `count` events of the subscription stand, or all events when there are fewer. */
 async function beforeLast(context: Search, subscription: Subscription, count: number): Promise<FoundStart> {
   const { log, live, slices, isGone } = context
-  if (count === 0) return { position: live.head, replay: 0 }
+  if (count === 0) return { position: live.head.position, replay: 0 }
   let wholeAfter = log.history[0]?.first as Position
-  let through = live.head
+  let through = live.head.position
   let left = count
   // Most readers ask for a few events, and the first page has them. A filter that rejects these events needs many pages.
   let most = Math.min(count + 1, backAtATime)
@@ -226,8 +252,8 @@ async function beforeLastFromTheOldest(
 ): Promise<FoundStart> {
   let { position: start } = await earliest(context, subscription)
   let positions: Position[] = []
-  for await (const frames of framesAfter(context, subscription, start)) {
-    if ('wholeAfter' in frames) {
+  for await (const frames of framesAfter(context, subscription, context.pointAt(start))) {
+    if (isGap(frames)) {
       // The events before a mark count: the replay announces the mark where it comes to it.
       if (frames.isMark) continue
       // The window was trimmed during the read. Start again where it begins now.
@@ -243,59 +269,41 @@ async function beforeLastFromTheOldest(
 }
 
 /**
- * Yields the frames of the subscription after a position, up to the head, some at a time. Yields a gap and goes on behind it when
+ * Yields the frames of the subscription after a point, up to the head, some at a time. Yields a gap and goes on behind it when
  * events are lost. Frames in memory are walked in slices too: one turn for all of them would be as long as the window.
  */
-export async function* framesAfter(
-  context: OpeningContext & Partial<Search>,
+async function* framesAfter(
+  context: Search,
   subscription: Subscription,
-  after: Position,
-): AsyncGenerator<readonly Frame[] | Gap> {
-  const { blocks, live, slices, isGone } = context
-  const { selectors } = subscription
-  let { branch, head: through } = live
+  after: Point,
+): AsyncGenerator<readonly Frame[] | GapSegment> {
+  const { live, segments, slices, pointAt, isGone } = context
+  let through = live.head
   let cursor = after
-  while (isAfter(through, cursor) && !isGone?.()) {
-    const hot = await slices.take(() =>
-      live.hot.covers(selectors, cursor) ? live.hot.slice(selectors, cursor, sliceBytes) : undefined,
-    )
-    if (hot) {
-      yield wantedOf(subscription, hot.frames)
-      // The slice reached the head. On another branch the head may stay before `through` for ever.
-      if (!hot.cut) return
-      cursor = hot.through
-      continue
-    }
-    if (live.branch.epoch !== branch.epoch) {
+  while (isAfter(through.position, cursor.position) && !isGone()) {
+    const segment = await slices.take(() => segments.read(subscription, cursor))
+    if (live.head.branch.epoch !== through.branch.epoch) {
       // The old head may be behind the fork of the new branch. No read can reach it there.
-      branch = live.branch
       through = live.head
       continue
     }
-    const replay = await readReplay(blocks, selectors, cursor, through)
-    if ('wholeAfter' in replay) {
-      yield replay
-      cursor = replay.wholeAfter
+    if (segment.kind === 'gap') {
+      yield segment
+      cursor = pointAt(segment.wholeAfter)
       continue
     }
-    const walk = replay.frames[Symbol.iterator]()
-    for (let isDone = false; !isDone; ) {
-      const frames: Frame[] = []
-      isDone = await slices.take(() => takeSome(walk, (frame) => wants(subscription, frame) && frames.push(frame)))
-      yield frames
+    const walk = segment.slices[Symbol.iterator]()
+    for (;;) {
+      const next = await slices.take(() => walk.next())
+      if (next.done) break
+      yield next.value.wanted
+      // On another branch the head may stay before `through` for ever.
+      if (next.value.isHead) return
+      cursor = next.value.through
     }
-    cursor = replay.through
   }
 }
 
-const walkedAtATime = 1024
-
-/** Returns true when nothing is left. */
-function takeSome(walk: Iterator<Frame>, each: (frame: Frame) => void): boolean {
-  for (let taken = 0; taken < walkedAtATime; taken += 1) {
-    const { done, value } = walk.next()
-    if (done) return true
-    each(value)
-  }
-  return false
+function isGap(found: readonly Frame[] | GapSegment): found is GapSegment {
+  return 'kind' in found
 }

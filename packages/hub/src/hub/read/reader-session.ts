@@ -1,25 +1,19 @@
-import { type Branch, type CloseReason, encodeClose, isAfter, type Position } from '@rejoin/protocol'
-import type { Gap } from '../../log/contract.ts'
+import { type CloseReason, encodeClose, isAfter, type Point, type Position } from '@rejoin/protocol'
 import type { Frame } from '../live/frame.ts'
 import { addParts } from '../live/shape.ts'
 import type { SharedBytes, Sink } from '../live/sink.ts'
-import { type Subscription, wantedOf } from '../live/subscription.ts'
+import type { Subscription } from '../live/subscription.ts'
 import type { ReaderFacts } from '../observation.ts'
 import { hasEverything } from './ends.ts'
 import { announceGap, type GapSession } from './gap.ts'
 import { Greeting } from './greeting.ts'
-import type { FoundOpening, Start } from './opening.ts'
+import type { FoundOpening, Opening, Start } from './opening.ts'
 import { Outlet, type OutletOwner } from './outlet.ts'
-import { ReplayReport } from './replay-report.ts'
-import { inSlices } from './replay-slices.ts'
-import { type Replay, readReplay } from './replay-source.ts'
-import type { EndOptions, Session, SessionRequest } from './session.ts'
-import type { SessionContext } from './session-context.ts'
+import type { GapSegment, Segment, Slice } from './segments.ts'
+import type { EndOptions, Session, SessionContext, SessionRequest } from './session.ts'
 import { SessionCursor } from './session-cursor.ts'
-import { tellClose, tellConnect, tellReplay, tellStall } from './session-news.ts'
-import type { HotReplay } from './shared-replays.ts'
-import { isTailCurrent, newestBranch } from './tail-branch.ts'
-import { waitForTail } from './tail-wait.ts'
+import { ReplayReport, reportClose, reportConnect, reportReplay, reportStall } from './session-report.ts'
+import { isTailCurrent, newestBranch, waitForTail } from './tail-wait.ts'
 
 export function createSession(context: SessionContext, request: SessionRequest, sink: Sink): Session {
   return new ReaderSession(context, request, sink)
@@ -46,6 +40,8 @@ class ReaderSession implements GapSession, OutletOwner {
   #started = false
   /** Undefined once the reader has been greeted. */
   #greeting: Greeting | undefined
+  /** Where the stream starts, until it has started. */
+  #opening: Opening | undefined
   /** Where the last of the channels ended, as the log said; undefined while one of them goes on. */
   #end: Position | undefined
   /** `ends.changes` from when the log was asked. */
@@ -57,15 +53,17 @@ class ReaderSession implements GapSession, OutletOwner {
   /** Whether the reader asked for the past and has yet to come to its end. */
   readsPast = false
 
-  constructor(context: SessionContext, { connection, subscription, start, reader }: SessionRequest, sink: Sink) {
+  constructor(context: SessionContext, request: SessionRequest, sink: Sink) {
+    const { connection, subscription, start, reader, opening } = request
     this.connection = connection
     this.reader = reader
     this.subscription = subscription
     this.#context = context
     this.#outlet = new Outlet(sink, context, this)
     this.since = context.environment.now()
-    this.cursor = new SessionCursor(context.live.branch)
+    this.cursor = new SessionCursor(context.live.head)
     this.#greeting = new Greeting(start)
+    this.#opening = opening
     const { shownCursor } = this.#greeting
     if (shownCursor !== null) this.#report = new ReplayReport(shownCursor)
   }
@@ -84,25 +82,16 @@ class ReaderSession implements GapSession, OutletOwner {
   }
 
   get #id(): string {
-    return this.cursor.idOf(this.#context)
+    return this.#context.idAt(this.cursor.at)
   }
 
   start(): void {
     if (this.mode === 'ended') return
     this.#started = true
     const { start, shownCursor } = this.#greeting as Greeting
-    tellConnect(this.#context.observers, this, { requested: shownCursor, resuming: shownCursor !== null })
-    const atHand = start.from === 'cursor' ? this.#context.openingAtHand(start.cursor) : undefined
-    if (atHand) this.#startAt(atHand)
-    else if (start.from === 'now') this.#startWithoutCursor()
-    else this.#search(this.#open(start))
-  }
-
-  #startAt(opening: FoundOpening): void {
-    this.#openAt(opening)
-    this.#wake()
-    // Almost every reader has been greeted by now, and needs no timer.
-    this.#greeting?.startTimer(this.#context, this)
+    reportConnect(this.#context.observers, this, { requested: shownCursor, resuming: shownCursor !== null })
+    if (start.from === 'now') this.#startWithoutCursor()
+    else this.#open(start)
   }
 
   /** Starts at the head. Channels in `fromStart`, and channels that have all ended, start at their beginning (§3.4). */
@@ -110,18 +99,18 @@ class ReaderSession implements GapSession, OutletOwner {
     const { ends, isLocal, live, startsAtBeginning } = this.#context
     const { selectors } = this.subscription
     // Before the log has answered: the reader is owed the events that are published meanwhile.
-    this.cursor.moveTo(live.head, live.branch)
+    this.cursor.moveTo(live.head)
     if (isLocal()) this.#startAtHead()
-    else if (startsAtBeginning(selectors)) this.#search(this.#open(atBeginning))
+    else if (startsAtBeginning(selectors)) this.#open(atBeginning)
     else if (!ends.knows(selectors)) this.#search(this.#startOnceKnown())
-    else if (ends.of(selectors)) this.#search(this.#open(atBeginning))
+    else if (ends.of(selectors)) this.#open(atBeginning)
     else this.#startAtHead()
   }
 
   async #startOnceKnown(): Promise<void> {
     await this.#learnEnd()
     if (this.mode === 'ended') return
-    if (this.#end) await this.#open(atBeginning)
+    if (this.#end) await this.#searchFrom(atBeginning)
     else this.#startAtHead()
   }
 
@@ -130,23 +119,45 @@ class ReaderSession implements GapSession, OutletOwner {
     this.#wake()
   }
 
+  #open(start: Start): void {
+    const opening = this.#findOpening(start)
+    if (opening instanceof Promise || opening.kind === 'gap') {
+      this.#search(this.#openOnceFound(opening))
+      return
+    }
+    this.#startAt(opening)
+    this.#wake()
+    // Almost every reader has been greeted by now, and needs no timer.
+    this.#greeting?.startTimer(this.#context, this)
+  }
+
   #search(opening: Promise<void>): void {
     this.#busy = true
     this.#greeting?.startTimer(this.#context, this)
     this.#goOnAfter(opening)
   }
 
-  /** Finds the position to start from. The greeting waits for the first read, because only a read finds a gap. */
-  async #open(start: Start): Promise<void> {
-    this.readsPast = start.from !== 'cursor'
-    const opening = await this.#context.findOpening(this.subscription, start, () => this.#hasEnded())
-    if (this.mode === 'ended') return
-    if (opening.ok) this.#openAt(opening)
-    else await announceGap(this.#context, this, opening)
+  #searchFrom(start: Start): Promise<void> {
+    return this.#openOnceFound(this.#findOpening(start))
   }
 
-  #openAt(opening: FoundOpening): void {
-    this.cursor.moveTo(opening.position, opening.branch)
+  #findOpening(start: Start): Opening | Promise<Opening> {
+    this.readsPast = start.from !== 'cursor'
+    const found = this.#opening ?? this.#context.findOpening(this.subscription, start, () => this.#hasEnded())
+    this.#opening = undefined
+    return found
+  }
+
+  /** The greeting waits for the first read, because only a read finds a gap. */
+  async #openOnceFound(opening: Opening | Promise<Opening>): Promise<void> {
+    const found = await opening
+    if (this.mode === 'ended') return
+    if (found.kind === 'start') this.#startAt(found)
+    else await announceGap(this.#context, this, found)
+  }
+
+  #startAt(opening: FoundOpening): void {
+    this.cursor.moveTo(opening.at)
     this.cursor.isTorn = opening.isTorn === true
     this.#greeting?.open(opening)
   }
@@ -186,51 +197,70 @@ class ReaderSession implements GapSession, OutletOwner {
       this.#goOnAfter(work)
       return
     }
-    if (!this.#context.live.hot.covers(this.subscription.selectors, this.cursor.position)) {
-      void this.#catchUpFromLog().then(undefined, (cause) => this.#fail(cause))
+    const { segments, slices } = this.#context
+    const segment = segments.read(this.subscription, this.cursor.at)
+    if (!(segment instanceof Promise)) {
+      this.#take(segment)
       return
     }
-    const joined = this.#catchUpFromMemory()
-    this.#busy = false
-    if (joined) return
-    // No session can join the live side during a delivery. The next turn tries again.
-    if (!this.full) this.#context.environment.endOfTurn(() => this.#wake())
+    segment.then((read) => slices.add(() => this.#take(read))).catch((cause) => this.#fail(cause))
+  }
+
+  #take(segment: Segment): void {
+    // Events of a segment from before a branch opened may be of either branch, so they are read again.
+    if (this.mode !== 'replaying' || !this.#context.segments.isCurrent(segment)) this.#release()
+    else if (segment.kind === 'gap') this.#goOnAfter(this.#meetGap(segment))
+    else this.#deliverAll(segment.slices)
+  }
+
+  /** Delivers as much as the sink takes and the turn has time for. The next step reads the rest. */
+  #deliverAll(all: Iterable<Slice>): void {
+    const { environment, slices } = this.#context
+    for (const slice of all) {
+      this.#deliver(slice)
+      // The write may have ended the session.
+      if (this.mode !== 'replaying' || this.full) break
+      if (slice.isHead) {
+        const hasArrived = this.#arrive()
+        this.#busy = false
+        // No session can join the live side during a delivery. The next turn tries again.
+        if (!hasArrived && !this.full) environment.endOfTurn(() => this.#wake())
+        return
+      }
+      if (!slices.hasTime()) break
+    }
+    this.#release()
   }
 
   /** Work that has to end before the session may read on, if any. The order counts: each check relies on the checks above it. */
   #workBeforeRead(): Promise<unknown> | undefined {
-    const { presence, live, queued, isLocal, ends } = this.#context
+    const { presence, live, queued, isLocal, ends, log } = this.#context
     const { selectors } = this.subscription
     if (presence.isStale(this)) return presence.renew(this)
-    if (!isTailCurrent(this.#context)) return waitForTail(this.#context, this, this.#newest.first, this.#newest)
+    if (!isTailCurrent(this.#context)) {
+      const branch = newestBranch(log)
+      return waitForTail(this.#context, this, { branch, position: branch.first })
+    }
     if (this.#isStray) {
       this.#isStray = false
       return announceGap(this.#context, this, { reason: 'forced', channels: selectors })
     }
     if (!this.cursor.survives(this.#context))
       return announceGap(this.#context, this, { reason: 'epoch', channels: selectors })
-    const { position, branch } = this.cursor
+    const { at } = this.cursor
     // The log trimmed events that the tail has yet to bring, and the reader went on behind them.
-    if (isAfter(position, live.head)) return waitForTail(this.#context, this, position, branch)
+    if (isAfter(at.position, live.head.position)) return waitForTail(this.#context, this, at)
     if (!queued.hasRoom()) return queued.room()
     if (!isLocal() && this.#endAsOf !== ends.changes && !ends.knows(selectors)) return this.#learnEnd()
     return undefined
   }
 
-  get #newest(): Branch {
-    return newestBranch(this.#context.log)
-  }
-
   /**
-   * Delivers one slice from the hot window. Returns true when the session is live or has ended. Synchronous, because an event
-   * that came during an `await` would be neither in the slice nor pushed.
+   * The reader has everything up to the head. Returns true when the session is live or has ended. Synchronous, because an event
+   * that came during an `await` would be neither in the last slice nor pushed.
    */
-  #catchUpFromMemory(): boolean {
-    const { live, replays } = this.#context
-    const replay = replays.of(this.subscription, this.cursor.position)
-    this.#deliver(replay, replay.cut ? replay.through : live.head, live.branch)
-    // The write may have ended the session.
-    if (this.mode !== 'replaying' || replay.cut || this.full) return false
+  #arrive(): boolean {
+    const { live } = this.#context
     if (this.#isFinished()) {
       this.#reportReplay()
       // Without a checkpoint, the reader would return with an older id and be told `finished` again and again.
@@ -240,7 +270,7 @@ class ReaderSession implements GapSession, OutletOwner {
       this.end('finished')
       return true
     }
-    if (!live.join(this, this.cursor.position, this.cursor.branch)) return false
+    if (!live.join(this, this.cursor.at)) return false
     this.mode = 'live'
     this.readsPast = false
     this.cursor.isTorn = false
@@ -260,50 +290,19 @@ class ReaderSession implements GapSession, OutletOwner {
   #isFinished(): boolean {
     const { ends } = this.#context
     const { selectors } = this.subscription
-    return hasEverything(this.cursor.position, ends.knows(selectors) ? ends.of(selectors) : this.#end)
+    return hasEverything(this.cursor.at.position, ends.knows(selectors) ? ends.of(selectors) : this.#end)
   }
 
-  async #catchUpFromLog(): Promise<void> {
-    const { blocks, live, slices } = this.#context
-    const from = this.cursor.position
-    const { branch } = live
-    const newest = this.#newest
-    const isOnBranch = () => live.branch.epoch === branch.epoch && this.#newest.epoch === newest.epoch
-    const replay = await readReplay(blocks, this.subscription.selectors, from, live.head)
-    if (this.mode !== 'replaying') return
-    if (!isOnBranch()) {
-      // The events may be of either branch, so they are read again.
-      this.#release()
-      return
-    }
-    if ('wholeAfter' in replay) {
-      const greeting = this.#greeting
-      if (this.cursor.knowsLoss(this.#context, replay)) this.cursor.passMark(this.#context, replay.wholeAfter)
-      else if (greeting && greeting.start.from !== 'cursor') await this.#startLater(greeting, replay)
-      else await announceGap(this.#context, this, replay)
-      this.#release()
-      return
-    }
-    slices.add(() => {
-      if (this.mode === 'replaying' && isOnBranch()) this.#deliverReplay(replay)
-      this.#release()
-    })
+  async #meetGap(gap: GapSegment): Promise<void> {
+    const greeting = this.#greeting
+    if (this.cursor.knowsLoss(this.#context, gap)) this.cursor.passMark(this.#context, gap.wholeAfter)
+    else if (greeting && greeting.start.from !== 'cursor') await this.#startLater(greeting, gap)
+    else await announceGap(this.#context, this, gap)
   }
 
-  /** Delivers as much as the sink takes and the turn has time for. The next step reads the rest, from kept blocks if it can. */
-  #deliverReplay({ frames, through }: Replay): void {
-    const { branchOf, slices } = this.#context
-    for (const { slice, isLast } of inSlices(frames)) {
-      const position = isLast ? through : (slice.at(-1) as Frame).position
-      const delivery = { frames: slice, wanted: wantedOf(this.subscription, slice), bytes: undefined }
-      this.#deliver(delivery, position, branchOf(position))
-      if (this.full || !slices.hasTime()) return
-    }
-  }
-
-  #deliver({ frames, wanted, bytes }: Delivery, through: Position, branch: Branch): void {
+  #deliver({ frames, wanted, bytes, through }: Slice): void {
     const greeting = this.#greet(frames[0])
-    this.cursor.moveTo(through, branch)
+    this.cursor.moveTo(through)
     this.#context.totals.deliveries += wanted.length
     this.#report?.add(wanted, this.#context.environment.now())
     if (wanted.length > 0) this.cursor.mark()
@@ -320,15 +319,15 @@ class ReaderSession implements GapSession, OutletOwner {
   }
 
   /** The past that the reader asked for begins with a mark, or was trimmed before the session could read it. */
-  async #startLater(greeting: Greeting, gap: Gap): Promise<void> {
+  async #startLater(greeting: Greeting, gap: GapSegment): Promise<void> {
     if (!gap.isMark && greeting.searchAgain()) {
-      await this.#open(greeting.start)
+      await this.#searchFrom(greeting.start)
       return
     }
     // Where the reader asked for the last events and all of them stand behind the mark, it misses none between them.
     const isTold = !gap.isMark || greeting.start.from !== 'last'
     if (isTold) greeting.startLater(gap, this.requested)
-    this.cursor.moveTo(gap.wholeAfter, this.#context.branchOf(gap.wholeAfter))
+    this.cursor.moveTo(this.#context.pointAt(gap.wholeAfter))
     if (isTold) this.cursor.markSync()
   }
 
@@ -351,8 +350,8 @@ class ReaderSession implements GapSession, OutletOwner {
     return report
   }
 
-  crossGap(position: Position, branch: Branch, frame: string): void {
-    this.cursor.moveTo(position, branch)
+  crossGap(to: Point, frame: string): void {
+    this.cursor.moveTo(to)
     this.cursor.mark()
     this.cursor.markSync()
     this.#outlet.write(frame)
@@ -362,7 +361,7 @@ class ReaderSession implements GapSession, OutletOwner {
     if (this.#report === undefined) return
     const { observers, environment } = this.#context
     const { requested, replayed, absenceMs } = this.#report
-    tellReplay(observers, this, { requested, replayed, elapsedMs: environment.now() - this.since, absenceMs })
+    reportReplay(observers, this, { requested, replayed, elapsedMs: environment.now() - this.since, absenceMs })
     this.#report = undefined
   }
 
@@ -372,7 +371,7 @@ class ReaderSession implements GapSession, OutletOwner {
 
   onSinkLost(reason: string, cause?: unknown): void {
     if (this.mode === 'ended') return
-    if (reason === 'stalled') tellStall(this.#context.observers, this)
+    if (reason === 'stalled') reportStall(this.#context.observers, this)
     this.#finish(reason, cause)
   }
 
@@ -385,7 +384,7 @@ class ReaderSession implements GapSession, OutletOwner {
     const durationMs = environment.now() - this.since
     const unfinished = this.#report?.unfinished(this.#greeting ? null : true)
     // A session that never started was rejected: nobody was told of its `connect`.
-    if (this.#started) tellClose(observers, this, { reason, durationMs, cause, unfinished })
+    if (this.#started) reportClose(observers, this, { reason, durationMs, cause, unfinished })
     onEnd(this, reason)
   }
 
@@ -424,15 +423,12 @@ class ReaderSession implements GapSession, OutletOwner {
     this.#isStray = true
   }
 
-  leaveLive(position: Position, branch: Branch): void {
-    this.cursor.moveTo(position, branch)
+  leaveLive(at: Point): void {
+    this.cursor.moveTo(at)
     this.#endAsOf = -1
     this.mode = 'replaying'
     this.#wake()
   }
 }
-
-/** A slice of a replay: all frames, the frames that the reader wants, and the bytes of these when other readers share them. */
-type Delivery = Pick<HotReplay, 'frames' | 'wanted' | 'bytes'>
 
 const atBeginning: Start = { from: 'earliest' }

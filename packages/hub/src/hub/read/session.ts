@@ -1,16 +1,26 @@
-import type { CloseReason } from '@rejoin/protocol'
-import type { MovableReader } from '../live/live.ts'
+import type { CloseReason, RetainedEvent } from '@rejoin/protocol'
+import type { Environment } from '../../environment.ts'
+import type { Log, Window } from '../../log/contract.ts'
+import type { SliceQueue } from '../../slice-queue.ts'
+import type { Live, MovableReader } from '../live/live.ts'
 import type { Subscription } from '../live/subscription.ts'
-import type { ReaderFacts } from '../observation.ts'
-import type { Start } from './opening.ts'
+import type { LogIds } from '../log-ids.ts'
+import type { Observers, ReaderFacts } from '../observation.ts'
+import type { Presence } from '../readers/presence.ts'
+import type { Queued } from '../readers/queued.ts'
+import type { RetryPolicy } from '../readers/retry.ts'
+import type { StallWatch } from '../readers/stall.ts'
+import type { Totals } from '../totals.ts'
+import type { Ends } from './ends.ts'
+import type { Opening, Start } from './opening.ts'
+import type { Segments } from './segments.ts'
+import type { Snapshots } from './snapshot.ts'
 
 /** One connected reader: a subscription, a position in the log, and a sink. */
 export interface Session extends MovableReader {
   readonly connection: string
   readonly reader: ReaderFacts
-  /**
-   * A `replaying` session reads from the hot window or the log. A `live` session is pushed to. An `ended` one gets nothing more.
-   */
+  /** A `replaying` session reads segments. A `live` session is pushed to. An `ended` one gets nothing more. */
   readonly mode: 'replaying' | 'live' | 'ended'
   /** Whether the sink is full: more bytes would only wait. */
   readonly full: boolean
@@ -39,4 +49,35 @@ export interface SessionRequest {
   readonly subscription: Subscription
   readonly start: Start
   readonly reader: ReaderFacts
+  /** Where the stream starts, when that was found before the reader was connected. */
+  readonly opening?: Opening | undefined
+}
+
+/** What all sessions of a hub share. */
+export interface SessionContext extends LogIds {
+  readonly log: Pick<Log, 'history'>
+  readonly live: Live
+  readonly segments: Segments
+  readonly slices: SliceQueue
+  readonly ends: Ends
+  /** Like `log.windows`. Readers that ask at the same time share one call. */
+  windows(selectors: readonly string[]): Promise<readonly Window[]>
+  /** The newest event of each key, for a reader that lost its position; undefined when these channels retain nothing. */
+  retained(selectors: readonly string[]): Promise<readonly RetainedEvent[] | undefined>
+  readonly snapshots: Snapshots
+  /** Where a stream starts: at once when the hub can tell without asking the log. */
+  findOpening(subscription: Subscription, start: Start, isGone: () => boolean): Opening | Promise<Opening>
+  /** Whether a reader of these channels and patterns starts at the beginning when it has no cursor. */
+  startsAtBeginning(selectors: readonly string[]): boolean
+  /** Whether the log is unavailable and the hub serves readers without it. */
+  isLocal(): boolean
+  readonly stalls: StallWatch
+  readonly queued: Queued
+  readonly retry: RetryPolicy
+  readonly presence: Presence
+  readonly environment: Environment
+  readonly observers: Observers
+  readonly totals: Totals
+  readonly heartbeatMs: number
+  onEnd(session: Session, reason: string): void
 }

@@ -1,4 +1,4 @@
-import { type Branch, isAfter, type Position } from '@rejoin/protocol'
+import { isAfter, type Point, type Position } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 
 /**
@@ -52,10 +52,9 @@ export interface SnapshotOptions {
   snapshotTimeoutMs?: number | undefined
 }
 
-/** A position, and the state at that position or later. The state is an address, or empty, when the hook gave no snapshot. */
+/** A point of the log, and the state there or later. The state is an address, or empty, when the hook gave no snapshot. */
 export interface Snapshot {
-  readonly position: Position
-  readonly branch: Branch
+  readonly at: Point
   readonly state: {
     /** JSON text. */
     readonly snapshot?: string
@@ -80,7 +79,7 @@ export function createSnapshots(
     snapshotTimeoutMs = 5000,
   }: SnapshotOptions,
   environment: Environment,
-  live: { readonly head: Position; readonly branch: Branch },
+  live: { readonly head: Point },
 ): Snapshots {
   /** The newest call for each state, running or queued. */
   const shared = new Map<string, Call>()
@@ -96,8 +95,7 @@ export function createSnapshots(
   function begin(key: string, channels: SubscribedChannels): Call {
     // The position comes first. Events between the position and the read of the state are sent again. The other way round, they
     // would be neither in the state nor sent. A reader that shares this snapshot later gets this position for the same reason.
-    const { head: position, branch } = live
-    const call: Call = { key, channels, position, branch, readers: [], ...deferred(), end: new AbortController() }
+    const call: Call = { key, channels, at: live.head, readers: [], ...deferred(), end: new AbortController() }
     const cancel = environment.after(snapshotTimeoutMs, () => {
       call.end.abort(new DOMException(`It took over ${snapshotTimeoutMs} ms.`, 'TimeoutError'))
       finish(call)
@@ -134,22 +132,23 @@ export function createSnapshots(
 
   /** @param snapshot - JSON text; left out, readers are told without a snapshot. */
   function finish(call: Call, snapshot?: string): void {
-    const { key, channels, position, branch, end } = call
+    const { key, channels, at, end } = call
     if (!running.delete(call) && !queue.delete(call)) return
     end.abort()
     if (shared.get(key) === call) shared.delete(key)
-    call.resolve({ position, branch, state: snapshot === undefined ? addressOf(channels) : { snapshot } })
+    call.resolve({ at, state: snapshot === undefined ? addressOf(channels) : { snapshot } })
     if (hook) runNext(hook)
   }
 
   return {
     async take(selectors, notBefore, isGone) {
       const channels = selectors as SubscribedChannels
-      if (!hook) return { position: live.head, branch: live.branch, state: addressOf(channels) }
+      if (!hook) return { at: live.head, state: addressOf(channels) }
       const key = snapshotKey(channels)
       const known = shared.get(key)
-      const isGood = known?.branch.epoch === live.branch.epoch && !isAfter(notBefore, known.position)
-      const call = known && isGood ? known : begin(key, channels)
+      const isGood = (call: Call) =>
+        call.at.branch.epoch === live.head.branch.epoch && !isAfter(notBefore, call.at.position)
+      const call = known && isGood(known) ? known : begin(key, channels)
       call.readers.push(isGone)
       runNext(hook)
       return call.taken
@@ -161,8 +160,7 @@ export function createSnapshots(
 interface Call {
   readonly key: string
   readonly channels: SubscribedChannels
-  readonly position: Position
-  readonly branch: Branch
+  readonly at: Point
   /** For each reader, whether it has left. */
   readonly readers: (() => boolean)[]
   readonly taken: Promise<Snapshot>

@@ -3,15 +3,13 @@ import type { Environment } from '../../environment.ts'
 import type { Contact } from '../contact.ts'
 import type { ReaderRejection, SubscribeRequest } from '../hub.ts'
 import type { Observers } from '../observation.ts'
-import type { HubPort } from '../port.ts'
+import type { Admitted, HubPort } from '../port.ts'
 import type { Publishing } from '../publish/publishing.ts'
 import type { PollContext } from '../pull/poll.ts'
 import { anonymous } from '../pull/poll-readers.ts'
-import type { Ends } from '../read/ends.ts'
-import { isFinishedFor, mayBeFinished } from '../read/finished.ts'
-import type { OpeningContext } from '../read/opening.ts'
+import { mayBeFinished, type OpeningContext } from '../read/opening.ts'
 import { createSession } from '../read/reader-session.ts'
-import type { SessionContext } from '../read/session-context.ts'
+import type { SessionContext } from '../read/session.ts'
 import type { Admission } from './admission.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import { createQueued } from './queued.ts'
@@ -36,7 +34,7 @@ export interface SubscribingContext {
   readonly retry: RetryPolicy
   readonly contact: Contact
   readonly publishing: Pick<Publishing, 'isLocal'>
-  readonly opening: OpeningContext & { readonly ends: Ends }
+  readonly opening: OpeningContext
   readonly session: Omit<SessionContext, 'onEnd'>
   /** Whether the hub drains or is closed, and rejects all readers. */
   isLeaving(): boolean
@@ -57,8 +55,6 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
   // Poll answers have a limit of their own (`unread.ts`), and their readers are counted in `poll-readers.ts`.
   const unbounded = createQueued({ maxBytes: Number.POSITIVE_INFINITY, environment })
   const polls: SessionContext = { ...streams, queued: unbounded, onEnd: sessions.remove }
-  /** Requests whose return was judged before the reader was connected. Counting it again would reject honest readers. */
-  const judged = new WeakMap<SubscribeRequest, RapidVerdict | undefined>()
 
   /** 40 bits, because with 24 bits, two of ten thousand readers would probably have the same name. */
   function nameConnection(): string {
@@ -98,25 +94,24 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
   /** A reader with a cursor is let in while the log is away. It waits for a while, and keeps its cursor if the log stays away. */
   function rejectionByClose(
     request: SubscribeRequest,
-    judge: () => RapidVerdict | undefined,
+    judgeReturn: () => RapidVerdict | undefined,
   ): (ReaderRejection & { reason: CloseReason }) | undefined {
     const { start } = request
     if (context.isLeaving()) return reject(request, { reason: 'drain', status: 200 })
     const isServed = start.from === 'cursor' || (publishing.isLocal && start.from === 'now')
     if (contact.isLost && !isServed) return reject(request, { reason: 'log-unavailable', status: 200 })
-    const rejection = overLimit(request, 200) ?? tooRapid(request, 200, judge())
+    const rejection = overLimit(request, 200) ?? tooRapid(request, 200, judgeReturn())
     return rejection && { ...rejection, reason: 'overloaded' }
   }
 
   /** A reader that returns after a status need not wait here for the log. */
-  function rejectionByStatus(request: SubscribeRequest): ReaderRejection | undefined {
+  function rejectionByStatus(
+    request: SubscribeRequest,
+    judgeReturn: () => RapidVerdict | undefined,
+  ): ReaderRejection | undefined {
     if (context.isLeaving()) return reject(request, { reason: 'drain', status: 503 })
     if (contact.isLost && !publishing.isLocal) return reject(request, { reason: 'log-unavailable', status: 503 })
-    const rejection = overLimit(request, 503)
-    if (rejection) return rejection
-    const verdict = returns.judge(request, returns.nameOf(request))
-    judged.set(request, verdict)
-    return tooRapid(request, 503, verdict)
+    return overLimit(request, 503) ?? tooRapid(request, 503, judgeReturn())
   }
 
   return {
@@ -124,7 +119,12 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
     async admit(request, { readsStatus, polls = false }) {
       const { reader = anonymous, subscription, start } = request
       opening.slices.makeWay()
-      const rejection = readsStatus ? rejectionByStatus(request) : undefined
+      let rapid: Admitted['rapid']
+      const judgeReturn = () => {
+        rapid = { verdict: returns.judge(request, returns.nameOf(request)) }
+        return rapid.verdict
+      }
+      const rejection = readsStatus ? rejectionByStatus(request, judgeReturn) : undefined
       if (rejection !== undefined) {
         admission.countAttempt(reader, environment.now())
         return { kind: 'rejected', rejection }
@@ -134,18 +134,28 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
         if (!opening.ends.knows(selectors)) await opening.ends.learn(selectors)
         if (opening.ends.areDeleted(selectors)) return { kind: 'deleted' }
       }
-      if (!mayBeFinished(opening, subscription, start)) return undefined
-      return (await isFinishedFor(opening, subscription, start)) ? { kind: 'finished' } : undefined
+      const admitted = { kind: 'admitted' as const, request, ...(rapid && { rapid }) }
+      if (!mayBeFinished(opening, subscription, start)) return admitted
+      try {
+        const found = await streams.findOpening(subscription, start, () => false)
+        if (found.kind === 'start' && found.isFinished) return { kind: 'finished' }
+        return { ...admitted, opening: found }
+      } catch {
+        // The log cannot be read now. The stream of this reader will say so.
+        return admitted
+      }
     },
-    subscribe(request, sink) {
+    subscribe({ request, rapid, opening }, sink) {
       const { subscription, start, reader = anonymous } = request
-      const session = createSession(streams, { connection: nameConnection(), subscription, start, reader }, sink)
+      const connection = nameConnection()
+      const session = createSession(streams, { connection, subscription, start, reader, opening }, sink)
       // Judged and counted in one step, so that readers that come together cannot all take the last room.
       admission.countAttempt(reader, environment.now())
       const name = returns.nameOf(request)
       let verdict: RapidVerdict | undefined
       const rejection = rejectionByClose(request, () => {
-        verdict = judged.has(request) ? judged.get(request) : returns.judge(request, name)
+        // Judging it again would count one return twice, and reject honest readers.
+        verdict = rapid ? rapid.verdict : returns.judge(request, name)
         return verdict
       })
       admission.enter(reader)

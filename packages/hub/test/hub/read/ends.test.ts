@@ -123,7 +123,7 @@ describe('a channel that ends (§4.10)', () => {
       expect([fresh.data, fresh.ended]).toEqual([['3'], false])
       const polls = { readsStatus: true, polls: true }
       const request = { subscription: createSubscription(['a']), start: { from: 'cursor' as const, cursor: end } }
-      expect(await hub.port.admit(request, polls)).toBeUndefined()
+      expect(await hub.port.admit(request, polls)).toMatchObject({ kind: 'admitted' })
     },
   )
 
@@ -188,7 +188,7 @@ describe('a channel that ends (§4.10)', () => {
       subscription: createSubscription(['a']),
       start: { from: 'cursor' as const, cursor: first as string },
     }
-    expect(await hub.port.admit(request, { readsStatus: false })).toBeUndefined()
+    expect(await hub.port.admit(request, { readsStatus: false })).toMatchObject({ kind: 'admitted' })
     log.release()
     const [[last]] = await late
     const returning = { ...request, start: { from: 'cursor' as const, cursor: last as string } }

@@ -1,6 +1,6 @@
 import { type Branch, origin, type Position } from '@rejoin/protocol'
 import { expect, test, vi } from 'vitest'
-import { findFreshStart } from '../../../src/hub/read/fresh-start.ts'
+import { findFreshStart } from '../../../src/hub/read/gap.ts'
 
 type Context = Parameters<typeof findFreshStart>[0]
 
@@ -22,18 +22,18 @@ test('values that were read on a new branch are not sent with a position of the 
     { channels: ['a'], notBefore: origin, isStateWanted: true, isGone: () => false, tailIsCurrent },
   )
   expect(tailIsCurrent).toHaveBeenCalledOnce()
-  expect(start).toMatchObject({ branch: since, position: since.first, state: { retained: [{ id: 'read 2' }] } })
+  expect(start).toMatchObject({ at: { branch: since, position: since.first }, state: { retained: [{ id: 'read 2' }] } })
 })
 
 /** A hub on one branch, and a log that can open another one, of which the tail learns later. */
 function stage() {
   const log = { history: [before] }
-  const live = { head: at(5), branch: before, hot: { covers: () => true } }
+  const live = { head: { branch: before, position: at(5) }, hot: { covers: () => true } }
   const context = {
     log,
     live,
     windows: async () => [],
-    snapshots: { take: async () => ({ position: live.head, branch: live.branch, state: {} }) },
+    snapshots: { take: async () => ({ at: live.head, state: {} }) },
     retained: async () => undefined,
     isLocal: () => false,
     idOf: () => '',
@@ -43,7 +43,7 @@ function stage() {
       log.history = [before, since]
     },
     onTail() {
-      Object.assign(live, { head: since.first, branch: since })
+      live.head = { branch: since, position: since.first }
     },
   }
   return { context, open }

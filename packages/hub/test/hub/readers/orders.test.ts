@@ -117,13 +117,11 @@ function stage() {
         read(subject: string): { reason: string | undefined } {
           const stream: { reason: string | undefined } = { reason: undefined }
           const sink = { write: () => true, pending: 0, end: () => undefined, destroy: () => undefined }
-          const session = hub.port.subscribe(
-            {
-              ...{ subscription: createSubscription(['a']), start: { from: 'now' } },
-              ...{ reader: { ip: null, userAgent: null, subject }, rights: { grant: { subject, subscribe: ['*'] } } },
-            },
-            sink,
-          )
+          const request = {
+            ...{ subscription: createSubscription(['a']), start: { from: 'now' as const } },
+            ...{ reader: { ip: null, userAgent: null, subject }, rights: { grant: { subject, subscribe: ['*'] } } },
+          }
+          const session = hub.port.subscribe({ kind: 'admitted', request }, sink)
           hub.on('close', ({ connection, reason }) => {
             if (connection === session.connection) stream.reason = reason
           })

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Admitted } from '../../../src/hub/port.ts'
 import { openHub, type Recorder, type TestHub } from '../../support/recorder.ts'
 
 const reader = { ip: '192.0.2.1', userAgent: null, subject: null }
@@ -52,9 +53,9 @@ describe('a client that returns well before the time it was told', () => {
       start: { from: 'cursor' as const, cursor },
     })
     for (let visit = 0; visit < 11; visit += 1) {
-      const asked = request()
-      expect(await hub.port.admit(asked, { readsStatus: true })).toBeUndefined()
-      hub.port.subscribe(asked, quietSink()).disconnected()
+      const admitted = await hub.port.admit(request(), { readsStatus: true })
+      expect(admitted.kind).toBe('admitted')
+      hub.port.subscribe(admitted as Admitted, quietSink()).disconnected()
       await environment.settle()
     }
     const verdict = await hub.port.admit(request(), { readsStatus: true })

@@ -53,9 +53,9 @@ function connectingOf(page: string, text: string): string {
 /** Blocks that other tests run, where there is what they need. */
 const elsewhere: [page: string, text: string, test: string][] = [
   ['adapters.md', '// deno.ts', 'test/services/runtimes/runtimes.test.ts'],
-  ['adapters.md', '// hub.ts', 'test/services/examples/next.test.ts'],
-  ['adapters.md', '// app/events/', 'test/services/examples/next.test.ts'],
-  ['adapters.md', '// app/publish/', 'test/services/runtimes/next.ts'],
+  ['adapters.md', '// hub.ts', 'test/services/examples/next-guide.test.ts'],
+  ['adapters.md', '// app/events/', 'test/services/examples/next-guide.test.ts'],
+  ['adapters.md', '// app/publish/', 'test/services/examples/next-guide.test.ts'],
   ['proxies.md', 'endWithTheHub', 'test/services/proxies/vite.test.ts'],
   ['svelte-and-solid.md', 'solid-js', 'test/package/examples.test.ts'],
   ['access.md', "{ credentials: 'include' }", 'test/browser/client-auth.test.ts'],

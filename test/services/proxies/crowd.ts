@@ -25,8 +25,8 @@ export interface CrowdReader {
   readonly hadGap: boolean
 }
 
-/** Readers of ten channels, each with an address of its own in the given network. */
-export function openCrowd(url: string, name: string, network: number, size = 300): Crowd {
+/** Readers of ten channels, each with an address of its own: limits that count by address are not what is tested here. */
+export function openCrowd(url: string, name: string, addressOf: (reader: number) => string, size = 300): Crowd {
   const channels = Array.from({ length: 10 }, (_, number) => `${name}/${number}`)
   const acknowledged = new Map(channels.map((channel) => [channel, [] as number[]]))
   const publishes = new Map<string, number>()
@@ -38,8 +38,7 @@ export function openCrowd(url: string, name: string, network: number, size = 300
     startReader({
       url,
       channel: channels[number % channels.length] as string,
-      // An address of its own for each reader: limits that count by address are not what is tested here.
-      localAddress: `127.${network}.${1 + Math.floor(number / 250)}.${1 + (number % 250)}`,
+      localAddress: addressOf(number),
       opened: (status) => countIn(opens, status),
       signal: leave.signal,
     }),
@@ -81,6 +80,11 @@ export function openCrowd(url: string, name: string, network: number, size = 300
 }
 
 const publishEveryMs = 40
+
+/** Addresses of this machine, one for each reader. */
+export function addressesIn(network: number): (reader: number) => string {
+  return (reader) => `127.${network}.${1 + Math.floor(reader / 250)}.${1 + (reader % 250)}`
+}
 
 interface ReaderOptions {
   readonly url: string

@@ -8,7 +8,7 @@ import { type FrontProxy, freePort, shippedConfiguration, startProxy } from '../
 import { startRedis } from '../../support/redis-server.ts'
 import { temporaryFolder } from '../../support/temporary-folder.ts'
 import { until } from '../../support/until.ts'
-import { type Crowd, openCrowd } from './crowd.ts'
+import { addressesIn, type Crowd, openCrowd } from './crowd.ts'
 
 const withoutVarnish = proxyKindNames.filter((name) => name !== 'varnish')
 
@@ -31,7 +31,7 @@ describe('one hub that is killed and started again, behind the configuration tha
     )
     endings.push(() => Promise.all(proxies.map((proxy) => proxy.stop())))
     for (const [index, name] of proxyKindNames.entries()) {
-      const crowd = openCrowd(proxies[index]?.url ?? '', name, 11 + index, 30)
+      const crowd = openCrowd(proxies[index]?.url ?? '', name, addressesIn(11 + index), 30)
       endings.push(() => crowd.close())
       crowds.set(name, crowd)
     }
@@ -117,7 +117,9 @@ describe('two hubs on one Redis, behind the configuration that we ship', () => {
       Promise.all(proxyKindNames.map((name, index) => ask(name, proxies[index] as FrontProxy)))
 
     // Each proxy has readers and kept connections at both hubs when one of them dies.
-    const crowds = proxies.map(({ url }, index) => openCrowd(url, proxyKindNames[index] ?? '', 21 + index, 20))
+    const crowds = proxies.map(({ url }, index) =>
+      openCrowd(url, proxyKindNames[index] ?? '', addressesIn(21 + index), 20),
+    )
     endings.push(() => crowds.forEach((crowd) => void crowd.close()))
     const areConnected = () => crowds.every(({ readers }) => readers.every(({ isConnected }) => isConnected))
     await until('all readers are connected', areConnected, 30_000)

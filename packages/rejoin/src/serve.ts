@@ -51,7 +51,9 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
   // Somebody else's log may not have it.
   const ownValues = createValues(Date.now)
   const putIfAbsent: PutIfAbsent = (...put) => hubWithRights?.log.putIfAbsent?.(...put) ?? ownValues(...put)
-  const access = rules && (await import('./access/access.ts')).createAccess(rules, { onKeysChanged, putIfAbsent })
+  const logClock = async () => hubWithRights?.log.clock?.() ?? Date.now()
+  const access =
+    rules && (await import('./access/access.ts')).createAccess(rules, { onKeysChanged, putIfAbsent, logClock })
   const certificate = options.tls && watchCertificate(options.tls, { onReload: renewCertificate })
 
   const latest = (options.playground ?? !access) ? createLatestNumbers() : undefined

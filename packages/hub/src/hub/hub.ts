@@ -91,7 +91,7 @@ export interface Hub {
   /** The log of the hub, for a banner, a health check or a backup, to change the format of ids, and to agree with other hubs. */
   readonly log: Pick<
     Log,
-    'name' | 'durability' | 'window' | 'meet' | 'putIfAbsent' | 'backup' | 'budget' | 'formats' | 'switchIds'
+    'name' | 'durability' | 'window' | 'meet' | 'putIfAbsent' | 'clock' | 'backup' | 'budget' | 'formats' | 'switchIds'
   >
   /** The channel of requests that name none; undefined when such requests are rejected. */
   readonly defaultChannel: string | undefined

@@ -166,6 +166,12 @@ export interface Log {
   putIfAbsent?: PutIfAbsent
 
   /**
+   * The time by the one clock that all hubs of this log can ask, in milliseconds since 1970. By it hubs agree on when a ticket
+   * expires: their own clocks may differ by more than a ticket is good for. Absent for a log in this process.
+   */
+  clock?(): Promise<number>
+
+  /**
    * Copies the log into a folder, while readers and publishers go on. The copy is the log of one moment, with everything that was
    * acknowledged before the call: a copy of several moments could hold an event and miss the event before it. The copy is marked
    * as a copy. A hub that opens it tells readers with an older id of a gap, because nobody knows which events came after the

@@ -39,6 +39,14 @@ export const valueDuties: Duties = {
     assert.equal(await later.putIfAbsent?.('lasting', 'second'), 'first')
   }),
 
+  async 'the clock of the log goes on with time'({ open, environment }) {
+    const log = await open()
+    if (!log.clock) return
+    const before = await log.clock()
+    await environment.advance(1000)
+    assert.equal((await log.clock()) - before, 1000)
+  },
+
   async 'an order is read by whoever opens the log later, in order, and only those after the one it has'({ open }) {
     const log = await open()
     if (!log.orders) return

@@ -47,6 +47,11 @@ export interface AccessOptions {
    * @defaultValue the memory of this process
    */
   putIfAbsent?: PutIfAbsent
+  /**
+   * The clock by which the hubs of a log agree on when a ticket expires.
+   * @defaultValue `now`
+   */
+  logClock?: () => Promise<number>
 }
 
 // Bounds the tokens that are remembered and decoded. Node takes 16 KiB for all headers together.
@@ -55,7 +60,7 @@ const minKeyLength = 32
 
 /** Throws `invalid-option` when a rule is wrong or a key is weak. */
 export function createAccess(rules: AccessRules, options: AccessOptions = {}): Access {
-  const { now = Date.now, onKeysChanged, putIfAbsent = createValues(now) } = options
+  const { now = Date.now, onKeysChanged, putIfAbsent = createValues(now), logClock = async () => now() } = options
   const { jwt = [], keys = [], anonymous, cookie, ticketMs = 30_000 } = rules
   if (cookie !== undefined && !/^[\w!#$%&'*+.^`|~-]+$/.test(cookie)) {
     throw badRule(`${JSON.stringify(cookie)} is no name of a cookie. Use letters, digits and - _`)
@@ -68,7 +73,7 @@ export function createAccess(rules: AccessRules, options: AccessOptions = {}): A
   // Keyed by the whole header, so that a known token need not even be cut out of it.
   const verifiedHeaders = createVerified(now)
   const revocations = createRevocations(now)
-  const tickets = createTickets({ ticketMs, now, putIfAbsent })
+  const tickets = createTickets({ ticketMs, now, putIfAbsent, logClock })
   const keyOwner = createApiKeys(keys)
   const checkJwt = createJwtCheck(jwt, { now, changed: forget, signal: closing.signal })
   const nobody = {

@@ -30,17 +30,35 @@ export interface TicketsContext {
   readonly ticketMs: number
   readonly now: () => number
   readonly putIfAbsent: PutIfAbsent
+  /** The one clock of all hubs of the log: their own may differ by more than a ticket is good for. */
+  readonly logClock: () => Promise<number>
 }
 
 const keyName = 'ticket-key'
-// A use is recorded for longer than the ticket is good here: on a hub whose clock is behind ours, the ticket is good for longer.
+// A use is recorded for longer than the ticket is good here: another hub may have asked for the time of the log a while ago.
 const clockSkewMs = 10_000
 // Requests with invented tickets must not become as many calls to the log.
 const askAgainAfterMs = 1000
 
-export function createTickets({ ticketMs, now, putIfAbsent }: TicketsContext): Tickets {
+export function createTickets({ ticketMs, now, putIfAbsent, logClock }: TicketsContext): Tickets {
   let key: Buffer | undefined
   let askedAt = Number.NEGATIVE_INFINITY
+  let logAheadMs = 0
+  let comparedAt = Number.NEGATIVE_INFINITY
+
+  /** By how much the clock of the log is ahead of ours. */
+  async function aheadOfOurs(): Promise<number> {
+    const since = now() - comparedAt
+    if (since >= 0 && since < askAgainAfterMs) return logAheadMs
+    try {
+      const time = await logClock()
+      comparedAt = now()
+      logAheadMs = time - comparedAt
+    } catch {
+      // The log is unavailable. Its clock is not another one since we asked.
+    }
+    return logAheadMs
+  }
 
   /**
    * The key that stands in the log. A log that was emptied gets the key back that this hub knows, so tickets stay good. When
@@ -71,15 +89,17 @@ export function createTickets({ ticketMs, now, putIfAbsent }: TicketsContext): T
 
   return {
     async issue(token, notAfter) {
+      const aheadMs = await aheadOfOurs()
       const expiresAt = Math.floor(Math.min(now() + ticketMs, notAfter))
-      return { ticket: seal(await keyToIssue(), expiresAt, token), expiresAt }
+      return { ticket: seal(await keyToIssue(), Math.max(0, expiresAt + aheadMs), token), expiresAt }
     },
     async open(ticket) {
       const content = await contentOf(ticket)
       if (!content) {
         throw notGood('The ticket is not from a hub of this log, or is not complete. Get a new one from POST /ticket.')
       }
-      const { name, expiresAt, text: token } = content
+      const { name, text: token } = content
+      const expiresAt = content.expiresAt - (await aheadOfOurs())
       if (expiresAt <= now())
         throw notGood('The ticket has expired. Get a new one from POST /ticket and use it at once.')
       return {

@@ -127,21 +127,37 @@ describe('a ticket', () => {
     await expect(redeem(other, second.ticket)).rejects.toThrow(/has expired.*POST \/ticket/)
   })
 
-  test('that was used stays used on a hub whose clock is ten seconds behind', async () => {
-    const clock = { now: 100_000 }
-    const behind = { now: 90_000 }
+  test.each([
+    ['behind', -3_600_000],
+    ['ahead', 3_600_000],
+  ])('is good once, until its time is up, on a hub whose clock is an hour %s', async (_which, aheadMs) => {
+    const clock = { now: 10_000_000 }
     const putIfAbsent = createValues(() => clock.now)
-    const [one, other] = [clock, behind].map((each) =>
-      createTickets({ ticketMs: 30_000, now: () => each.now, putIfAbsent }),
+    const [one, other] = [0, aheadMs].map((ms) =>
+      createTickets({ ticketMs: 30_000, now: () => clock.now + ms, putIfAbsent, logClock: async () => clock.now }),
     ) as [Tickets, Tickets]
-    const { ticket } = await one.issue('the token', forEver)
-    await redeem(one, ticket)
-    clock.now += 39_999
-    behind.now += 39_999
-    await expect(redeem(other, ticket)).rejects.toThrow(/used already/)
-    clock.now += 1
-    behind.now += 1
-    await expect(redeem(other, ticket)).rejects.toThrow(/has expired/)
+    for (const [from, to] of [
+      [one, other],
+      [other, one],
+    ] as const) {
+      const [used, late] = [await from.issue('the token', forEver), await from.issue('the token', forEver)]
+      expect(await redeem(to, used.ticket)).toBe('the token')
+      clock.now += 29_999
+      for (const hub of [one, other]) await expect(redeem(hub, used.ticket)).rejects.toThrow(/used already/)
+      clock.now += 1
+      for (const { ticket } of [used, late]) await expect(redeem(to, ticket)).rejects.toThrow(/has expired/)
+    }
+  })
+
+  test('tells its requester in the time of the hub that issued it when it expires', async () => {
+    const tickets = createTickets({
+      ticketMs: 30_000,
+      now: () => 1000,
+      putIfAbsent: createValues(() => 0),
+      logClock: async () => 500_000,
+    })
+    expect((await tickets.issue('the token', forEver)).expiresAt).toBe(31_000)
+    expect((await tickets.issue('the token', 21_000)).expiresAt).toBe(21_000)
   })
 
   test('that nobody issued, that was changed, or that is of another log, is called that', async () => {
@@ -258,7 +274,8 @@ function hubs(clock = { now: 0 }): [Tickets, Tickets] {
 /** The tickets of two hubs on one log. */
 function hubsOn(log: { putIfAbsent: PutIfAbsent }, clock = { now: 0 }): [Tickets, Tickets] {
   const putIfAbsent: PutIfAbsent = (...put) => log.putIfAbsent(...put)
-  const open = () => createTickets({ ticketMs: 30_000, now: () => clock.now, putIfAbsent })
+  const open = () =>
+    createTickets({ ticketMs: 30_000, now: () => clock.now, putIfAbsent, logClock: async () => clock.now })
   return [open(), open()]
 }
 

@@ -302,6 +302,12 @@ class RedisLog implements Log {
     return standing as string
   }
 
+  async clock(): Promise<number> {
+    this.#assertOpen()
+    const [ms] = await this.#ask('clock')
+    return Number(ms)
+  }
+
   async probe(): Promise<void> {
     this.#assertOpen()
     await this.#write('probe')

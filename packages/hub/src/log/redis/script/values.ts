@@ -1,4 +1,4 @@
-/** Short texts that the hubs of the log agree on. Redis expires them itself. */
+/** What the hubs of the log agree on: short texts, which Redis expires itself, and the time. */
 export const values = `
 -- ARGV: put, seen, now, name, text, for how long in ms or ''
 steps.put = function()
@@ -13,5 +13,10 @@ steps.put = function()
     redis.call('SET', key, ARGV[5], 'PX', ARGV[6])
   end
   return { 'put', ARGV[5] }
+end
+
+-- ARGV: clock, seen, now
+steps.clock = function()
+  return { whole(clock(ARGV[3])) }
 end
 `

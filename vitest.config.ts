@@ -92,7 +92,7 @@ const servicesAlone = [
   'test/browser/{playground,playground-start}.test.ts',
   // Another tab has to read within a second after the tab that reads is gone.
   'test/browser/tabs.test.ts',
-  // Proxies have to notice within 2.5 s that a hub stops, with 1,500 readers on one machine.
+  // Proxies have to notice within 2.5 s that a hub stops, with 300 readers on one machine.
   'test/services/proxies/rolling-restart.test.ts',
 ]
 const faultsAlone = [

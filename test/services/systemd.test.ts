@@ -22,6 +22,16 @@ test.each([
   expect(stdout + stderr).toBe('')
 })
 
+test.each(['rejoin.service', 'rejoin@.service'])(
+  '%s is started again for as long as it takes, when its port or its Redis is not free yet',
+  (shipped) => {
+    const unit = readText(`deploy/systemd/${shipped}`)
+    expect(unit).toMatch(/^Restart=always$/m)
+    // By default systemd gives up for good after five starts within ten seconds.
+    expect(unit).toMatch(/^\[Unit\][^[]*^StartLimitIntervalSec=0$/m)
+  },
+)
+
 test('a restart of the unit ends within its time while streams are open, and the next process has the log and the readers', async () => {
   const [, stopSeconds] = /^TimeoutStopSec=(\d+)$/m.exec(readText('deploy/systemd/rejoin.service')) ?? []
   const { folder, remove } = temporaryFolder()

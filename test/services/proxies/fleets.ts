@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -247,18 +247,6 @@ function addresses(hubs: readonly ({ readonly hub: string } & ComposeHub)[]): Re
 function imageEnvironment(): Record<string, string> {
   const [, pairs = ''] = /^ENV (.*)$/m.exec(readText('deploy/docker/Dockerfile')) ?? []
   return Object.fromEntries(pairs.split(' ').map((pair) => pair.split('=') as [string, string]))
-}
-
-/** Why there can be no namespaces here; undefined when there can. */
-export function whyNoContainers(): string | undefined {
-  try {
-    const name = `rejoin-try-${process.pid}`
-    execFileSync('ip', ['netns', 'add', name], { stdio: 'pipe' })
-    execFileSync('ip', ['netns', 'delete', name], { stdio: 'pipe' })
-    return undefined
-  } catch (error) {
-    return (error as Error).message.split('\n')[0]
-  }
 }
 
 /** The commands of a page that contain a text, as they are pasted. */

@@ -2,12 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { proxyKindNames } from '../../support/proxies/kinds.ts'
 import { checkConfiguration, shippedConfiguration } from '../../support/proxies/proxy.ts'
 import { until } from '../../support/until.ts'
+import { whyNoNamespaces } from '../mdns/link.ts'
 import { type Crowd, type CrowdReader, openCrowd } from './crowd.ts'
-import { type Fleet, startCompose, startDeployment, startUnits, whyNoContainers } from './fleets.ts'
+import { type Fleet, startCompose, startDeployment, startUnits } from './fleets.ts'
 
 const fleets: [name: string, start: () => Promise<Fleet>, whyNot: string | undefined][] = [
   ...proxyKindNames.map((name): (typeof fleets)[number] => [name, () => startUnits(name), undefined]),
-  ['compose', startCompose, whyNoContainers()],
+  ['compose', startCompose, whyNoNamespaces()],
   ['kubernetes', startDeployment, undefined],
 ]
 

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -44,7 +44,7 @@ export async function startUnits(name: ProxyKindName): Promise<Fleet> {
     `pids=()
     start() { ${start} > /dev/null & pids[$1]=$!; }
     stop() { ${stopping(stopSeconds)}; }
-    ready() { until curl -sf -o /dev/null http://127.0.0.1:$1/readyz; do kill -0 \${pids[$1]} || exit; sleep 0.1; done; }
+    ready() { eventually curl -sf -o /dev/null http://127.0.0.1:$1/readyz; }
     systemctl() { local port=\${2#rejoin@}; stop $port; start $port; }
     for port in ${ports.join(' ')}; do start $port; ready $port; done`,
     commandsOf('two-hubs.md', 'systemctl restart').replace('4747 4749', ports.join(' ')),
@@ -89,13 +89,7 @@ export async function startCompose(): Promise<Fleet> {
   proxyKinds.nginx.install(site)
   const supervisor = await startSupervisor(
     `declare -A pids addresses=(${of(({ networks }) => networks.default.ipv4_address)})
-    in_front() { ip netns exec ${name} "$@"; }
-    ready() {
-      until ip netns exec ${name}$1 curl -sf -o /dev/null http://127.0.0.1:4747/readyz; do
-        kill -0 \${pids[$1]} || exit
-        sleep 0.1
-      done
-    }
+    ready() { eventually ip netns exec ${name}$1 curl -sf -o /dev/null http://127.0.0.1:4747/readyz; }
     start() {
       ip netns add ${name}$1
       ip link add $1 netns ${name} type veth peer name eth0 netns ${name}$1
@@ -125,11 +119,11 @@ export async function startCompose(): Promise<Fleet> {
     ip route add local 10.214.0.0/17 dev ${name}o
     ip -n ${name} address add ${inside}/16 dev test
     ip -n ${name} link set test up
-    in_front redis-server --bind ${gateway} --port 6379 --protected-mode no --save '' --dir ${quoted(folder)} > /dev/null & redis=$!
-    until in_front redis-cli -h ${gateway} ping > /dev/null 2>&1; do sleep 0.1; done
+    ip netns exec ${name} redis-server --bind ${gateway} --port 6379 --protected-mode no --save '' --dir ${quoted(folder)} > /dev/null & redis=$!
+    eventually ip netns exec ${name} redis-cli -h ${gateway} ping > /dev/null
     for hub in hub1 hub2; do start $hub; ready $hub; done
-    in_front ${proxyKinds.nginx.command(site).map(quoted).join(' ')} & nginx=$!
-    until curl -sf -o /dev/null http://${inside}/healthz; do sleep 0.1; done`,
+    ip netns exec ${name} ${proxyKinds.nginx.command(site).map(quoted).join(' ')} & nginx=$!
+    eventually curl -sf -m 5 -o /dev/null http://${inside}/healthz`,
     commandsOf('two-hubs.md', 'docker compose'),
     `{ kill $nginx; remove hub1; remove hub2; kill $redis; wait; ip netns delete ${name}; ip link delete ${name}o; } 2> /dev/null`,
   )
@@ -258,6 +252,15 @@ function commandsOf(page: string, text: string): string {
   return found[1] as string
 }
 
+/** Repeats a command until it succeeds, for half a minute at most. */
+const eventually = `eventually() {
+  local end=$((SECONDS + 30))
+  until "$@"; do
+    if [ $SECONDS -gt $end ]; then echo "never: $*" >&2; exit 1; fi
+    sleep 0.1
+  done
+}`
+
 /** Ends the process of `$1` as a supervisor does: with SIGKILL when SIGTERM takes too long. */
 function stopping(seconds: string): string {
   return `local pid=\${pids[$1]}; kill $pid
@@ -273,14 +276,24 @@ interface Supervisor {
 /** A shell that is the parent of the hubs, as systemd or an engine is, and does each step when it is asked. */
 async function startSupervisor(start: string, replace: string, stop: string): Promise<Supervisor> {
   // Also when a step fails, or the test goes without a word.
-  const script = `trap ${quoted(stop)} EXIT\n${start}\necho ready\nread && {\n${replace}\necho ready\nread\n}\n`
+  const script = `${eventually}\ntrap ${quoted(stop)} EXIT\n${start}\necho ready\nread && {\n${replace}\necho ready\nread\n}\n`
   const env = { REJOIN_RETRY_MS: '500', ...process.env }
-  const shell = spawn('bash', ['-c', script], { stdio: ['pipe', 'pipe', 'inherit'], env })
+  const shell = spawn('bash', ['-c', script], { stdio: 'pipe', env })
   const lines = createInterface({ input: shell.stdout })
-  await ready(shell, lines)
+  let said = ''
+  shell.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(-4000)
+  })
+
+  async function ready(): Promise<void> {
+    const [line] = await Promise.race([once(lines, 'line'), once(shell, 'exit')])
+    if (line !== 'ready') throw new Error(`The supervisor ended, or said ${line}. ${said}`)
+  }
+
+  await ready()
   return {
     async replaceHubs() {
-      const isDone = ready(shell, lines)
+      const isDone = ready()
       shell.stdin.write('\n')
       await isDone
     },
@@ -288,13 +301,9 @@ async function startSupervisor(start: string, replace: string, stop: string): Pr
       const isOver = once(shell, 'exit')
       shell.stdin.end()
       await isOver
+      for (const stream of [shell.stdout, shell.stderr]) stream.destroy()
     },
   }
-}
-
-async function ready(shell: ChildProcess, lines: ReturnType<typeof createInterface>): Promise<void> {
-  const [line] = await Promise.race([once(lines, 'line'), once(shell, 'exit')])
-  if (line !== 'ready') throw new Error(`The supervisor ended, or said: ${line}`)
 }
 
 /** A word of a shell. */

@@ -52,6 +52,19 @@ export const floods: readonly Attack[] = [
     run: (target, stop) => keepOpen(target, 1000, stop, () => openUnread(target, unfinishedBody)),
   },
   {
+    name: 'small chunks',
+    says: '100 connections: streams, polls, reports and publishes without a right that go on with 200,000 chunks of one byte',
+    run(target, stop) {
+      let next = 0
+      const lines = ['GET /events/orders/1', 'GET /poll/orders/1', 'POST /log', 'POST /publish/orders/1']
+      return keepOpen(target, 100, stop, () => {
+        next += 1
+        const head = `${lines[next % lines.length]} HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n`
+        return openUnread(target, head + smallChunks)
+      })
+    },
+  },
+  {
     name: 'forged tokens',
     says: '50 at once: tokens of 83 wrong kinds in turn',
     run(target, stop) {
@@ -107,6 +120,8 @@ export function pipelined(channel: string, method: 'GET' | 'POST'): string {
 }
 
 const probe = 'rejoin.doctor/silent/0123456789abcdef'
+
+const smallChunks = '1\r\nx\r\n'.repeat(200_000)
 
 function askAndReset(target: Target): Promise<void> {
   return new Promise((resolve) => {

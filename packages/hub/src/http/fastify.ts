@@ -7,11 +7,18 @@ import { askedChannels } from './asked-channels.ts'
 import { hubEndpoints } from './endpoints.ts'
 import { hasGone } from './gone.ts'
 import { type HubSource, unopened, unopenedStream, withHub } from './hub-source.ts'
-import { answerTo, createNodeExchange, type NodeExchange, type NodeExchangeOptions } from './node-exchange.ts'
+import {
+  answerTo,
+  createNodeExchange,
+  type NodeExchange,
+  type NodeExchangeOptions,
+  whilePlanned,
+} from './node-exchange.ts'
 import { nodeHead } from './node-head.ts'
 import type { AdapterOptions, SubscribeOptions } from './options.ts'
 import { inTurn, isWithinBounds } from './pipelining.ts'
 import { nothingHere, type Plan, type RequestHead, route, routeStream } from './route.ts'
+import { discardBody } from './unwanted-body.ts'
 
 /** The part of a Fastify request that the adapter uses. */
 export interface FastifyRequest {
@@ -122,13 +129,14 @@ async function answerWith(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
-  const plan = await planned
+  const plan = await whilePlanned(planned, request.raw)
   if (plan.kind === 'failure') throw plan.error
   if (plan.kind === 'stream') {
     reply.headers(plan.headers)
     return reply.send(new LateStream(reply.raw, () => adapter.exchange(plan, request.raw, reply.raw)))
   }
   if (plan.kind === 'poll') await inTurn(reply.raw)
+  if (plan.kind === 'answer') discardBody(request.raw)
   const answer = await answerOrRejection(adapter, plan, request, reply)
   if (hasGone(reply.raw)) return reply.hijack()
   if (answer.body.length < longBody) return sendBy(reply, answer)

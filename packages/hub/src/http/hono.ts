@@ -19,6 +19,7 @@ import { inTurn, isWithinBounds } from './pipelining.ts'
 import { streamTo } from './response-reader.ts'
 import { type Plan, type RequestHead, route, routeStream } from './route.ts'
 import { parseTarget } from './target.ts'
+import { discardBody } from './unwanted-body.ts'
 
 /** The part of a Hono context that the adapter uses. */
 export interface HonoContext {
@@ -123,11 +124,13 @@ function createHonoExchange(
 
   return async (planned: Promise<Plan>, context: HonoContext): Promise<Response> => {
     const { req, env } = context
+    const node = nodeOf(env)
+    if (node && node.incoming.method !== 'POST') discardBody(node.incoming)
     const plan = await planned
     keepHeaders(context)
     // For the application's `onError`.
     if (plan.kind === 'failure') throw plan.error
-    const node = nodeOf(env)
+    if (node && plan.kind !== 'body') discardBody(node.incoming)
     if (node && (plan.kind === 'stream' || plan.kind === 'poll')) await inTurn(node.outgoing)
     if (plan.kind === 'poll' && node) {
       return exchange({ kind: 'answer', answer: await pollFor(hub, plan, node.incoming, node.outgoing) }, req.raw)

@@ -12,6 +12,7 @@ import { inTurn } from './pipelining.ts'
 import { streamTo } from './response-reader.ts'
 import type { Plan } from './route.ts'
 import { connectionOf, sendAnswer } from './send.ts'
+import { discardBody } from './unwanted-body.ts'
 
 /**
  * Carries out the plan for a request, on Node's own request and response. Never throws: an error is told to the hub's observers,
@@ -45,7 +46,7 @@ export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): Node
   ): Promise<void> {
     // A reader often vanishes during a write. That is no error for anybody: 'close' follows, and tells the session.
     response.on('error', destroy)
-    const plan = await planned
+    const plan = await whilePlanned(planned, request)
     // Without the wait, pipelined polls and streams would have their bytes in memory long before they can be sent.
     if (response.socket === null && (plan.kind === 'stream' || plan.kind === 'poll')) await inTurn(response)
     if (!isFree(response)) return
@@ -68,6 +69,14 @@ export function createNodeExchange(hub: Hub, options: NodeExchangeOptions): Node
     response.writeHead(200, plan.headers)
     streamTo(hub, plan.reader, response, { budgetBytes, heads })
   }
+}
+
+/** The plan. A body that no plan wants is discarded before it is made: to look up rights may take long. */
+export async function whilePlanned(planned: Plan | Promise<Plan>, request: IncomingMessage): Promise<Plan> {
+  if (request.method !== 'POST') discardBody(request)
+  const plan = await planned
+  if (plan.kind === 'stream' || plan.kind === 'poll') discardBody(request)
+  return plan
 }
 
 // One function for all responses: a closure for each would take memory for as long as the stream is open.
@@ -152,8 +161,7 @@ async function receive(
   try {
     return await plan.accept(bodyAtHand(request, maxBytes) ?? (await body.read(incoming)))
   } catch (error) {
-    // The rest of a rejected body is read and thrown away, or it would block the next request on this connection.
-    request.resume()
+    discardBody(request)
     return rejection(error)
   } finally {
     incoming.done()

@@ -6,6 +6,7 @@ import type { Answer } from './answer.ts'
 import { onceGone } from './gone.ts'
 import { http2StreamOf } from './http2-stream.ts'
 import { resetSocket } from './reset.ts'
+import { discardBody } from './unwanted-body.ts'
 
 /**
  * Sends an answer that is not a stream, and gives it up when its reader does not take it. A short answer on a connection with
@@ -20,6 +21,7 @@ export function sendAnswer(
   { status, headers, body }: Omit<Answer, 'body'> & { readonly body: string | Uint8Array },
 ): void {
   const length = Buffer.byteLength(body)
+  discardBody(request)
   response.writeHead(status, { ...headers, 'Content-Length': length })
   if (request.method === 'HEAD') {
     response.end()
@@ -79,6 +81,7 @@ class LongAnswer implements UnreadAnswer {
  * takes nothing, and its stream would stay open for as long as the connection.
  */
 export function sendPlainAnswer(response: ServerResponse, { status, headers, body }: Answer): void {
+  discardBody(response.req)
   response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) })
   http2StreamOf(response)?.setTimeout(untakenMs, () => cut(response))
   response.end(body)

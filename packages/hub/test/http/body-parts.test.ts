@@ -1,7 +1,10 @@
+import type { IncomingMessage } from 'node:http'
+import { PassThrough } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { createHub } from '@rejoin/hub'
 import { fetchHandler } from '@rejoin/hub/fetch'
+import { readJson } from '@rejoin/hub/internal'
 import { memoryLog } from '@rejoin/hub/memory'
 import { expect, onTestFinished, test } from 'vitest'
 
@@ -16,6 +19,19 @@ test('a body in chunks of one byte takes about its own length of memory, not two
   })
   expect(answer.status).toBe(201)
   expect(held).toBeLessThan(20 * bytes)
+})
+
+test('a report in chunks of one byte takes about its own length of memory, too', async () => {
+  const bytes = 50_000
+  const request = new PassThrough()
+  const read = readJson(request as unknown as IncomingMessage, 2 * bytes)
+  const before = memoryInUse()
+  request.write('"')
+  for (let sent = 0; sent < bytes; sent += 1) request.write('x')
+  await expect.poll(() => request.readableLength).toBe(0)
+  expect(memoryInUse() - before).toBeLessThan(20 * bytes)
+  request.end('"')
+  expect(await read).toHaveLength(bytes)
 })
 
 test('a body that waits for its next chunk is answered at once when the hub needs its memory', async () => {

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import { discardBody } from '@rejoin/hub/internal'
 import { json, type OperationDoc, rejectionDoc } from '../http/openapi.ts'
 import type { Route } from '../http/routes.ts'
 import type { Ticket } from './tickets.ts'
@@ -11,7 +12,7 @@ export function ticketRoute(issue: (request: IncomingMessage) => Promise<Ticket>
     open: 'to-all',
     doc,
     async handle({ request }) {
-      request.resume()
+      discardBody(request)
       return { status: 201, body: await issue(request) }
     },
   }

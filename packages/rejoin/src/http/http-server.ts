@@ -9,7 +9,7 @@ import { createServer as createHttpsServer } from 'node:https'
 import { Server as NetServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Server as TlsServer } from 'node:tls'
-import { boundRequests, inLaterTurn } from '@rejoin/hub/internal'
+import { boundRequests, discardBody, inLaterTurn } from '@rejoin/hub/internal'
 import { evictionRoom, readerRoom } from '../limits/descriptors.ts'
 import { limitFirstRequests } from '../limits/first-requests.ts'
 import { limitSession } from '../limits/http2-session.ts'
@@ -44,6 +44,7 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
     // Over TLS, this socket is not the one that Node reads, so pausing it would stop nothing.
     if (silent.asked(request.socket) && !isTls) firstRequests.asked()
     open.asked(request, response)
+    if (request.method !== 'POST') discardBody(request)
     if (isStopping) {
       // HTTP/2 has no such header: its sessions are told when the server closes.
       if (request.httpVersionMajor === 1) response.setHeader('Connection', 'close')

@@ -13,6 +13,8 @@ export function limitFirstRequests(silent: NewConnections, maxHeldMs: number): F
   /** The paused connections, the next one to be read first, and when each was paused. */
   const held = new Map<Socket, number>()
   let askedThisTurn = 0
+  let turnBegan = 0
+  let isSlow = false
   let mayHold = true
   let isTurnWatched = false
 
@@ -26,10 +28,13 @@ export function limitFirstRequests(silent: NewConnections, maxHeldMs: number): F
 
   function startTurn(): void {
     isTurnWatched = false
+    // As many again as were too slow for a turn: more would be paused again, behind all others.
+    const room = isSlow ? Math.max(1, askedThisTurn) : maxPerTurn
+    isSlow = false
     askedThisTurn = 0
     const [longestSince = Number.POSITIVE_INFINITY] = held.values()
     mayHold = performance.now() - longestSince < maxHeldMs
-    release(mayHold ? maxPerTurn : held.size)
+    release(mayHold ? room : held.size)
     if (held.size > 0 || !mayHold) watchTurn()
   }
 
@@ -53,9 +58,12 @@ export function limitFirstRequests(silent: NewConnections, maxHeldMs: number): F
 
   return {
     asked() {
+      const now = performance.now()
+      if (askedThisTurn === 0) turnBegan = now
       askedThisTurn += 1
       watchTurn()
-      if (askedThisTurn === maxPerTurn && mayHold) hold()
+      isSlow ||= now - turnBegan > maxTurnMs
+      if ((isSlow || askedThisTurn >= maxPerTurn) && mayHold) hold()
     },
   }
 }
@@ -73,3 +81,5 @@ export interface FirstRequests {
 
 // In a storm of `npm run bench -- storm`, a turn that reads 64 requests takes about 10 ms.
 const maxPerTurn = 64
+// A body in chunks of one byte that comes with its head takes 7 ms, so 64 of them would take half a second.
+const maxTurnMs = 20

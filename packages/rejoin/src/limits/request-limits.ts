@@ -20,16 +20,14 @@ export function limitRequests(limits: RequestLimits, context: LimitContext, hub:
     reject(response, codes[kind], message)
   }
 
-  function rejectBody(request: IncomingMessage, response: ServerResponse): void {
-    // The rest is read and thrown away, or it would block the next request on this connection.
-    request.resume()
+  function rejectBody(response: ServerResponse): void {
     rejectAs(response, 'body', `The body is over ${maxBodyBytes} bytes. Publish a reference to large data instead.`)
   }
 
   function limitPublish(request: IncomingMessage, response: ServerResponse): void {
     const length = request.headers['content-length']
     if (Number(length) > maxBodyBytes) {
-      rejectBody(request, response)
+      rejectBody(response)
       return
     }
     // Without a Content-Length only the hub learns the size, once it has checked the sender's rights.

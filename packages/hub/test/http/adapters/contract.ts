@@ -536,6 +536,39 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
     })
   }
 
+  if (!isApart) {
+    describe('a body that nobody asked for', () => {
+      const head = (line: string) => `${line} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n`
+      const chunks = '1\r\nx\r\n'.repeat(20_000)
+      const reader: Grant = { subject: null, subscribe: ['*'] }
+
+      test.each(['GET /events/a', 'GET /poll/a', 'DELETE /channels/a', 'POST /publish/a'])(
+        'costs its connection when it comes in chunks of one byte: %s',
+        async (line) => {
+          const { port, connections } = await start({ authorize: () => reader })
+          const socket = connect(port, '127.0.0.1').on('error', () => undefined)
+          socket.write(head(line) + chunks)
+          await new Promise((resolve) => socket.resume().once('close', resolve))
+          await expect.poll(connections).toBe(0)
+        },
+      )
+
+      test('does not disturb a stream when it is short', async () => {
+        const { hub, port } = await start()
+        const socket = connect(port, '127.0.0.1')
+        socket.write(`${head('GET /events/a')}${'1\r\nx\r\n'.repeat(10)}0\r\n\r\n`)
+        let text = ''
+        socket.setEncoding('latin1').on('data', (part: string) => {
+          text += part
+        })
+        await expect.poll(() => text).toContain('event: hello')
+        await publish(hub, 'a', 'one')
+        await expect.poll(() => text).toContain('data: "one"')
+        socket.destroy()
+      })
+    })
+  }
+
   describe('a target with dots in it', () => {
     // What is given nothing of Node's gets an address that the platform has normalised, and reads that channel.
     test.each(['r/../q', './q', 'r/%2e%2E/q'])('names no channel: %s is rejected (§5.2)', async (channel) => {

@@ -107,6 +107,23 @@ describe('HTTP/2', () => {
     expect([...hub.connections()]).toEqual([])
   })
 
+  test('a stream whose request goes on with a body byte by byte is cut, and its neighbours stay', async () => {
+    const { hub, session } = await start()
+    const shared = session()
+    const neighbour = open(shared, '/events/a')
+    await neighbour.waitFor((events) => events.length === 1)
+    const request = shared.request({ ':path': '/events/a', ':method': 'GET' }, { endStream: false })
+    request.on('error', () => undefined)
+    const closed = new Promise((resolve) => request.resume().once('close', resolve))
+    const isOver = () => request.destroyed || request.closed
+    for (let sent = 0; sent < 10_000 && !isOver(); sent += 1)
+      await Promise.race([closed, new Promise((resolve) => request.write('x', resolve))])
+    await closed
+    expect(request.rstCode).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM)
+    await publish(hub, 'a', 1)
+    await neighbour.waitFor((events) => events.length === 2)
+  })
+
   test('a reader that resets its stream is noticed, and its neighbours stay', async () => {
     const { hub, session } = await start()
     const shared = session()

@@ -23,6 +23,7 @@ export function measureCatchUp(ledger: Ledger): { findings: Finding[]; times: nu
   const findings: Finding[] = []
   const times: number[] = []
   const faults = ledger.facts('fault')
+  const waited = ledger.facts('waited')
   const heals = [...ledger.facts('heal'), ...ledger.facts('quiet')]
   for (const reader of ledger.readers) {
     const receipts = receiptsByAck(reader)
@@ -37,8 +38,8 @@ export function measureCatchUp(ledger: Ledger): { findings: Finding[]; times: nu
       }
       const last = receipts.last[countAtMost(receipts.ackedAt, heal.t) - 1]
       if (last === undefined) continue
-      const deadline = heal.t + catchUpMs
       const caughtUpAt = Math.max(reader.receipts.t[last] as number, heal.t)
+      const deadline = heal.t + catchUpMs + waitedIn(waited, heal.t, caughtUpAt)
       const hits = faults.filter((fault) => concerns(fault) && fault.t > heal.t).map((fault) => fault.t)
       const undisturbedUntil = Math.min(...hits)
       if (caughtUpAt <= undisturbedUntil) times.push(caughtUpAt - heal.t)
@@ -51,6 +52,13 @@ export function measureCatchUp(ledger: Ledger): { findings: Finding[]; times: nu
     }
   }
   return { findings, times }
+}
+
+/** For how long other programs had the processors meanwhile. A line is about the time before it. */
+function waitedIn(waited: readonly { readonly t: number; readonly ms: number }[], from: number, to: number): number {
+  let sum = 0
+  for (const { t, ms } of waited) if (t > from && t <= to) sum += ms
+  return sum
 }
 
 function budgetOf(ledger: Ledger): { catchUpMs?: number; rssBytes?: number; queueBytes?: number } {

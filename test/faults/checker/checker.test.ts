@@ -1117,6 +1117,26 @@ describe('liveness', () => {
     expect(tell.check().tally.catchUpMs).toEqual({ median: 100, p99: 100, longest: 100 })
   })
 
+  test('time in which other programs had the processors is not charged to a reader, and no other time is given', () => {
+    const tell = healed(100)
+    tell.wait(100)
+    tell.write({ kind: 'waited', ms: 50 })
+    tell.wait(40)
+    tell.recv('r', 1)
+    expect(tell.broken()).toEqual({})
+    const late = healed(100)
+    late.wait(100)
+    late.write({ kind: 'waited', ms: 50 })
+    late.wait(60)
+    late.recv('r', 1)
+    expect(late.broken()).toEqual({ liveness: 1 })
+    const after = healed(100)
+    after.wait(100)
+    after.recv('r', 1)
+    after.write({ kind: 'waited', ms: 5000 })
+    expect(after.broken()).toEqual({ liveness: 1 })
+  })
+
   test('what is published after the heal may come later', () => {
     const tell = healed(100)
     tell.recv('r', 1)

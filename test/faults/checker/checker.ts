@@ -159,7 +159,7 @@ const everyKind: Record<Line['kind'], true> = {
   ...{ reader: true, connect: true, open: true, recv: true, mark: true, gap: true },
   ...{ malformed: true, close: true, allow: true, end: true },
   ...{ run: true, window: true, trim: true, branch: true, branched: true, invalidate: true, ids: true },
-  ...{ fault: true, heal: true, quiet: true, budget: true, memory: true, rest: true },
+  ...{ fault: true, heal: true, quiet: true, waited: true, budget: true, memory: true, rest: true },
 }
 const kinds = new Set(Object.keys(everyKind))
 

@@ -10,6 +10,7 @@ import {
   type RecordedReader,
   waitForAll,
 } from '../recorders/recorders.ts'
+import { measureWaited } from './waited.ts'
 
 /** Many readers of one hub, and a publisher. Every other reader is our client; those between know the protocol only. */
 export function openCrowd(options: CrowdOptions): Crowd {
@@ -17,6 +18,7 @@ export function openCrowd(options: CrowdOptions): Crowd {
   history.write({ kind: 'ids', order: 'text' })
   history.write({ kind: 'window', ...options.window })
   history.write({ kind: 'budget', catchUpMs: patience.catchUpMs })
+  const waited = measureWaited(options.pids ?? [], (ms) => history.write({ kind: 'waited', ms }))
   const publisher = openPublisher({ ...options, who: 'publisher' })
   const readers = Array.from({ length: options.readers }, (_, index) => {
     const common = { history, channels: channelsOf(index), who: nameOf(index), url: '' }
@@ -26,11 +28,18 @@ export function openCrowd(options: CrowdOptions): Crowd {
       : openStrictReader({ ...common, ...patience.strict })
   })
 
+  /** On a machine that is busy with other programs, waits for longer: for what they took, and twice as long in all. */
+  async function caughtUp(events: readonly PublishedEvent[]): Promise<void> {
+    const before = waited.ms()
+    await waitForAll(readers, events, patience.catchUpMs)
+    await waitForAll(readers, events, Math.min(patience.catchUpMs, waited.ms() - before))
+  }
+
   return {
     readers,
     newest: () => publisher.newest(),
     receipts: () => readers.reduce((sum, { receipts }) => sum + receipts.count, 0),
-    caughtUp: (events) => waitForAll(readers, events, patience.catchUpMs),
+    caughtUp,
     async renewed() {
       const before = new Map(publisher.newest().map(({ channel, seq }) => [channel, seq]))
       const isNew = ({ channel, seq }: PublishedEvent) => seq > (before.get(channel) ?? 0)
@@ -38,12 +47,13 @@ export function openCrowd(options: CrowdOptions): Crowd {
       while (publisher.newest().filter(isNew).length < channels.length && performance.now() < limit) {
         await new Promise((resolve) => setTimeout(resolve, 5))
       }
-      await waitForAll(readers, publisher.newest(), patience.catchUpMs)
+      await caughtUp(publisher.newest())
     },
     async finish() {
       await publisher.stop()
       history.write({ kind: 'quiet' })
-      await waitForAll(readers, publisher.newest(), patience.catchUpMs)
+      await caughtUp(publisher.newest())
+      waited.close()
       for (const reader of readers) reader.close()
     },
   }
@@ -69,6 +79,11 @@ export interface CrowdOptions extends Omit<PublisherOptions, 'who'> {
    * @defaultValue all channels
    */
   channelsOf?(index: number): readonly string[]
+  /**
+   * Processes of the hub. Time in which they wait for a processor is nobody's fault.
+   * @defaultValue none: the hub is in this process
+   */
+  readonly pids?: readonly number[] | undefined
   /** What the hub's log holds. */
   readonly window: WindowOptions
   readonly patience: Patience

@@ -47,6 +47,11 @@ export interface FieldOptions {
    * @defaultValue all channels
    */
   channelsOf?(index: number): readonly string[]
+  /**
+   * Processes of the hub. Time in which they wait for a processor is nobody's fault.
+   * @defaultValue none: the hub is in this process
+   */
+  readonly pids?: readonly number[] | undefined
   /** What the hub's log holds. */
   readonly window: WindowOptions
   readonly patience: Patience

@@ -207,6 +207,11 @@ export type FactLine =
   | (Timed & { readonly kind: 'fault'; readonly what: string; readonly readers?: readonly string[] })
   /** It is over: from here the time to catch up runs. */
   | (Timed & { readonly kind: 'heal'; readonly readers?: readonly string[] })
+  /**
+   * For so many ms of the time since the line before, a program of the run could have run and other programs had the processors. It
+   * is not charged to anybody.
+   */
+  | (Timed & { readonly kind: 'waited'; readonly ms: number })
   /** Nothing is published and nothing is broken any more. Readers that go on are owed all that was acknowledged. */
   | (Timed & { readonly kind: 'quiet' })
   /** What may be used. What is left out is not judged. */

@@ -98,6 +98,14 @@ export const limitMends: readonly Mend[] = [
     caughtBy: caughtIn('unit', 'hub/test/http/body-parts.test.ts', 'a body in chunks of one byte'),
   },
   {
+    name: 'unwanted-bodies-kept',
+    mistake: 'leaves the body of a request for a stream unread',
+    patches: [
+      { file: `${http}/unwanted-body.ts`, find: 'if (!hasBody(request) ||', replace: 'if (hasBody(request) ||' },
+    ],
+    caughtBy: caughtIn('long', 'hub/test/http/adapters/node.test.ts', 'costs its connection when it comes in chunks'),
+  },
+  {
     name: 'neighbours-rejected',
     mistake: 'rejects readers for what a neighbour with the same cursor does',
     patches: [

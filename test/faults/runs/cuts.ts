@@ -24,7 +24,7 @@ await longRun({
     // What a client takes that does not know the heartbeat yet, and then has to wait as long as it ever does.
     const catchUpMs = 30_000 + 2 * client.maxRetryMs + 10_000
     await runCuts({
-      ...{ history, seed, cuts, readers, window, port: hub.port },
+      ...{ history, seed, cuts, readers, window, port: hub.port, pids: [hub.pid] },
       eventsPerSecond: rate,
       send: throughHttp(`http://127.0.0.1:${hub.port}`),
       patience: { client, strict: { silenceMs: 2 * heartbeatMs + 5000 }, catchUpMs },

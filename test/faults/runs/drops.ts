@@ -19,7 +19,7 @@ await longRun({
     const hub = await startHub(history, { heartbeatMs, window })
     history.write({ kind: 'budget', rssBytes: 300 * 1024 * 1024 })
     await runDrops({
-      ...{ history, seed, readers, window, port: hub.port },
+      ...{ history, seed, readers, window, port: hub.port, pids: [hub.pid] },
       drops: Array.from({ length: rounds }, () => [1, 5, 30]).flat(),
       eventsPerSecond: rate,
       send: throughHttp(`http://127.0.0.1:${hub.port}`),

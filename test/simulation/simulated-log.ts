@@ -700,7 +700,7 @@ export function createSimulatedLog(options: SimulatedLogOptions): SimulatedLog {
     const forkEntry = truth.entries
       .filter((each) => each.log === number && each.kind !== 'loss' && truth.isOn(each, line))
       .findLast(({ position }) => !isAfter(position, fork!))
-    const isMarked = (name: string) => channels.get(name)?.marks.some(({ at }) => !isAfter(first, at)) ?? false
+    const isMarked = (name: string) => channels.get(name)?.marks.some(({ at }) => isSame(first, at)) ?? false
     const news = seen.filter(({ event }) => event && !isMarked(event.channel))
     if (news.some(({ kind }) => kind !== 'live')) startBranch(head)
     report(news, by, applied)

@@ -1,9 +1,10 @@
 import { createHub, createSubscription, type Hub } from '@rejoin/hub'
 import { redisLog } from '@rejoin/hub/redis'
+import { type IdCodec, sequence, ulid } from '@rejoin/protocol'
 import { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
 import { comesBack, overAll, readerOf } from '../../support/every-way.ts'
-import { replicated } from '../../support/redis-server.ts'
+import { type RedisServer, replicated } from '../../support/redis-server.ts'
 import { operate } from './opened-log.ts'
 import { between, eventually, redis } from './servers.ts'
 
@@ -86,6 +87,62 @@ test('a loss that nobody can put a channel to is told to every reader, and delet
   expect(await past(hub, ['*'], 'earliest')).toEqual(['a1', 'a2', 'b1', 'epoch', 'a3', 'b2'])
 })
 
+test('a loss that comes to light after the next failover is told in its place, before the events behind it', async () => {
+  const first = await startReplicated()
+  const { hub, other, kept } = first
+  const [id] = await publishAll(hub, 'b', ['b1'])
+  await kept()
+  first.cutReplica()
+  await first.promote()
+  await first.lead(hub)
+  await other.publish('b', { text: 'b lost' })
+  await eventually(async () => expect(await past(other, ['b'], 'earliest')).toContain('b lost'))
+  await publishAll(hub, 'b', ['b2'])
+  const second = await first.replicateAgain()
+  await second.kept()
+  second.cutReplica()
+  await hub.publish('b', { text: 'b lost too' })
+  await second.promote()
+  await second.lead(hub)
+  await publishAll(hub, 'b', ['b3'])
+  await second.lead(other)
+  for (const each of [hub, other]) {
+    expect(await comesBack(each, 'b', id as string)).toEqual(overAll(['epoch', 'b2', 'epoch', 'b3']))
+    expect(await past(each, ['b'], 'earliest')).toEqual(['b1', 'epoch', 'b2', 'epoch', 'b3'])
+  }
+})
+
+test('a log of counted ids that is rolled back to its beginning tells the readers of what it lost, whichever hub had seen it', async () => {
+  const { hub, other, kept, cutReplica, promote, lead } = await startReplicated(sequence())
+  const start = await hub.cursor(['a'])
+  await kept()
+  cutReplica()
+  await promote()
+  await lead(hub)
+  await other.publish('a', { text: 'lost' })
+  await eventually(async () => expect(await past(other, ['a'], 'earliest')).toContain('lost'))
+  await publishAll(hub, 'a', ['a2'])
+  await lead(other)
+  for (const each of [hub, other]) {
+    expect(await comesBack(each, 'a', start)).toEqual(overAll(['epoch', 'a2']))
+  }
+})
+
+test('a channel with a mark says what it holds, also when its events were removed by hand', async () => {
+  const { hub, kept, cutReplica, promote, lead, master } = await startReplicated()
+  await publishAll(hub, 'a', ['a1', 'a2'])
+  await kept()
+  cutReplica()
+  await hub.publish('a', { text: 'lost' })
+  await promote()
+  await lead(hub)
+  expect(await hub.window('a')).toMatchObject({ events: 2 })
+  await operate(master(), 'DEL', '{rejoin}:c:a')
+  expect(await hub.window('a')).toMatchObject({ oldest: null, newest: null })
+  const [id] = await publishAll(hub, 'a', ['a3'])
+  expect(await hub.window('a')).toMatchObject({ oldest: id, newest: id })
+})
+
 const numbered = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => String(from + at))
 
 async function publishAll(hub: Hub, channel: string, texts: readonly string[]): Promise<string[]> {
@@ -106,16 +163,13 @@ async function past(hub: Hub, channels: string[], start: 'earliest' | number): P
 }
 
 /** Two hubs on a master, each with a line of its own to it, and a replica that can be cut off and promoted. */
-async function startReplicated(): Promise<Replicated> {
+async function startReplicated(codec: IdCodec = ulid()): Promise<Replicated> {
   const master = await redis({ settings: { 'repl-diskless-sync-delay': 0 } })
-  const replication = await between(master)
-  const replica = await redis({ settings: { replicaof: `127.0.0.1 ${replication.port}` } })
-  // A master names its lineage anew when its first replica comes.
-  await replicated(master)
+  const standby = await replicate(master)
   const lines = new Map<Hub, Awaited<ReturnType<typeof between>>>()
   const open = async () => {
     const line = await between(master)
-    const log = redisLog(new Redis({ port: line.port, lazyConnect: true }), { onWarning: () => undefined })
+    const log = redisLog(new Redis({ port: line.port, lazyConnect: true }), { codec, onWarning: () => undefined })
     const hub = await createHub({ log })
     onTestFinished(() => hub.close())
     lines.set(hub, line)
@@ -123,9 +177,9 @@ async function startReplicated(): Promise<Replicated> {
   }
   const [hub, other] = [await open(), await open()]
 
-  return {
+  const withReplica = (from: RedisServer, { replica, replication }: Standby): Replicated => ({
     ...{ hub, other },
-    kept: () => replicated(master),
+    kept: () => replicated(from),
     cutReplica() {
       replication.reject('silence')
       replication.cutAll('half-open')
@@ -138,7 +192,25 @@ async function startReplicated(): Promise<Replicated> {
       line.cutAll('reset')
       await eventually(() => which.publish('elsewhere', { text: 'here', live: true }))
     },
-  }
+    replicateAgain: async () => withReplica(replica, await replicate(replica)),
+    master: () => replica.port,
+  })
+  return withReplica(master, standby)
+}
+
+async function replicate(master: RedisServer): Promise<Standby> {
+  const replication = await between(master)
+  const settings = { 'repl-diskless-sync-delay': 0, replicaof: `127.0.0.1 ${replication.port}` }
+  const replica = await redis({ settings })
+  // A master names its lineage anew when its first replica comes.
+  await replicated(master)
+  return { replica, replication }
+}
+
+interface Standby {
+  readonly replica: RedisServer
+  /** Between the master and the replica. */
+  readonly replication: Awaited<ReturnType<typeof between>>
 }
 
 interface Replicated {
@@ -152,4 +224,8 @@ interface Replicated {
   promote(): Promise<unknown>
   /** This hub finds the promoted replica from now on. Resolves when it has. */
   lead(hub: Hub): Promise<void>
+  /** Gives the promoted replica a replica of its own. */
+  replicateAgain(): Promise<Replicated>
+  /** The port of the promoted replica. */
+  master(): number
 }

@@ -1,4 +1,4 @@
-import { type Branch, type History, type IdFormats, isAfter, isSame, origin, type Position } from '@rejoin/protocol'
+import { type Branch, type History, type IdFormats, isAfter, origin, type Position } from '@rejoin/protocol'
 import { baseOf, lostAt, mergeHistories, type Told } from './branches.ts'
 import { positionText } from './entry.ts'
 import { createSeenChannels, type SeenChannels } from './seen-channels.ts'
@@ -54,8 +54,8 @@ export function createKnownState(unseen: IdFormats, formatsOf: (ids: string) => 
     if (!seen) return undefined
     if (merged.some((branch) => branch.epoch === epoch)) {
       const branch = lostAt(merged, epoch, seen)
-      // A fork at the origin means that Redis was emptied. Every older cursor then shows its loss by itself.
-      if (!branch?.fork || isSame(branch.fork, origin)) return undefined
+      // When the first branch of the log is new to this hub, Redis was emptied. Every older cursor then shows its loss by itself.
+      if (!branch?.fork || branch.epoch === stored[0]?.epoch) return undefined
       return { branch, fork: branch.fork, through: seen }
     }
     // The log is now on a server that never had this hub's branch. Both went on from the last branch that they share.

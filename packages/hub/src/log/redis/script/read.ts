@@ -210,9 +210,11 @@ local function windowOf(log, channel, now)
   local oldest, newest, previous = '', '', it.newest
   if it.count > 0 then
     local first = redis.call('XRANGE', streamOf(channel), '-', '+', 'COUNT', 1)[1]
-    if first then oldest, newest, previous = first[1], it.newest, headerOf(first[1], first[2][2]).previous end
-    -- The newest entry of the channel may be a mark, behind its newest event.
-    if log.marks then newest = redis.call('XREVRANGE', streamOf(channel), '+', '-', 'COUNT', 1)[1][1] end
+    if first then
+      oldest, newest, previous = first[1], it.newest, headerOf(first[1], first[2][2]).previous
+      -- The newest entry of the channel may be a mark, behind its newest event.
+      if log.marks then newest = redis.call('XREVRANGE', streamOf(channel), '+', '-', 'COUNT', 1)[1][1] end
+    end
   end
   -- Nothing was trimmed up to a mark: the reader of all events comes to it, and is told there.
   if (isMark(log, previous) or previous == log.marked) and isAfter(previous, it.trimmed) then previous = '0-0' end

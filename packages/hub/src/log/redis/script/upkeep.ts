@@ -114,11 +114,10 @@ local function listMarks(log, positions, now)
   redis.call('HSET', logKey, 'marks', table.concat(all, ' '), 'version', markedVersion)
 end
 
--- Whether a loss of this channel from before a position is on record.
+-- Whether a loss of this channel from before a position is on record. A mark behind the position is of a later loss, and readers
+-- come to it too late.
 local function isOnRecord(log, channel, since)
-  if nextMark(log, '0-0', log.last, function(position)
-    return not isAfter(since, position) and marksChannel(position, channel)
-  end) ~= '' then return true end
+  if isMark(log, since) and marksChannel(since, channel) then return true end
   if channel == '*' then return log.raised and not isAfter(since, log.raised) end
   return not isAfter(since, openChannel(log, channel).trimmed)
 end

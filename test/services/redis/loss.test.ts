@@ -87,6 +87,37 @@ test('a loss that nobody can put a channel to is told to every reader, and delet
   expect(await past(hub, ['*'], 'earliest')).toEqual(['a1', 'a2', 'b1', 'epoch', 'a3', 'b2'])
 })
 
+test('readers of a pattern are told of a loss that nobody can put a channel to, also when 64 later marks have replaced its own', async () => {
+  const first = await startReplicated()
+  const { hub, kept } = first
+  const [id] = await publishAll(hub, 'a/1', ['a1', 'a2'])
+  await publishAll(hub, 'b/1', ['b1'])
+  await kept()
+  first.cutReplica()
+  const many = Array.from({ length: 17_000 }, (_, at) => ({ channel: `many/${at}`, text: 'lost' }))
+  for (let at = 0; at < many.length; at += 1000) await hub.publishBatch(many.slice(at, at + 1000))
+  await first.promote()
+  await first.lead(hub)
+  await publishAll(hub, 'a/1', ['a3'])
+  // As 64 failovers would leave the list.
+  const mark = String(await operate(first.master(), 'HGET', '{rejoin}:log', 'marks'))
+  const later = Array.from({ length: 64 }, (_, at) => `${mark.split('-')[0]}-${at + 1}`)
+  await operate(first.master(), 'HSET', '{rejoin}:log', 'marks', [mark, ...later].join(' '))
+  const second = await first.replicateAgain()
+  await second.kept()
+  second.cutReplica()
+  await hub.publish('c/1', { text: 'lost' })
+  await second.promote()
+  await second.lead(hub)
+  await publishAll(hub, 'a/1', ['a4'])
+  for (const selector of ['a/1', 'a/*', 'b/1', 'b/*', '*']) {
+    for (const said of Object.values(await comesBack(hub, selector, id as string))) {
+      expect(said.filter((each) => each === 'epoch' || each === 'expired')).not.toEqual([])
+    }
+  }
+  expect(await past(hub, ['a/1'], 2)).toContain('a4')
+})
+
 test('a loss that comes to light after the next failover is told in its place, before the events behind it', async () => {
   const first = await startReplicated()
   const { hub, other, kept } = first

@@ -93,7 +93,8 @@ local function markChannel(log, channel, positions, now)
 end
 
 -- Adds marks to the list of the log. Forgets marks from before every window, and the oldest of too many. Readers from before such
--- a mark find it by the links of the events behind it.
+-- a mark find it by the links of the events behind it. A pattern whose channels have no such event is told by what the log has
+-- forgotten.
 local function listMarks(log, positions, now)
   local known, longest = {}, window.maxAgeMs
   for _, own in pairs(ownWindows or {}) do longest = math.max(longest, own.maxAgeMs) end
@@ -107,11 +108,12 @@ local function listMarks(log, positions, now)
   for position in pairs(known) do all[#all + 1] = position end
   table.sort(all, function(a, b) return isAfter(b, a) end)
   while #all > mostMarks or (hybrid and #all > #positions and split(all[1]) < now - longest) do
-    redis.call('ZREMRANGEBYLEX', marksKey, '[' .. all[1] .. ' ', '[' .. all[1] .. ' \255')
-    table.remove(all, 1)
+    local mark = table.remove(all, 1)
+    if marksChannel(mark, '*') then log.forgotten = latest(log.forgotten, mark) end
+    redis.call('ZREMRANGEBYLEX', marksKey, '[' .. mark .. ' ', '[' .. mark .. ' \255')
   end
   for index, position in ipairs(all) do all[index] = markText(log, position) end
-  redis.call('HSET', logKey, 'marks', table.concat(all, ' '), 'version', markedVersion)
+  redis.call('HSET', logKey, 'marks', table.concat(all, ' '), 'version', markedVersion, 'forgotten', log.forgotten)
 end
 
 -- Whether a loss of this channel from before a position is on record. A mark behind the position is of a later loss, and readers

@@ -291,6 +291,31 @@ export const mends: readonly Mend[] = [
     caughtBy: service('redis/loss.test.ts', 'keeps the fifty before it'),
   },
   {
+    name: 'later-loss-taken-for-this-one',
+    mistake: 'takes a loss for recorded because its channel has lost something later, too',
+    patches: [
+      {
+        file: `${redis}/script/upkeep.ts`,
+        find: '  if isMark(log, since) and marksChannel(since, channel) then return true end',
+        replace:
+          '  for _, at in ipairs(marksOf(log)) do if not isAfter(since, at) and marksChannel(at, channel) then return true end end',
+      },
+    ],
+    caughtBy: service('redis/loss.test.ts', 'after the next failover'),
+  },
+  {
+    name: 'rolled-back-taken-for-emptied',
+    mistake: 'takes a counting log that was rolled back to its first position for one that was emptied',
+    patches: [
+      {
+        file: `${redis}/state.ts`,
+        find: 'branch.epoch === stored[0]?.epoch',
+        replace: 'branch.fork.ms + branch.fork.seq === 0',
+      },
+    ],
+    caughtBy: service('redis/loss.test.ts', 'rolled back to its beginning'),
+  },
+  {
     name: 'removed-values-told-as-none',
     mistake: 'tells values that were removed by hand as if there had been none',
     patches: [{ file: `${redis}/script/read.ts`, find: '    return expected == 0\n', replace: '    return true\n' }],

@@ -27,6 +27,8 @@ export class ChannelRing {
   #bytes = 0
   #previous: Position = origin
   #emptySince = 0
+  /** When an event from ahead of the clock was found to be the oldest. Its age counts from then on. */
+  #foundAheadAt: number | undefined
   /** The newest event of each key. Most channels have no keys. */
   #retained: Map<string, LogEvent> | undefined
   #retainedBytes = 0
@@ -90,11 +92,19 @@ export class ChannelRing {
   trim(now: number): void {
     const window = this.#window
     const tooOld = now - window.maxAgeMs
+    this.#emptySince = Math.min(this.#emptySince, now)
     for (let oldest = this.#events[this.#start]; oldest; oldest = this.#events[this.#start]) {
       const count = this.#events.length - this.#start
-      if (count <= window.maxEvents && this.#bytes <= window.maxBytes && oldest.at >= tooOld) return
+      const since = this.#agesSince(oldest, now)
+      if (count <= window.maxEvents && this.#bytes <= window.maxBytes && since >= tooOld) return
       this.dropOldest(now)
     }
+  }
+
+  /** The clock may have been ahead when the event came. Otherwise such an event, and all behind it, would stay until then. */
+  #agesSince({ at }: LogEvent, now: number): number {
+    this.#foundAheadAt = at > now ? Math.min(this.#foundAheadAt ?? now, now) : undefined
+    return this.#foundAheadAt ?? at
   }
 
   /** The events after `after`, not past `through`. The result is good until the next change of the ring. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { isAfter, origin, type Position } from '@rejoin/protocol'
-import { type NewEvent, retainLimits } from '../log/contract.ts'
+import { type Log, type NewEvent, retainLimits } from '../log/contract.ts'
 import { append, appendAll, atMost, type Duties, dataOf, entry, follow, readAll, type Stored } from './log-bench.ts'
+import type { VirtualEnvironment } from './virtual-environment.ts'
 
 /** Duties for channels that end, for retained events, and for live events, which a log does not hold. */
 export const channelDuties: Duties = {
@@ -95,6 +96,27 @@ export const channelDuties: Duties = {
     assert.equal((await log.read(['a'], after, await log.head(), atMost(1))).gap?.reason, 'expired')
     assert.equal((await log.read(['a'], ended.position, await log.head(), atMost(1))).gap, undefined)
     await assert.rejects(append(log, [entry('a', 'late')]), { code: 'channel-ended' })
+  },
+
+  async 'events of a time when the clock was ahead age like all others, and are kept as long'({ open, environment }) {
+    const log = await open({ maxAgeMs: 60_000 })
+    const counts = async () => (await log.windows(['a', 'b'])).map(({ events }) => events)
+    environment.stepClock(aYearMs)
+    await append(log, [entry('a', 'ahead'), entry('a', 'ahead, too'), entry('b', 'ahead')])
+    await log.invalidate('c')
+    environment.stepClock(-aYearMs)
+    await append(log, [entry('a', 'after')])
+    await environment.advance(50_000)
+    assert.deepEqual(await counts(), [3, 1])
+    for (let minutes = 0; minutes < 15; minutes += 1) await passMinute(log, environment)
+    assert.deepEqual(await counts(), [0, 0])
+    await append(log, [entry('a', 'new')])
+    assert.deepEqual(await counts(), [1, 0])
+    // Steps the clock alone, because a month of timers would take long.
+    environment.stepClock(31 * 24 * 3_600_000)
+    for (let minutes = 0; minutes < 3; minutes += 1) await passMinute(log, environment)
+    const known = await log.channels({ prefix: '', after: '', limit: 9 })
+    assert.ok(known.every(({ channel }) => channel !== 'c'))
   },
 
   async 'a channel that ended is forgotten in the end: it takes events again, and a reader from before its end is told'({
@@ -218,6 +240,14 @@ export const channelDuties: Duties = {
     assert.equal((await log.windows(['b']))[0]?.events, 0)
   },
 }
+
+/** In a minute of virtual time, a commit of a sweep may still be under way. */
+async function passMinute(log: Log, environment: VirtualEnvironment): Promise<void> {
+  await environment.advance(60_000)
+  await log.probe()
+}
+
+const aYearMs = 365 * 24 * 3_600_000
 
 function keyed(channel: string, key: string, data: string): NewEvent {
   return { ...entry(channel, data), key }

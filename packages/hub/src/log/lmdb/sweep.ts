@@ -74,9 +74,15 @@ export function startSweep({ store, commits, environment, windows, forgetAfterMs
     const state = openChannelState(key, value)
     if (!state) return { size: 1, apply: (draft) => void draft.discard(key) }
     const { maxAgeMs } = windows.of(channelOf(key))
-    const isDue = state.events > 0 ? state.oldestAt < now - maxAgeMs : state.emptySince < now - forgetAfterMs
+    const isDue =
+      state.events > 0 ? isPast(state.oldestAt, now, maxAgeMs) : isPast(state.emptySince, now, forgetAfterMs)
     if (!isDue && !isUncounted(state)) return undefined
     return { size: 8, apply: (draft) => void draft.sweep(channelOf(key), now - forgetAfterMs) }
+  }
+
+  /** A time ahead of the clock counts, too: the sweep sets it right. */
+  function isPast(since: number, now: number, ageMs: number): boolean {
+    return since < now - ageMs || since > now
   }
 
   function isUncounted({ events, agedAt, number }: ChannelState): boolean {

@@ -54,6 +54,11 @@ export function trimChannel(
   let left = atMost
   let freed = 0
   let kept: Position | undefined
+  // The clock may have been ahead when an event came. The age of such an event counts from when it is found to be the oldest.
+  // Otherwise it, and all behind it, would stay until then.
+  state.oldestAt = Math.min(state.oldestAt, now)
+  state.emptySince = Math.min(state.emptySince, now)
+  let aheadSince = state.oldestAt
 
   const isOver = () =>
     state.events > 0 && (state.events > window.maxEvents || state.bytes > window.maxBytes || state.oldestAt < tooOld)
@@ -63,7 +68,9 @@ export function trimChannel(
 
   /** Lets go of an event, if it has to go. Returns whether it went. */
   function letGo(stamp: Pick<StoredStamp, 'position' | 'at' | 'bytes'>): boolean {
-    state.oldestAt = stamp.at
+    const isAhead = stamp.at > now
+    state.oldestAt = isAhead ? aheadSince : stamp.at
+    if (!isAhead) aheadSince = now
     if (left <= 0 || !(isOver() || isExcess(stamp.position))) {
       kept = stamp.position
       return false

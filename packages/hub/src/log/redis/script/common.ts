@@ -266,17 +266,21 @@ local function isOverWindow(own, it, now)
     or it.oldestAt < now - own.maxAgeMs)
 end
 
--- Lets go of a channel's oldest events until it is within its window.
+-- Lets go of a channel's oldest events until it is within its window. The clock may have been ahead when an event came. The age of
+-- such an event counts from when it is found to be the oldest. Otherwise it, and all behind it, would stay until then.
 local function trim(channel, it, now)
   local own = windowFor(channel)
+  if it.count > 0 and it.oldestAt > now then it.oldestAt, it.isChanged = now, true end
+  if it.count == 0 and it.emptySince > now then it.emptySince, it.isChanged = now, true end
   if not isOverWindow(own, it, now) then return end
-  local stream = streamOf(channel)
-  if it.count > own.maxEvents + own.slack then redis.call('XTRIM', stream, 'MAXLEN', '=', own.maxEvents) end
+  local stream, gone = streamOf(channel), 0
+  if it.count > own.maxEvents + own.slack then gone = redis.call('XTRIM', stream, 'MAXLEN', '=', own.maxEvents) end
   -- A position is never before its time, so events with these positions are too old for certain. The loop below finds old events
   -- whose positions are ahead of their time.
   if hybrid and it.oldestAt < now - own.maxAgeMs then
-    redis.call('XTRIM', stream, 'MINID', '=', text(now - own.maxAgeMs, 0))
+    gone = gone + redis.call('XTRIM', stream, 'MINID', '=', text(now - own.maxAgeMs, 0))
   end
+  local aheadSince = gone > 0 and now or it.oldestAt
   it.isChanged = true
   while true do
     local oldest = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
@@ -291,7 +295,8 @@ local function trim(channel, it, now)
     local header = headerOf(oldest[1], oldest[2][2])
     it.trimmed = latest(it.trimmed, header.previous)
     it.base = header.total
-    it.oldestAt = header.at
+    it.oldestAt = header.at > now and aheadSince or header.at
+    if header.at <= now then aheadSince = now end
     it.count = redis.call('XLEN', stream)
     if not isOverWindow(own, it, now) then return end
     redis.call('XDEL', stream, oldest[1])

@@ -122,6 +122,8 @@ export async function promoteReplica(stage: RedisStage, lagMs: number): Promise<
   stage.closing(() => replication.close())
   const replica = await startRedis({ settings: { replicaof: `127.0.0.1 ${replication.port}` } })
   stage.closing(() => replica.remove())
+  // Hundreds of events survive a small lag.
+  await pause(beforeLossMs)
   await replicatedOnce(redis)
   replication.reject('silence')
   replication.cutAll('half-open')
@@ -141,6 +143,8 @@ export async function promoteReplica(stage: RedisStage, lagMs: number): Promise<
   await crowd.renewed()
   await stillThere(stage, survivors)
 }
+
+const beforeLossMs = 1000
 
 /** A loss takes nothing with it: what the new master had when the hubs came is read from the beginning as before. */
 async function stillThere({ hubs }: Pick<RedisStage, 'hubs'>, survivors: Survivors): Promise<void> {

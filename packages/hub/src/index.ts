@@ -24,8 +24,6 @@ export type {
   DrainOptions,
   EntriesOptions,
   Hub,
-  ReaderRejection,
-  SubscribeRequest,
   TypedHub,
 } from './hub/hub.ts'
 export type { HubOptions } from './hub/hub-options.ts'
@@ -37,9 +35,12 @@ export type {
   ReaderFacts,
   ReaderObservation,
   RejectedReader,
+  SmallWindow,
+  Totals,
   UnfinishedReplay,
+  WindowNeed,
 } from './hub/observation.ts'
-export type { AdmitOptions, Admitted, ConnectedReader, HubPort, Verdict } from './hub/port.ts'
+export type { AdmitOptions, HubPort, Verdict } from './hub/port.ts'
 export type { Incoming, IncomingBody } from './hub/publish/incoming.ts'
 export type { Message } from './hub/publish/message.ts'
 export type { ChannelMessage, PublishedEvent, PublishOptions } from './hub/publish/publishing.ts'
@@ -52,13 +53,12 @@ export type { StreamFrame } from './hub/read/frame-reader.ts'
 export type { ReplayLimits, Start } from './hub/read/opening.ts'
 export type { SnapshotCall, SnapshotHook, SnapshotOptions, SubscribedChannels } from './hub/read/snapshot.ts'
 export type { LimitOptions } from './hub/readers/admission.ts'
-export type { Grant } from './hub/readers/grant.ts'
+export type { Client, Grant, Rights } from './hub/readers/grant.ts'
 export { networkOf } from './hub/readers/network.ts'
 export type { Reach, Revocation } from './hub/readers/orders.ts'
-export type { Client, Rights } from './hub/readers/presence.ts'
 export type { RetryOptions } from './hub/readers/retry.ts'
-export { type Absence, recommendWindow, type SmallWindow, type WindowNeed } from './hub/sizing.ts'
-export type { Totals } from './hub/totals.ts'
+export type { Admitted, ConnectedReader, ReaderRejection, SubscribeRequest } from './hub/readers/subscribe-request.ts'
+export { type Absence, recommendWindow } from './hub/sizing.ts'
 export type {
   Appended,
   AppendOptions,

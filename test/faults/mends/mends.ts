@@ -154,7 +154,7 @@ export const mends: readonly Mend[] = [
   {
     name: 'look-of-its-own',
     mistake: 'lets each of the readers that come together look at every channel',
-    patches: [{ file: `${hub}/read/pattern-windows.ts`, find: '    if (!looking) {\n', replace: '    {\n' }],
+    patches: [{ file: `${hub}/read/channel-window.ts`, find: '    if (!looking) {\n', replace: '    {\n' }],
     caughtBy: unit('hub/read/patterns.test.ts', 'share one look'),
   },
   {

@@ -1,7 +1,6 @@
 import { type CloseReason, type ErrorCode, encodeClose, RejoinError } from '@rejoin/protocol'
-import type { ReaderRejection } from '../hub/hub.ts'
 import type { Grant } from '../hub/readers/grant.ts'
-import { streamHeaders } from './subscribe.ts'
+import type { ReaderRejection } from '../hub/readers/subscribe-request.ts'
 
 /** A response that is not a stream. */
 export interface Answer {
@@ -84,6 +83,26 @@ export function readerRejection({ reason, retryMs }: ReaderRejection): Answer {
     { error: readerRejections[reason] ?? noRoom },
     { 'Retry-After': String(Math.ceil(retryMs / 1000)) },
   )
+}
+
+/**
+ * The headers of a stream (§4.2). A stream for one subject must not be cached for another. All streams share two objects: Node
+ * lists the names of a new object anew, which is a third of the time that it takes to write the head.
+ */
+export function streamHeaders(authenticated: boolean): Readonly<Record<string, string>> {
+  return authenticated ? privateStream : sharedStream
+}
+
+const sharedStream = headersWith('no-cache, no-transform')
+const privateStream = headersWith('private, no-store, no-transform')
+
+function headersWith(cacheControl: string): Readonly<Record<string, string>> {
+  return Object.freeze({
+    'Content-Type': 'text/event-stream; charset=utf-8',
+    'Cache-Control': cacheControl,
+    'X-Accel-Buffering': 'no',
+    Vary: 'Last-Event-ID, Authorization, Cookie, Origin',
+  })
 }
 
 /** For all other readers that are rejected for a while: a stream that ends at once, and says when to return. */

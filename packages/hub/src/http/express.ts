@@ -2,10 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { askedChannels } from './asked-channels.ts'
 import { type HubSource, isHubPath, unopened, unopenedStream, withHub } from './hub-source.ts'
 import { createNodeExchange } from './node-exchange.ts'
-import { nodeAddress, nodeHead } from './node-head.ts'
 import type { AdapterOptions, SubscribeOptions } from './options.ts'
 import { boundPipelining } from './pipelining.ts'
-import { nothingHere, type RequestHead, route, routeStream } from './route.ts'
+import { nodeAddress, nodeHead, type RequestHead } from './request-head.ts'
+import { nothingHere, route, routeStream } from './route.ts'
 import { sendPlainAnswer } from './send.ts'
 
 /** The part of an Express request, 4 or 5, that the adapter uses. */

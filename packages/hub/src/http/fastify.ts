@@ -4,8 +4,8 @@ import type { Hub } from '../hub/hub.ts'
 import { invalidOption } from '../invalid-option.ts'
 import { type Answer, rejection } from './answer.ts'
 import { askedChannels } from './asked-channels.ts'
+import { hasGone } from './connection.ts'
 import { hubEndpoints } from './endpoints.ts'
-import { hasGone } from './gone.ts'
 import { type HubSource, unopened, unopenedStream, withHub } from './hub-source.ts'
 import {
   answerTo,
@@ -14,10 +14,10 @@ import {
   type NodeExchangeOptions,
   whilePlanned,
 } from './node-exchange.ts'
-import { nodeHead } from './node-head.ts'
 import type { AdapterOptions, SubscribeOptions } from './options.ts'
 import { inTurn, isWithinBounds } from './pipelining.ts'
-import { nothingHere, type Plan, type RequestHead, route, routeStream } from './route.ts'
+import { nodeHead, type RequestHead } from './request-head.ts'
+import { nothingHere, type Plan, route, routeStream } from './route.ts'
 import { discardBody } from './unwanted-body.ts'
 
 /** The part of a Fastify request that the adapter uses. */

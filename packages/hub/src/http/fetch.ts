@@ -1,11 +1,10 @@
 import type { Hub } from '../hub/hub.ts'
 import { askedChannels } from './asked-channels.ts'
 import { createFetchExchange, responseOf } from './fetch-exchange.ts'
-import { fetchHead } from './fetch-head.ts'
 import { type HubSource, isHubPath, unopened, unopenedStream, withHub } from './hub-source.ts'
 import type { AdapterOptions, BasePathOptions, ProxyOptions, SubscribeOptions } from './options.ts'
-import { peerOf } from './peer.ts'
-import { nothingHere, type RequestHead, route, routeStream } from './route.ts'
+import { fetchHead, peerOf, type RequestHead } from './request-head.ts'
+import { nothingHere, route, routeStream } from './route.ts'
 
 /** The arguments of a handler: the request, and the arguments that a platform such as Bun, Deno or Next.js adds. */
 export type FetchCall<Rest extends readonly unknown[]> = readonly [request: Request, ...rest: Rest]

@@ -3,10 +3,8 @@ import type { Hub } from '../hub/hub.ts'
 import type { Answer } from './answer.ts'
 import { askedChannels } from './asked-channels.ts'
 import { createFetchExchange, responseOf } from './fetch-exchange.ts'
-import { fetchHead } from './fetch-head.ts'
 import { type HubSource, isHubPath, unopened, unopenedStream, withHub } from './hub-source.ts'
 import { pollFor } from './node-exchange.ts'
-import { nodeAddress } from './node-head.ts'
 import {
   type AdapterOptions,
   type BasePathOptions,
@@ -14,10 +12,10 @@ import {
   type ProxyOptions,
   type SubscribeOptions,
 } from './options.ts'
-import { peerOf } from './peer.ts'
 import { inTurn, isWithinBounds } from './pipelining.ts'
+import { fetchHead, nodeAddress, peerOf, type RequestHead } from './request-head.ts'
 import { streamTo } from './response-reader.ts'
-import { type Plan, type RequestHead, route, routeStream } from './route.ts'
+import { type Plan, route, routeStream } from './route.ts'
 import { parseTarget } from './target.ts'
 import { discardBody } from './unwanted-body.ts'
 

@@ -3,7 +3,7 @@ import type { Hub } from '../hub/hub.ts'
 import { type Answer, rejection } from './answer.ts'
 import { isPublisherEndpoint, isReaderEndpoint } from './endpoints.ts'
 import { rejectedReader } from './reject-reader.ts'
-import type { RequestHead } from './route.ts'
+import type { RequestHead } from './request-head.ts'
 
 /**
  * A hub, or a function that opens one. The function is called by the first request, so that a process which only loads the module,

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { resetSocket } from './reset.ts'
+import { resetSocket } from './connection.ts'
 
 /**
  * Bounds the requests that are pipelined on one HTTP/1 connection (RFC 9112, section 9.3.2). Node hands over all requests of one

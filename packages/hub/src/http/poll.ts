@@ -1,5 +1,6 @@
-import type { Hub, SubscribeRequest } from '../hub/hub.ts'
+import type { Hub } from '../hub/hub.ts'
 import type { PollOptions } from '../hub/pull/poll.ts'
+import type { SubscribeRequest } from '../hub/readers/subscribe-request.ts'
 import { type Answer, jsonAnswer, readerRejection } from './answer.ts'
 import type { Target } from './target.ts'
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { CloseReason } from '@rejoin/protocol'
-import type { ReaderRejection } from '../hub/hub.ts'
+import type { ReaderRejection } from '../hub/readers/subscribe-request.ts'
 import { type Answer, closedStream, readerRejection } from './answer.ts'
 import { readsStatus } from './poll.ts'
 import { sendPlainAnswer } from './send.ts'

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import type { Hub } from '../hub/hub.ts'
-import type { Admitted, ConnectedReader } from '../hub/port.ts'
+import type { Admitted, ConnectedReader } from '../hub/readers/subscribe-request.ts'
 import { type Carried, unwatchClosing, watchClosing } from './closing-server.ts'
-import { onceGone } from './gone.ts'
+import { onceGone } from './connection.ts'
 import type { LateHeads } from './late-heads.ts'
 import { ResponseSink } from './response-sink.ts'
 

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { Writable } from 'node:stream'
 import type { SharedBytes, Sink } from '../hub/live/sink.ts'
 import type { Session } from '../hub/read/session.ts'
-import { http2StreamOf } from './http2-stream.ts'
+import { http2StreamOf } from './connection.ts'
 import type { HeadWaiting } from './late-heads.ts'
 import { cut } from './send.ts'
 

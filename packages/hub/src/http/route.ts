@@ -1,9 +1,8 @@
 import { type CloseReason, RejoinError } from '@rejoin/protocol'
-import type { Hub, SubscribeRequest } from '../hub/hub.ts'
+import type { Hub } from '../hub/hub.ts'
 import type { ReaderFacts, RejectedReader } from '../hub/observation.ts'
-import type { Admitted } from '../hub/port.ts'
-import { checkedGrant, type Grant, mayPublish, maySubscribe } from '../hub/readers/grant.ts'
-import type { Rights } from '../hub/readers/presence.ts'
+import { checkedGrant, type Grant, mayPublish, maySubscribe, type Rights } from '../hub/readers/grant.ts'
+import type { Admitted, SubscribeRequest } from '../hub/readers/subscribe-request.ts'
 import {
   type Answer,
   closedStream,
@@ -14,38 +13,14 @@ import {
   readerRejection,
   rejection,
   shownError,
+  streamHeaders,
   wrongMethod,
 } from './answer.ts'
 import { answerPoll, isPoll, type Poller, readsStatus } from './poll.ts'
 import { maxBodyBytes, publishBody } from './publish.ts'
-import { type AskedStream, type Channels, namedSelectors, readSubscription, streamHeaders } from './subscribe.ts'
+import type { RequestHead } from './request-head.ts'
+import { type AskedStream, type Channels, namedSelectors, readSubscription } from './subscribe.ts'
 import type { Target } from './target.ts'
-
-/** The parts of a request that routing needs. Every HTTP framework can give them. */
-export interface RequestHead {
-  readonly method: string
-  readonly target: Target
-  /** The prefix of the hub's own paths; left out, there is none. */
-  readonly basePath?: string
-  /** Value of the header with this lower-case name. */
-  header(name: string): string | undefined
-  /**
-   * Who is at the other end. A function, because it runs code of the framework and of the program: an error that it throws while
-   * the plan is made is answered like any other failure.
-   */
-  peer(): Peer
-  /** Asks the program for the requester's rights; undefined when everybody may do everything. */
-  readonly authorize: (() => Grant | null | Promise<Grant | null>) | undefined
-  /** Asks the program for how many milliseconds a publisher has to wait; undefined without a limit. */
-  readonly rateLimit: ((subject: string | null) => number) | undefined
-}
-
-export interface Peer {
-  /** The peer's address; undefined, null or '' when it is unknown, as after the connection was reset. */
-  readonly ip: string | null | undefined
-  /** Whether the peer is a proxy of ours: then its `X-Forwarded-…` headers are believed. */
-  readonly trusted: boolean
-}
 
 /**
  * What to do with a request: answer it, stream to it, answer it once there is an event (a poll), or read its body first. An

@@ -3,9 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Hub } from '../hub/hub.ts'
 import type { UnreadAnswer } from '../hub/pull/unread.ts'
 import type { Answer } from './answer.ts'
-import { onceGone } from './gone.ts'
-import { http2StreamOf } from './http2-stream.ts'
-import { resetSocket } from './reset.ts'
+import { http2StreamOf, onceGone, resetSocket } from './connection.ts'
 import { discardBody } from './unwanted-body.ts'
 
 /**

@@ -1,29 +1,9 @@
-import type { SubscribeRequest } from '../hub/hub.ts'
 import type { Shape } from '../hub/live/shape.ts'
 import { createSubscription } from '../hub/live/subscription.ts'
 import type { Start } from '../hub/read/opening.ts'
-import type { RequestHead } from './route.ts'
+import type { SubscribeRequest } from '../hub/readers/subscribe-request.ts'
+import type { RequestHead } from './request-head.ts'
 import type { Target } from './target.ts'
-
-/**
- * The headers of a stream (§4.2). A stream for one subject must not be cached for another. All streams share two objects: Node
- * lists the names of a new object anew, which is a third of the time that it takes to write the head.
- */
-export function streamHeaders(authenticated: boolean): Readonly<Record<string, string>> {
-  return authenticated ? privateStream : sharedStream
-}
-
-const sharedStream = headersWith('no-cache, no-transform')
-const privateStream = headersWith('private, no-store, no-transform')
-
-function headersWith(cacheControl: string): Readonly<Record<string, string>> {
-  return Object.freeze({
-    'Content-Type': 'text/event-stream; charset=utf-8',
-    'Cache-Control': cacheControl,
-    'X-Accel-Buffering': 'no',
-    Vary: 'Last-Event-ID, Authorization, Cookie, Origin',
-  })
-}
 
 /**
  * The channels of a subscription. A text is the channel in the path ('' for none), and the query may name more. A list comes from

@@ -1,7 +1,6 @@
 import type { ChannelIn, ChannelMessageIn, ChannelTypes, CloseReason, MessageIn } from '@rejoin/protocol'
 import type { Log } from '../log/contract.ts'
-import type { Subscription } from './live/subscription.ts'
-import type { Observers, ReaderFacts } from './observation.ts'
+import type { Observers, ReaderFacts, Totals } from './observation.ts'
 import type { HubPort } from './port.ts'
 import type { Message, MessageOptions } from './publish/message.ts'
 import type { ChannelMessage, PublishedEvent, PublishOptions } from './publish/publishing.ts'
@@ -9,10 +8,7 @@ import type { StreamOptions } from './pull/stream.ts'
 import type { ChannelListOptions, ChannelWindow } from './read/channel-window.ts'
 import type { ChannelEntry } from './read/entries.ts'
 import type { StreamFrame } from './read/frame-reader.ts'
-import type { Start } from './read/opening.ts'
 import type { Reach, Revocation } from './readers/orders.ts'
-import type { Rights } from './readers/presence.ts'
-import type { Totals } from './totals.ts'
 
 export interface Hub {
   /**
@@ -139,30 +135,6 @@ export interface DisconnectOptions {
    * @defaultValue the time that the hub tells everybody now
    */
   retryMs?: number | undefined
-}
-
-export interface SubscribeRequest {
-  readonly subscription: Subscription
-  readonly start: Start
-  /** Who reads, as far as the adapter knows. */
-  readonly reader?: ReaderFacts
-  /** The reader's rights. The stream is closed when they expire, are revoked, or no longer cover the subscription. */
-  readonly rights?: Rights | undefined
-  /**
-   * Names the client over all its connections, and counts its attempts. A higher attempt of the same subject closes the older
-   * connection, which may be dead although the hub has not noticed.
-   */
-  readonly client?: { readonly id: string; readonly attempt: number } | undefined
-  /**
-   * How heartbeats are sent. An `EventSource` shows events to its page, but no comments.
-   * @defaultValue 'comment'
-   */
-  readonly heartbeat?: 'comment' | 'event'
-}
-
-export interface ReaderRejection {
-  readonly reason: string
-  readonly retryMs: number
 }
 
 export interface EntriesOptions {

@@ -1,5 +1,4 @@
 import type { GapReason, RejoinError } from '@rejoin/protocol'
-import type { SmallWindow } from './sizing.ts'
 
 /** Everything that a hub reports. The hub itself logs nothing: a program makes log lines and metrics of these observations. */
 export interface HubObservations {
@@ -63,6 +62,22 @@ export interface HubObservations {
   published: { elapsedMs: number; error: unknown }
 }
 
+/** A channel whose window is too small for the absences of its readers. */
+export interface SmallWindow {
+  readonly channel: string
+  /** The 99th percentile of the absences, over all channels. */
+  readonly absenceMs: number
+  /** The rate of this channel, over the events that it holds. */
+  readonly eventsPerSecond: number
+  readonly has: WindowNeed
+  readonly needs: WindowNeed
+}
+
+export interface WindowNeed {
+  readonly maxAgeMs: number
+  readonly maxEvents: number
+}
+
 /** A return that ended before the reader had caught up. */
 export interface UnfinishedReplay {
   readonly requested: string
@@ -90,6 +105,16 @@ export interface ReaderFacts {
 export interface ReaderObservation extends ReaderFacts {
   readonly connection: string
   readonly channels: readonly string[]
+}
+
+/** What a hub has done since it opened. */
+export interface Totals {
+  /** Events that came from the log. */
+  events: number
+  /** Events handed to readers. An event for a hundred readers counts a hundred times. */
+  deliveries: number
+  /** Bytes handed to readers, the frames of the protocol and heartbeats included. */
+  bytes: number
 }
 
 export interface Observers {

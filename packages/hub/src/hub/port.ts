@@ -1,4 +1,3 @@
-import type { ReaderRejection, SubscribeRequest } from './hub.ts'
 import type { Sink } from './live/sink.ts'
 import type { RejectedReader } from './observation.ts'
 import type { Incoming } from './publish/incoming.ts'
@@ -6,9 +5,7 @@ import type { PollAnswer, PollOptions } from './pull/poll.ts'
 import type { PullOptions } from './pull/stream.ts'
 import type { Unread } from './pull/unread.ts'
 import type { StreamFrame } from './read/frame-reader.ts'
-import type { Opening } from './read/opening.ts'
-import type { Session } from './read/session.ts'
-import type { RapidVerdict } from './readers/rapid-returns.ts'
+import type { Admitted, ConnectedReader, ReaderRejection, SubscribeRequest } from './readers/subscribe-request.ts'
 
 /** The side of a hub that adapters call: they connect readers, bring bodies of publishes, and report what becomes of both. */
 export interface HubPort {
@@ -59,16 +56,3 @@ export type Verdict =
   | { readonly kind: 'rejected'; readonly rejection: ReaderRejection }
   | { readonly kind: 'deleted' | 'finished' }
   | Admitted
-
-/** A reader that may be connected, and what was found out about it. */
-export interface Admitted {
-  readonly kind: 'admitted'
-  readonly request: SubscribeRequest
-  /** Whether the reader returns too rapidly; absent when that was not judged yet. */
-  readonly rapid?: { readonly verdict: RapidVerdict | undefined }
-  /** Where its stream starts, when that had to be found already. */
-  readonly opening?: Opening
-}
-
-/** The part of a session that adapters use. */
-export type ConnectedReader = Pick<Session, 'connection' | 'drained' | 'disconnected'>

@@ -1,7 +1,7 @@
 import type { Position } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../environment.ts'
 import type { Log, Window } from '../log/contract.ts'
-import type { Observers } from './observation.ts'
+import type { Observers, WindowNeed } from './observation.ts'
 import { limitsOf } from './read/channel-window.ts'
 
 /** The window with which readers that are away for this long miss nothing. It covers twice the absence, at this rate. */
@@ -17,11 +17,6 @@ export interface Absence {
   readonly absenceMs: number
   /** Events of one channel at its busiest time. */
   readonly eventsPerSecond: number
-}
-
-export interface WindowNeed {
-  readonly maxAgeMs: number
-  readonly maxEvents: number
 }
 
 // An absence at the edge of the window is one slow reconnect away from a gap.
@@ -85,17 +80,6 @@ export interface WatchOptions {
   readonly log: Pick<Log, 'window' | 'windowOf' | 'windows'>
   readonly observers: Observers
   readonly environment: Environment
-}
-
-/** A channel whose window is too small for the absences of its readers. */
-export interface SmallWindow {
-  readonly channel: string
-  /** The 99th percentile of the absences, over all channels. */
-  readonly absenceMs: number
-  /** The rate of this channel, over the events that it holds. */
-  readonly eventsPerSecond: number
-  readonly has: WindowNeed
-  readonly needs: WindowNeed
 }
 
 function percentile99(values: readonly number[]): number {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { addressOf } from '../http/peer.ts'
+import { addressOf } from '../http/request-head.ts'
 
 export interface ProxyTrust {
   /**

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { resetSocket } from '../../src/http/reset.ts'
+import { resetSocket } from '../../src/http/connection.ts'
 
 test.each([
   ['that is open', () => undefined],

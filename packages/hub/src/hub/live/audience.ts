@@ -1,5 +1,5 @@
 import { isPattern, patternsOver } from '@rejoin/protocol'
-import type { Totals } from '../totals.ts'
+import type { Totals } from '../observation.ts'
 import type { Frame } from './frame.ts'
 import { type Shape, shapedParts } from './shape.ts'
 import { type SharedBytes, shareBytes } from './sink.ts'

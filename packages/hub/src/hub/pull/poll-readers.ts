@@ -1,7 +1,7 @@
 import type { Environment } from '../../environment.ts'
-import type { SubscribeRequest } from '../hub.ts'
 import type { Observers, ReaderFacts, ReaderObservation } from '../observation.ts'
 import type { Admission } from '../readers/admission.ts'
+import type { SubscribeRequest } from '../readers/subscribe-request.ts'
 
 /** A reader that polls. All its polls count as one connection. */
 export interface PollReader extends ReaderObservation {

@@ -1,9 +1,9 @@
-import type { SubscribeRequest } from '../hub.ts'
 import type { Shape } from '../live/shape.ts'
+import type { Sink } from '../live/sink.ts'
 import { createSubscription } from '../live/subscription.ts'
-import type { ConnectedReader, HubPort } from '../port.ts'
 import { createFrameReader, type StreamFrame } from '../read/frame-reader.ts'
 import type { Start } from '../read/opening.ts'
+import type { Admitted, ConnectedReader, SubscribeRequest } from '../readers/subscribe-request.ts'
 import { onAbort } from './on-abort.ts'
 import { createPullSink } from './pull-sink.ts'
 
@@ -41,7 +41,7 @@ export interface StreamOptions extends PullOptions, Pick<SubscribeRequest, 'read
  * disconnects when the loop ends. A slow loop loses no frame.
  */
 export function createStream(
-  subscribe: HubPort['subscribe'],
+  subscribe: (admitted: Admitted, sink: Sink) => ConnectedReader,
   request: SubscribeRequest,
   { signal, sinkBudgetBytes = 64 * 1024 }: PullOptions = {},
 ): AsyncIterable<StreamFrame> {

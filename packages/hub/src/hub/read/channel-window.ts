@@ -1,7 +1,6 @@
-import { checkSelector, type Position } from '@rejoin/protocol'
+import { checkSelector, isPattern, type Position } from '@rejoin/protocol'
 import type { Log, Window, WindowOptions } from '../../log/contract.ts'
 import type { Complete } from '../../with-defaults.ts'
-import type { Hub } from '../hub.ts'
 
 export interface ChannelWindow {
   readonly events: number
@@ -20,8 +19,15 @@ export interface ChannelWindow {
 // Entries in the list of one call, at most.
 export const maxListed = 1000
 
+export interface ChannelWindows {
+  /** What a channel, or all channels of a pattern, hold for readers that return. */
+  window(selector: string): Promise<ChannelWindow>
+  /** The channels of the log, by name, some at a time. */
+  channels(options?: ChannelListOptions): Promise<readonly (ChannelWindow & { readonly channel: string })[]>
+}
+
 /** The windows of the log, with ids instead of positions. */
-export function channelWindows({ log, windows, idOf }: ChannelWindowsContext): Pick<Hub, 'window' | 'channels'> {
+export function channelWindows({ log, windows, idOf }: ChannelWindowsContext): ChannelWindows {
   return {
     async window(channel) {
       const [held] = await windows([checkSelector(channel)])
@@ -69,4 +75,37 @@ export interface ChannelListOptions {
    * @defaultValue 100
    */
   limit?: number | undefined
+}
+
+/**
+ * `log.windows`, with at most one read of each pattern under way. The log reads every channel below a pattern, and there may be a
+ * million of them. So readers that ask at the same time share one read.
+ *
+ * A shared answer may be as old as the read took. If events were trimmed meanwhile, the replay finds the gap, as it does for
+ * events that are trimmed right after an answer.
+ */
+export function sharedWindows(log: Pick<Log, 'windows'>): (selectors: readonly string[]) => Promise<readonly Window[]> {
+  const underWay = new Map<string, Promise<Window>>()
+
+  function readWindow(pattern: string): Promise<Window> {
+    let looking = underWay.get(pattern)
+    if (!looking) {
+      looking = log
+        .windows([pattern])
+        .then(([window]) => window as Window)
+        .finally(() => underWay.delete(pattern))
+      underWay.set(pattern, looking)
+    }
+    return looking
+  }
+
+  return async (selectors) => {
+    const channels = selectors.filter((selector) => !isPattern(selector))
+    const [known, ...patterns] = await Promise.all([
+      channels.length > 0 ? log.windows(channels) : [],
+      ...selectors.filter(isPattern).map(readWindow),
+    ])
+    const byName = new Map([...known, ...patterns].map((window) => [window.channel, window]))
+    return selectors.map((selector) => byName.get(selector) as Window)
+  }
 }

@@ -1,7 +1,7 @@
 import { type SharedBytes, type Sink, shareBytes, shareLarge, shareText } from '../live/sink.ts'
+import type { Totals } from '../observation.ts'
 import type { Queued, QueuedStream } from '../readers/queued.ts'
 import type { Stalled, StallWatch } from '../readers/stall.ts'
-import type { Totals } from '../totals.ts'
 
 /** The session that an outlet belongs to. */
 export interface OutletOwner {

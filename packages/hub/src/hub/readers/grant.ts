@@ -17,6 +17,21 @@ export interface Grant {
   readonly expiresAt?: number | undefined
 }
 
+/** What a connected reader may do, and how to ask again. */
+export interface Rights {
+  readonly grant: Grant
+  /** Asks for the rights again; left out, the rights are good until they expire or are revoked. */
+  readonly renew?: () => Promise<Grant | null>
+  /** `hub.port.revocations` from before the rights were asked for. A later revocation counts for these rights too. */
+  readonly asOf?: number
+}
+
+/** A client over all its connections. */
+export interface Client {
+  readonly id: string
+  readonly attempt: number
+}
+
 // As milliseconds this is in 1973, as seconds in the year 5138. So a smaller number is a time in seconds, by mistake.
 const earliestExpiry = 1e11
 

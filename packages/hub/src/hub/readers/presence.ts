@@ -1,15 +1,22 @@
+import type { CloseReason } from '@rejoin/protocol'
 import type { Cancel, Environment } from '../../environment.ts'
-import type { Session } from '../read/session.ts'
-import { type Grant, maySubscribe } from './grant.ts'
+import type { Subscription } from '../live/subscription.ts'
+import { type Client, type Grant, maySubscribe, type Rights } from './grant.ts'
+
+/** What presence needs of a session. */
+export interface PresentReader {
+  readonly subscription: Subscription
+  end(reason: CloseReason): void
+}
 
 /** The rights of connected readers. Closes a stream when its rights expire or are revoked, or when its client has returned. */
 export interface Presence {
-  add(session: Session, rights: Rights, client?: Client): void
+  add(session: PresentReader, rights: Rights, client?: Client): void
   /** Whether `authorize` has to be asked again before the session reads on. */
-  isStale(session: Session): boolean
+  isStale(session: PresentReader): boolean
   /** Asks `authorize` again. Closes the session, and returns false, when the rights no longer cover its subscription. */
-  renew(session: Session): Promise<boolean>
-  remove(session: Session): void
+  renew(session: PresentReader): Promise<boolean>
+  remove(session: PresentReader): void
   revoke(subject: string): void
   /** Asks for the rights of all sessions again, spread over this time. */
   renewAll(withinMs: number): void
@@ -19,20 +26,7 @@ export interface Presence {
    */
   readonly revocations: number
   /** When the rights of a session expire; undefined when they do not. */
-  expiresAt(session: Session): number | undefined
-}
-
-export interface Rights {
-  readonly grant: Grant
-  /** Asks for the rights again; left out, the rights are good until they expire or are revoked. */
-  readonly renew?: () => Promise<Grant | null>
-  /** `hub.port.revocations` from before the rights were asked for. A later revocation counts for these rights too. */
-  readonly asOf?: number
-}
-
-export interface Client {
-  readonly id: string
-  readonly attempt: number
+  expiresAt(session: PresentReader): number | undefined
 }
 
 // Revocations are remembered for readers whose rights were asked for before the revocation and who connect after it.
@@ -44,15 +38,15 @@ const renewAfterMs = 5000
 const renewTimeoutMs = 10_000
 
 export function createPresence(environment: Environment): Presence {
-  const present = new Map<Session, Entry>()
-  const bySubject = new Map<string, Set<Session>>()
+  const present = new Map<PresentReader, Entry>()
+  const bySubject = new Map<string, Set<PresentReader>>()
   /** The latest revocation of a subject. */
   const revoked = new Map<string, number>()
   let revocations = 0
   /** `revocations` at the last `renewAll`. */
   let renewals = 0
 
-  function expireAt(session: Session, at: number): void {
+  function expireAt(session: PresentReader, at: number): void {
     const left = at - environment.now()
     const entry = present.get(session)
     if (!entry) return
@@ -62,14 +56,14 @@ export function createPresence(environment: Environment): Presence {
   }
 
   /** Closes older connections of the same client. Attempts are compared, so that a late duplicate cannot close its successor. */
-  function replaceOlder(session: Session, subject: string, client: Client): void {
+  function replaceOlder(session: PresentReader, subject: string, client: Client): void {
     for (const other of bySubject.get(subject) ?? []) {
       const older = present.get(other)?.client
       if (other !== session && older?.id === client.id && older.attempt < client.attempt) other.end('replaced')
     }
   }
 
-  async function judgeAgain(session: Session): Promise<boolean> {
+  async function judgeAgain(session: PresentReader): Promise<boolean> {
     const entry = present.get(session)
     if (!entry?.renew) return true
     entry.judgedAt = environment.now()

@@ -1,8 +1,8 @@
 import type { Environment } from '../../environment.ts'
-import type { SubscribeRequest } from '../hub.ts'
-import type { Session } from '../read/session.ts'
+import type { Subscription } from '../live/subscription.ts'
 import { networkOf } from './network.ts'
 import type { RetryPolicy } from './retry.ts'
+import type { RapidVerdict, SubscribeRequest } from './subscribe-request.ts'
 
 /**
  * Finds clients that return again and again well before the time that they were told (`retry:`), and decides how long they wait.
@@ -26,9 +26,8 @@ export interface RapidReturns {
   left(session: ReturningSession, reason: string): void
 }
 
-export type RapidVerdict = { readonly rejectMs: number } | { readonly delayMs: number }
-
-export interface ReturningSession extends Pick<Session, 'subscription'> {
+export interface ReturningSession {
+  readonly subscription: Subscription
   /** By which name its client would be known when it returns. A field and no map, because thousands of readers come at once. */
   returnsAs?: string | undefined
 }

@@ -1,10 +1,11 @@
-import type { CloseReason } from '@rejoin/protocol'
+import { type CloseReason, patternsOver } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
-import type { Connection, SubscribeRequest } from '../hub.ts'
+import type { Connection } from '../hub.ts'
+import type { Subscription } from '../live/subscription.ts'
 import type { Session } from '../read/session.ts'
 import type { Presence } from './presence.ts'
-import { createReadership } from './readership.ts'
 import type { RetryPolicy } from './retry.ts'
+import type { SubscribeRequest } from './subscribe-request.ts'
 
 /** The sessions of all readers that are connected to this hub. */
 export interface Sessions {
@@ -94,6 +95,38 @@ export function createSessions({ environment, presence, retry }: SessionsContext
     },
     closeAll(reason) {
       for (const session of sessions) session.end(reason)
+    },
+  }
+}
+
+/** Counts the readers of each channel and pattern. */
+interface Readership {
+  add(subscription: Subscription): void
+  remove(subscription: Subscription): void
+  /** Readers of a channel, the readers of patterns over it included. */
+  of(channel: string): number
+}
+
+function createReadership(): Readership {
+  const counts = new Map<string, number>()
+
+  function change(selector: string, by: number): void {
+    const count = (counts.get(selector) ?? 0) + by
+    if (count === 0) counts.delete(selector)
+    else counts.set(selector, count)
+  }
+
+  return {
+    add({ selectors }) {
+      for (const selector of selectors) change(selector, 1)
+    },
+    remove({ selectors }) {
+      for (const selector of selectors) change(selector, -1)
+    },
+    of(channel) {
+      let readers = counts.get(channel) ?? 0
+      for (const pattern of patternsOver(channel)) readers += counts.get(pattern) ?? 0
+      return readers
     },
   }
 }

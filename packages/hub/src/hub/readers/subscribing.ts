@@ -1,9 +1,8 @@
 import type { CloseReason } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 import type { Contact } from '../contact.ts'
-import type { ReaderRejection, SubscribeRequest } from '../hub.ts'
 import type { Observers } from '../observation.ts'
-import type { Admitted, HubPort } from '../port.ts'
+import type { HubPort } from '../port.ts'
 import type { Publishing } from '../publish/publishing.ts'
 import type { PollContext } from '../pull/poll.ts'
 import { anonymous } from '../pull/poll-readers.ts'
@@ -13,9 +12,10 @@ import type { SessionContext } from '../read/session.ts'
 import type { Admission } from './admission.ts'
 import type { Heartbeat } from './heartbeat.ts'
 import { createQueued } from './queued.ts'
-import type { RapidReturns, RapidVerdict } from './rapid-returns.ts'
+import type { RapidReturns } from './rapid-returns.ts'
 import type { RetryPolicy } from './retry.ts'
 import type { Sessions } from './sessions.ts'
+import type { Admitted, RapidVerdict, ReaderRejection, SubscribeRequest } from './subscribe-request.ts'
 
 /** Lets readers in: judges them by the limits of the hub, counts them, and gives each a session. */
 export interface Subscribing

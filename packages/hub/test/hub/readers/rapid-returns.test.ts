@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { Admitted } from '../../../src/hub/port.ts'
+import type { Admitted } from '../../../src/hub/readers/subscribe-request.ts'
 import { openHub, type Recorder, type TestHub } from '../../support/recorder.ts'
 
 const reader = { ip: '192.0.2.1', userAgent: null, subject: null }

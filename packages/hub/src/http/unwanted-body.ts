@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Http2ServerRequest } from 'node:http2'
-import { resetSocket } from './reset.ts'
+import { resetSocket } from './connection.ts'
 
 /**
  * Reads the rest of a body that the hub does not want, and throws it away. Unread, it would block the next request of the connection,

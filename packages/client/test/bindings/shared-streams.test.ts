@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { keyOf } from '../../src/bindings/shared-streams.ts'
 import { createStreamStore, type StoreOptions } from '../../src/bindings/stream-store.ts'
+import { holdFrames } from '../support/frames.ts'
 import { hello, message } from '../support/scripted-server.ts'
 import { clock, deferred, opened, page, server, useStage } from '../support/stage.ts'
 
@@ -235,7 +236,7 @@ test('a component that shows the values of the last user does not wait for a fra
   const visit = await server.stream()
   visit.send(...message('e1', 1))
   await guest.shows(1)
-  vi.stubGlobal('requestAnimationFrame', () => 0)
+  holdFrames()
   first.unmount()
   await server.stream()
   expect(guest.snapshot()).toMatchObject({ value: 0 })
@@ -360,7 +361,7 @@ test('of sixty URLs that follow each other, only a few are opened, and the last 
 })
 
 test('the stored cursor moves once onEvent has run and its promise has settled, also without frames', async () => {
-  vi.stubGlobal('requestAnimationFrame', () => 0)
+  holdFrames()
   const saved: unknown[] = []
   const handled: unknown[] = []
   const done = deferred()

@@ -1,6 +1,7 @@
 import { applyMiddleware, combineReducers, createStore } from 'redux'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { createReduxStream, type ReduxStreamOptions } from '../../src/redux/index.ts'
+import { holdFrames } from '../support/frames.ts'
 import { hello, message } from '../support/scripted-server.ts'
 import { deferred, opened, server, useStage } from '../support/stage.ts'
 
@@ -159,14 +160,14 @@ test.each(['open', 'close'] as const)(
     await expect.poll(() => arrived).toEqual([1])
     store.dispatch(order === 'close' ? stream.close() : stream.open('ben'))
     await visit.gone
-    paint(frames)
+    frames.paint()
     store.dispatch(stream.open('ben'))
     const next = await server.stream()
     expect(next.headers['last-event-id']).toBeUndefined()
     next.send(...message('e2', 2))
     await expect.poll(() => arrived).toEqual([1, 2])
     expect(types).not.toContain('stream/events')
-    paint(frames)
+    frames.paint()
     await sumIs(2)
   },
 )
@@ -183,14 +184,14 @@ test('events that no action held when the stream was closed are asked for again'
   await expect.poll(() => arrived).toEqual([1, 2])
   store.dispatch(stream.close())
   await visit.gone
-  paint(frames)
+  frames.paint()
   store.dispatch(stream.open())
   const next = await server.stream()
   expect(next.headers['last-event-id']).toBe('e0')
   for (const number of [1, 2]) next.send(...message(`e${number}`, number))
   await expect.poll(() => arrived).toEqual([1, 2, 1, 2])
   expect(types).not.toContain('stream/events')
-  paint(frames)
+  frames.paint()
   await sumIs(3)
 })
 
@@ -207,7 +208,7 @@ test('a stored cursor stays before events that no action held when the stream wa
   await expect.poll(() => arrived).toEqual([1])
   store.dispatch(stream.close())
   await visit.gone
-  paint(frames)
+  frames.paint()
   store.dispatch(stream.open())
   expect((await server.stream()).headers['last-event-id']).toBe('e0')
   expect(saved).toEqual(['e0'])
@@ -223,18 +224,6 @@ function watchArrivals() {
   return { arrived, schemas: { message: { '~standard': { version: 1, vendor: 'test', validate } } } as const }
 }
 
-/** Keeps what is to run before the next frame. Paints the rest after the test: no other frame is requested before that. */
-function holdFrames(): (() => void)[] {
-  const frames: (() => void)[] = []
-  onTestFinished(() => paint(frames))
-  vi.stubGlobal('requestAnimationFrame', (frame: () => void) => frames.push(frame))
-  return frames
-}
-
-function paint(frames: (() => void)[]): void {
-  for (const frame of frames.splice(0)) frame()
-}
-
 test('the stored cursor waits until the events are in the store, and for a promise of the dispatch', async () => {
   const saved: unknown[] = []
   const { stream, store, sumIs } = open({ persist: { load: () => null, save: (cursor) => void saved.push(cursor) } })
@@ -244,10 +233,10 @@ test('the stored cursor waits until the events are in the store, and for a promi
   visit.send(...hello({}, 'e0'))
   await expect.poll(() => saved).toEqual(['e0'])
   visit.send(...message('e1', 1))
-  await expect.poll(() => frames.length).toBeGreaterThan(0)
+  await expect.poll(() => frames.requested).toBeGreaterThan(0)
   await new Promise((resolve) => setTimeout(resolve, 20))
   expect(saved).toEqual(['e0'])
-  paint(frames)
+  frames.paint()
   await sumIs(1)
   await expect.poll(() => saved).toEqual(['e0', 'e1'])
 })

@@ -107,7 +107,7 @@ describe('over TLS and HTTP/2, a page of its own comes from the same name by htt
   ])('%j, %s: %s', (host, origin, isLetIn) => {
     const request = { method: 'POST', url: '/publish/a', headers: { ...host, ...carriers.cookie, origin } }
     const response = Object.assign(new EventEmitter(), {
-      ...{ setHeader: () => undefined, writeHead: () => undefined, end: () => undefined },
+      ...{ setHeader: () => undefined, writeHead: () => undefined, end: () => undefined, req: request },
     })
     const { middleware } = createAccess(rules)
     expect(middleware({ ...request, socket: { encrypted: true } } as never, response as never)).toBe(!isLetIn)

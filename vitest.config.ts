@@ -47,7 +47,7 @@ const long = [
   'packages/hub/test/hub/lost-log.test.ts',
   'packages/hub/test/hub/read/ends.test.ts',
   'packages/hub/test/hub/readers/{lifecycle,rapid-returns}.test.ts',
-  'packages/hub/test/log/lmdb/{backup,copies,damage,log,restart}.test.ts',
+  'packages/hub/test/log/lmdb/{log,files/backup,files/copies,files/damage,files/restart}.test.ts',
   'packages/hub/test/log/switch-ids.test.ts',
   'packages/mdns/test/{hostile-text,service-type,slow-readers}.test.ts',
   'packages/protocol/test/{codecs,cursor,id-format,names,parse-fuzz}.test.ts',
@@ -72,7 +72,7 @@ const unsharable = [
 const longUnsharable = [
   'packages/hub/test/http/rushes.test.ts',
   'packages/hub/test/log/work-per-turn.test.ts',
-  'packages/hub/test/log/lmdb/window.test.ts',
+  'packages/hub/test/log/lmdb/commit/window.test.ts',
 ]
 // Tests of faults and services that hold something to a time or to a measure of memory. `npm test` runs them one after another
 // and nothing beside them, because a neighbour would take their processor. All others run side by side.

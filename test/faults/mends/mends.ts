@@ -45,24 +45,24 @@ export const mends: readonly Mend[] = [
     mistake: 'takes a page that LMDB assigned and never wrote for the missing end of the file',
     patches: [
       {
-        file: `${lmdb}/pages.ts`,
+        file: `${lmdb}/files/pages.ts`,
         find: '  let left = maxPages\n',
         replace: "  let left = maxPages\n  if (pages <= lastPage) throw new Damage('its end is missing')\n",
       },
     ],
-    caughtBy: unit('log/lmdb/restart.test.ts', 'a log that let go of all its events opens again'),
+    caughtBy: unit('log/lmdb/files/restart.test.ts', 'a log that let go of all its events opens again'),
   },
   {
     name: 'same-branch-after-a-restart',
     mistake: 'goes on with the branch of the last start, also in an older copy of the folder',
     patches: [
       {
-        file: `${lmdb}/opening.ts`,
+        file: `${lmdb}/files/opening.ts`,
         find: '  return startBranch(store, { state, history, formats, certain }, environment)\n',
         replace: '  return { state, history, formats }\n',
       },
     ],
-    caughtBy: unit('log/lmdb/copies.test.ts', 'that an older copy was put back into tells every reader'),
+    caughtBy: unit('log/lmdb/files/copies.test.ts', 'that an older copy was put back into tells every reader'),
   },
   {
     name: 'next-number-for-every-copy',
@@ -74,7 +74,7 @@ export const mends: readonly Mend[] = [
         replace: '  return 1 + Math.floor(random() * 0 * mostSteps)\n',
       },
     ],
-    caughtBy: unit('log/lmdb/copies.test.ts', 'a folder with snowflake ids that was cloned gives no id of the other'),
+    caughtBy: unit('log/lmdb/files/copies.test.ts', 'a folder with snowflake ids that was cloned gives no id of the other'),
   },
   {
     name: 'values-of-another-branch',

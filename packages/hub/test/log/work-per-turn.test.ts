@@ -16,7 +16,7 @@ import { memoryLog } from '@rejoin/hub/memory'
 import { isAfter, origin, type Position } from '@rejoin/protocol'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { temporaryFolder } from '../../../../test/support/temporary-folder.ts'
-import type { Store } from '../../src/log/lmdb/store.ts'
+import type { Store } from '../../src/log/lmdb/files/store.ts'
 
 // How long a turn is depends on the machine; how much is done in it does not. So work is counted: every entry that is taken
 // from the embedded log's file, every place that is compared, every name that is looked at for a prefix. The clock of the
@@ -34,8 +34,8 @@ vi.mock('@rejoin/protocol', async (original) => {
   return { ...protocol, isAfter }
 })
 
-vi.mock('../../src/log/lmdb/store.ts', async (original) => {
-  const store = await original<typeof import('../../src/log/lmdb/store.ts')>()
+vi.mock('../../src/log/lmdb/files/store.ts', async (original) => {
+  const store = await original<typeof import('../../src/log/lmdb/files/store.ts')>()
   function* counted<Item>(items: Iterable<Item>): Generator<Item> {
     for (const item of items) {
       work.ms += work.entry
@@ -402,7 +402,7 @@ describe('from before the feed of the memory log', () => {
   })
 })
 
-// As in lmdb/trim.ts.
+// As in lmdb/commit/trim.ts.
 const trimmedAtATime = 512
 
 function recordsIn(store: Store): number {

@@ -1,9 +1,9 @@
 import { RejoinError } from '@rejoin/protocol'
 import type { OrdersCall, OrdersPage } from '../contract.ts'
-import { ByteWriter, unseal } from './bytes.ts'
-import type { Commits } from './commits.ts'
-import { orderKey, orderNumberOf, orderRange } from './keys.ts'
-import type { Entry, Store } from './store.ts'
+import type { Commits } from './commit/commits.ts'
+import type { Entry, Store } from './files/store.ts'
+import { ByteWriter, unseal } from './format/bytes.ts'
+import { orderKey, orderNumberOf, orderRange } from './format/keys.ts'
 
 // These take about 2 MB. For more revocations than that, the operator should change the signing key.
 const maxOrders = 10_000

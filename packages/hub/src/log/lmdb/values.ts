@@ -1,9 +1,9 @@
 import type { PutIfAbsent } from '../contract.ts'
 import { createValueMap } from '../values.ts'
-import { ByteWriter, unseal } from './bytes.ts'
-import type { Commits } from './commits.ts'
-import { nameOf, valueKey, valueRange } from './keys.ts'
-import type { Entry, Store } from './store.ts'
+import type { Commits } from './commit/commits.ts'
+import type { Entry, Store } from './files/store.ts'
+import { ByteWriter, unseal } from './format/bytes.ts'
+import { nameOf, valueKey, valueRange } from './format/keys.ts'
 
 /** `putIfAbsent` in the store, so that a restart does not bring a used ticket back. All texts are in memory as well. */
 export function createStoredValues(store: Store, commits: Commits, now: () => number): PutIfAbsent {

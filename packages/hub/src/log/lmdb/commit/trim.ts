@@ -1,0 +1,158 @@
+import { isAfter, latest, origin, type Position } from '@rejoin/protocol'
+import type { Complete } from '../../../with-defaults.ts'
+import type { LogEvent, WindowOptions } from '../../contract.ts'
+import { eventBytes } from '../../event-bytes.ts'
+import type { Entry, Store } from '../files/store.ts'
+import { recordKey } from '../format/keys.ts'
+import { openRecord, type StoredStamp } from '../format/record.ts'
+import type { ChannelState } from '../format/state.ts'
+
+// One commit lets go of at most this many events beyond those that come in, and so do all reads of one turn. So a channel that is
+// far over its window shrinks over several commits, each of which takes some milliseconds. Until then its events are served.
+export const trimAtMost = 512
+
+export interface Trimming {
+  /** The window of the channel. */
+  readonly window: Complete<WindowOptions>
+  readonly now: number
+  /** How many events may go at most, with each left-over record counted as one. The next trim lets go of the rest. */
+  readonly atMost: number
+  /** Set when the whole log is over its budget: events up to `through` go as well, until so many bytes are gone. */
+  readonly excess?: { readonly bytes: number; readonly through: Position } | undefined
+}
+
+export interface Trimmed {
+  /** The keys of records of which nothing is left. The commit that stores the state has to remove them. */
+  readonly emptied: Buffer[]
+  /** How many of the fresh events went at once, and need not be stored. */
+  readonly stale: number
+  /** The number that counts against `atMost`. */
+  readonly steps: number
+  /**
+   * Whether `atMost` stopped the trim. False for a channel that stays over its window because it has no records to let go of:
+   * another try would do nothing, commit after commit.
+   */
+  readonly isCutShort: boolean
+  /** The position of the first event that stays, when the trim came to it. */
+  readonly kept: Position | undefined
+}
+
+/**
+ * Lets go of a channel's oldest events until it is within its window, or has let go of as many as it may. Changes only `state`,
+ * not the store.
+ *
+ * @param fresh - events that are counted in `state`, but not in the store yet
+ */
+export function trimChannel(
+  store: Store,
+  state: ChannelState,
+  fresh: readonly LogEvent[],
+  { window, now, atMost, excess }: Trimming,
+): Trimmed {
+  const emptied: Buffer[] = []
+  const tooOld = now - window.maxAgeMs
+  let left = atMost
+  let freed = 0
+  let kept: Position | undefined
+  // The clock may have been ahead when an event came. The age of such an event counts from when it is found to be the oldest.
+  // Otherwise it, and all behind it, would stay until then.
+  state.oldestAt = Math.min(state.oldestAt, now)
+  state.emptySince = Math.min(state.emptySince, now)
+  let aheadSince = state.oldestAt
+
+  const isOver = () =>
+    state.events > 0 && (state.events > window.maxEvents || state.bytes > window.maxBytes || state.oldestAt < tooOld)
+
+  const isExcess = (position: Position) =>
+    excess !== undefined && freed < excess.bytes && !isAfter(position, excess.through)
+
+  /** Lets go of an event, if it has to go. Returns whether it went. */
+  function letGo(stamp: Pick<StoredStamp, 'position' | 'at' | 'bytes'>): boolean {
+    const isAhead = stamp.at > now
+    state.oldestAt = isAhead ? aheadSince : stamp.at
+    if (!isAhead) aheadSince = now
+    if (left <= 0 || !(isOver() || isExcess(stamp.position))) {
+      kept = stamp.position
+      return false
+    }
+    left -= 1
+    freed += stamp.bytes
+    state.events -= 1
+    // Never below zero: an earlier version counted characters, not bytes.
+    state.bytes = Math.max(0, state.bytes - stamp.bytes)
+    state.trimmedThrough = stamp.position
+    if (state.events === 0) state.emptySince = now
+    return true
+  }
+
+  const trimmed = (stale = 0) => ({ emptied, stale, steps: atMost - left, isCutShort: left <= 0 && isOver(), kept })
+
+  if (!isOver() && (!excess || state.events === 0)) return trimmed()
+  let damaged = false
+  for (const { key, value } of recordsOf(store, state)) {
+    // Stops before it opens the next record: a channel that is far over its window may have tens of thousands.
+    if (left <= 0 && !damaged) return trimmed()
+    const record = openRecord(key, value)
+    if (!record) {
+      emptied.push(key)
+      damaged = true
+      continue
+    }
+    if (damaged) {
+      damaged = false
+      state.trimmedThrough = latest(state.trimmedThrough, record.previous)
+      recount(store, state, fresh, now)
+    }
+    const before = left
+    for (const stamp of record.stamps) {
+      if (isAfter(stamp.position, state.trimmedThrough) && !letGo(stamp)) return trimmed()
+    }
+    // A left-over record had no event to let go of, but to open it took as long.
+    if (left === before) left -= 1
+    emptied.push(key)
+  }
+  if (damaged) {
+    state.trimmedThrough = latest(state.trimmedThrough, fresh[0]?.previous ?? state.newest)
+    recount(store, state, fresh, now)
+  }
+  const stays = fresh.findIndex((event) => !letGo({ ...event, bytes: eventBytes(event) }))
+  return trimmed(stays === -1 ? fresh.length : stays)
+}
+
+/**
+ * The keys of records of which the channel holds nothing any more, oldest first, some at a time. An invalidation takes all events
+ * at once, but must not remove ten thousand records in one turn. No read comes to these records, because they end at or before
+ * `trimmedThrough`.
+ */
+export function recordsLeftOver(store: Store, { number, trimmedThrough }: ChannelState, atMost: number): Buffer[] {
+  const first = recordKey(number, origin)
+  const last = store.lastKeyUpTo(recordKey(number, trimmedThrough), first)
+  if (!last || atMost <= 0) return []
+  const found: Buffer[] = []
+  for (const key of store.keys(first, last)) {
+    found.push(key)
+    if (found.length === atMost) return found
+  }
+  // The last record begins at or before `trimmedThrough`, and may end after it.
+  const sealed = store.get(last)
+  const end = sealed && openRecord(last, sealed)?.stamps.at(-1)?.position
+  if (end && !isAfter(end, trimmedThrough)) found.push(last)
+  return found
+}
+
+export function recordsOf(store: Store, { number }: ChannelState): Iterable<Entry> {
+  return store.range(recordKey(number, origin), recordKey(number + 1, origin))
+}
+
+/** Counts the events and bytes of a channel anew: nobody knows how much of them a damaged record had. */
+function recount(store: Store, state: ChannelState, fresh: readonly LogEvent[], now: number): void {
+  const costs = fresh.map(eventBytes)
+  for (const { key, value } of recordsOf(store, state)) {
+    for (const stamp of openRecord(key, value)?.stamps ?? []) {
+      if (isAfter(stamp.position, state.trimmedThrough)) costs.push(stamp.bytes)
+    }
+  }
+  state.events = costs.length
+  state.bytes = costs.reduce((sum, cost) => sum + cost, 0)
+  if (state.events === 0) state.emptySince = now
+}

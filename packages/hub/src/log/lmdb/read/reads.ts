@@ -1,0 +1,175 @@
+import { isAfter, isPattern, latest, origin, type Position } from '@rejoin/protocol'
+import type { Environment } from '../../../environment.ts'
+import type { SliceQueue } from '../../../slice-queue.ts'
+import { mergeBackPages, shareOfBackPage } from '../../back-pages.ts'
+import type { BackPage, ChannelPage, LogEvent, Page, PageLimit, TailBatch, Window } from '../../contract.ts'
+import { createFarReads } from '../../far-reads.ts'
+import type { SelectorRead } from '../../selector-read.ts'
+import type { Windows } from '../../window.ts'
+import { trimAtMost, trimChannel } from '../commit/trim.ts'
+import type { Store } from '../files/store.ts'
+import { channelKey, stateKey } from '../format/keys.ts'
+import { type ChannelState, type LogState, openChannelState, openLogState } from '../format/state.ts'
+import { type BacklogSource, readBacklog } from './backlog.ts'
+import type { PageSource } from './channel.ts'
+import { readPage } from './page.ts'
+import { readChannelBack, readFeedBack } from './read-back.ts'
+import { readRetained } from './retained.ts'
+import { readEvery, type WideSource } from './scan.ts'
+import { readChannels, readWindow, readWindowUnder, type WindowSource } from './windows.ts'
+
+/** The ways to read an embedded log. Each read leaves out the events that have fallen out of their window by now. */
+export interface LmdbReads {
+  page(selectors: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page>
+  /** Undefined when the feed does not reach back to `through`, or a record is damaged. */
+  back(selectors: readonly string[], after: Position, through: Position, most: number): Promise<BackPage | undefined>
+  windows(selectors: readonly string[]): Promise<readonly Window[]>
+  channels(page: ChannelPage): Promise<readonly Window[]>
+  retained(selectors: readonly string[]): Promise<readonly LogEvent[] | undefined>
+  /** Reads the store in this same turn, so the caller runs it inside `store.reading`. */
+  backlog(after: Position, through: Position): TailBatch
+  /** Drops the pages that were kept for readers of patterns. */
+  clear(): void
+}
+
+export interface LmdbReadsOptions {
+  readonly store: Store
+  readonly windows: Windows
+  readonly environment: Pick<Environment, 'after' | 'endOfTurn'>
+  readonly slices: SliceQueue
+  now(): number
+  /** The log's state as it was last committed. */
+  state(): LogState
+  /** The newest position that the tails have been told of. No read goes past it: a reader could get the event twice. */
+  announced(): Position
+  /** Called when a read found a channel over its window or damaged, so that a commit stores what the read found. */
+  onUntidy(channel: string): void
+  /** Throws once the log is closed. */
+  assertOpen(): void
+}
+
+export function createLmdbReads(options: LmdbReadsOptions): LmdbReads {
+  const { store, windows, environment, slices, now, state, announced, onUntidy, assertOpen } = options
+  const source: WindowSource & BacklogSource = {
+    store,
+    windows,
+    get forgottenThrough() {
+      return forgottenThrough()
+    },
+    now,
+    stateOf: (channel) => stateOf(channel, now()),
+    assertOpen,
+  }
+  const wideSource: WideSource = {
+    slices,
+    page: () => {
+      assertOpen()
+      return pageSource(['*'])
+    },
+    reading: (task) => store.reading(task),
+  }
+  const far = createFarReads((pattern, range) => readEvery(wideSource, pattern, range), environment)
+  /** Events that the reads of this turn may still let go of. */
+  let trimsLeft = trimAtMost
+
+  return {
+    page,
+    back,
+    windows: (selectors) =>
+      Promise.all(
+        selectors.map((selector) =>
+          isPattern(selector)
+            ? readWindowUnder(source, selector, slices)
+            : store.reading(() => readWindow(source, selector)),
+        ),
+      ),
+    channels: (page) => readChannels(source, page, slices),
+    retained: (selectors) => readRetained(store, selectors, slices),
+    backlog: (after, through) => readBacklog(source, after, through),
+    clear: far.clear,
+  }
+
+  async function page(
+    selectors: readonly string[],
+    after: Position,
+    through: Position,
+    limit: PageLimit,
+  ): Promise<Page> {
+    const newest = announced()
+    const range = { after, through: isAfter(through, newest) ? newest : through, limit }
+    const farReads = new Map<string, SelectorRead>()
+    for (;;) {
+      const page = await store.reading(() => readPage(pageSource(selectors), selectors, range, farReads))
+      if (!('tooFar' in page)) return page
+      farReads.set(page.tooFar, await far.read(page.tooFar, range))
+    }
+  }
+
+  function back(
+    selectors: readonly string[],
+    after: Position,
+    through: Position,
+    most: number,
+  ): Promise<BackPage | undefined> {
+    const range = { after, through, most: shareOfBackPage(most, selectors.length) }
+    return store.reading(() => {
+      const source = pageSource(selectors)
+      const patterns = selectors.filter(isPattern)
+      const channels = selectors.filter((selector) => !isPattern(selector))
+      const pages = channels.map((name) => readChannelBack(source, name, range))
+      if (patterns.length > 0) pages.push(readFeedBack(source, patterns, range))
+      return pages.every((page) => page !== undefined) ? mergeBackPages(pages) : undefined
+    })
+  }
+
+  function pageSource(selectors: readonly string[]): PageSource {
+    const at = now()
+    const log = selectors.some(isPattern) ? { ...state(), forgottenThrough: forgottenThrough() } : state()
+    return { store, log, stateOf: (channel) => stateOf(channel, at) }
+  }
+
+  /** Asks the store as well: a commit that forgets a channel shows in the store some time before it is announced here. */
+  function forgottenThrough(): Position {
+    const sealed = store.get(stateKey)
+    const stored = sealed && openLogState(stateKey, sealed)
+    return latest(state().forgottenThrough, stored?.forgottenThrough ?? origin)
+  }
+
+  /** The stored state of a channel, without the events that have fallen out of its window by now. */
+  function stateOf(channel: string, at: number): ChannelState {
+    const key = channelKey(channel)
+    const sealed = store.get(key)
+    if (!sealed) return { ...unknownChannel, trimmedThrough: forgottenThrough() }
+    const found = openChannelState(key, sealed)
+    if (!found) {
+      onUntidy(channel)
+      return { ...unknownChannel, trimmedThrough: announced() }
+    }
+    const trimming = { window: windows.of(channel), now: at, atMost: trimsLeft }
+    const { steps, isCutShort } = trimChannel(store, found, [], trimming)
+    if (steps > 0 || isCutShort) onUntidy(channel)
+    if (steps > 0) countTrims(steps)
+    return found
+  }
+
+  /** Counts per turn, not per page: a turn with a thousand pages must not take a thousand times as long. */
+  function countTrims(steps: number): void {
+    if (trimsLeft === trimAtMost) {
+      environment.endOfTurn(() => {
+        trimsLeft = trimAtMost
+      })
+    }
+    trimsLeft -= steps
+  }
+}
+
+const unknownChannel: ChannelState = {
+  number: 0,
+  newest: origin,
+  trimmedThrough: origin,
+  invalidatedThrough: origin,
+  events: 0,
+  bytes: 0,
+  oldestAt: 0,
+  emptySince: 0,
+}

@@ -74,7 +74,10 @@ export const mends: readonly Mend[] = [
         replace: '  return 1 + Math.floor(random() * 0 * mostSteps)\n',
       },
     ],
-    caughtBy: unit('log/lmdb/files/copies.test.ts', 'a folder with snowflake ids that was cloned gives no id of the other'),
+    caughtBy: unit(
+      'log/lmdb/files/copies.test.ts',
+      'a folder with snowflake ids that was cloned gives no id of the other',
+    ),
   },
   {
     name: 'values-of-another-branch',

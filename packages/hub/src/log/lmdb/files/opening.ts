@@ -23,10 +23,9 @@ import { openFormat, sealFormat } from '../format/log-format.ts'
 import { withinRange } from '../format/out-of-range.ts'
 import { type LogState, openChannelState, openLogState, sealLogState } from '../format/state.ts'
 import { checkFile } from './check.ts'
-import { watchContinuity } from './continuity.ts'
-import { watchIdentity } from './identity.ts'
 import { readRoot } from './roots.ts'
 import { type Changes, dataName, openStore, type Store } from './store.ts'
+import { watchFiles } from './watch.ts'
 import { takeWriterLock, type WriterLock, writerGone } from './writer-lock.ts'
 
 export interface OpenedLog {
@@ -65,22 +64,20 @@ export async function openLog(options: OpeningOptions): Promise<OpenedLog> {
   }
   try {
     const { state, history, formats } = await restore(store, options)
-    const removal = watchIdentity(store.directory)
-    const continuity = watchContinuity(store.directory)
-    const fault = () => removal() ?? continuity.fault()
+    const watch = watchFiles(store.directory)
     return {
       store,
       state,
       history,
       formats,
-      fault,
+      fault: watch.fault,
       assertThere() {
-        const found = fault()
+        const found = watch.fault()
         if (found) throw found
       },
-      write: (changes) => continuity.commit(() => store.write(changes)),
+      write: (changes) => watch.commit(() => store.write(changes)),
       async close() {
-        continuity.close()
+        watch.close()
         await store.close()
         if (options.durability === 'os') await flush(store.directory)
         await lock.release()

@@ -4,7 +4,7 @@ import { lmdbLog } from '@rejoin/hub/lmdb'
 import { judgeCursor, renderId } from '@rejoin/protocol'
 import { open as openDatabase } from 'lmdb'
 import { expect, onTestFinished, test } from 'vitest'
-import { watchContinuity } from '../../../../src/log/lmdb/files/continuity.ts'
+import { watchFiles } from '../../../../src/log/lmdb/files/watch.ts'
 import { stateKey } from '../../../../src/log/lmdb/format/keys.ts'
 import { lmdbWorkbench, publish, readOn } from '../workbench.ts'
 
@@ -58,17 +58,17 @@ if (process.platform !== 'win32') {
       crash('log', 'backup')
       const database = openDatabase<Buffer, Buffer>(data(), layout)
       onTestFinished(() => database.close())
-      const continuity = watchContinuity(folder())
-      onTestFinished(() => continuity.close())
+      const watch = watchFiles(folder())
+      onTestFinished(() => watch.close())
       for (let commit = 0; commit < commits; commit += 1) {
-        await continuity.commit(async () => void (await database.put(key, value)))
-        expect(continuity.fault()).toBeUndefined()
+        await watch.commit(async () => void (await database.put(key, value)))
+        expect(watch.fault()).toBeUndefined()
       }
-      await continuity.commit(async () => {
+      await watch.commit(async () => {
         copyFileSync(data('backup'), data())
         await database.put(key, value)
       })
-      expect(continuity.fault()).toMatchObject(rejection)
+      expect(watch.fault()).toMatchObject(rejection)
     }
   })
 
@@ -106,15 +106,15 @@ test('a commit that fails, with or without a trace in the file, is followed by o
   await (await open()).close()
   const database = openDatabase<Buffer, Buffer>(data(), layout)
   onTestFinished(() => database.close())
-  const continuity = watchContinuity(folder())
-  onTestFinished(() => continuity.close())
+  const watch = watchFiles(folder())
+  onTestFinished(() => watch.close())
   const fail = async () => Promise.reject(new Error('the disk reports an error'))
   const put = async () => void (await database.put(key, value))
   for (const before of [async () => undefined, put]) {
-    await expect(continuity.commit(() => before().then(fail))).rejects.toThrow('the disk')
-    expect(continuity.fault()).toBeUndefined()
-    await continuity.commit(put)
-    expect(continuity.fault()).toBeUndefined()
+    await expect(watch.commit(() => before().then(fail))).rejects.toThrow('the disk')
+    expect(watch.fault()).toBeUndefined()
+    await watch.commit(put)
+    expect(watch.fault()).toBeUndefined()
   }
 })
 

@@ -1,33 +1,37 @@
-import { closeSync, openSync, readSync } from 'node:fs'
+import { closeSync, lstatSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { RejoinError } from '@rejoin/protocol'
 import { rootBytes, rootIn, transactionOf } from './roots.ts'
 import { dataName } from './store.ts'
+import { socketName } from './writer-lock.ts'
 
-/** Watches that each commit continues the commit before it. */
-export interface Continuity {
-  /** Looks at the file, in some 2 µs. A fault stays until the next start. */
+export interface Watch {
+  /** Why the folder no longer holds what was opened and written. It stays until the next start. A check takes some 10 µs. */
   fault(): RejoinError | undefined
   /**
-   * Makes a commit. The caller asks for a fault before it, so that the commit does not continue a copy, and after it: only then
-   * is it certain that it did not.
+   * Makes a commit. Check for a fault before it, so that the commit does not continue a copy, and after it: only then has the
+   * commit certainly continued the log.
    */
   commit(write: () => Promise<void>): Promise<void>
   close(): void
 }
 
 /**
- * Watches that the file holds what this process last wrote to it. Somebody may write a copy over the open file
- * (`cp backup data.mdb`), and to the system it stays the same file. LMDB keeps its transaction count elsewhere, and would build
- * the next commit on the copy. All events acknowledged since the copy would be lost, and nobody could tell.
+ * Watches the files of an open log for two mistakes of an operator.
  *
- * LMDB has two roots, which it writes in turn. So a commit leaves the root of the commit before it unchanged, and its own root is
- * one transaction later. A commit without these two marks was built on another file.
+ * A file is removed or replaced: the process could still write to the old file, would answer publishes with `disk`, and the
+ * events would go with the process. Without the socket, a second writer could start.
+ *
+ * An older copy is written over the open file (`cp backup data.mdb`): to the system it stays the same file. LMDB keeps its
+ * transaction count elsewhere, and would build the next commit on the copy. All events acknowledged since the copy would be lost
+ * in silence. LMDB writes its two roots in turn. So a commit leaves the root of the commit before it unchanged, and its own root
+ * is one transaction later. A commit without these two marks was built on another file.
  */
-export function watchContinuity(folder: string): Continuity {
-  // On Windows nobody can cut or replace a mapped file.
+export function watchFiles(folder: string): Watch {
+  // Windows neither removes nor overwrites a mapped file, and the lock is not a file there.
   if (process.platform === 'win32')
     return { fault: () => undefined, commit: (write) => write(), close: () => undefined }
+  const files = [dataName, socketName].map((name) => ({ name, path: join(folder, name), id: idOf(join(folder, name)) }))
   const file = openSync(join(folder, dataName), 'r')
   const pageSize = pageSizeOf(file)
   // One read brings both roots, and the comparison is of bytes, because every commit does this.
@@ -39,8 +43,14 @@ export function watchContinuity(folder: string): Continuity {
   let step: 'none' | 'under way' | 'failed' | 'made' = 'none'
   let found: RejoinError | undefined
 
+  function findReplaced(): RejoinError | undefined {
+    const replaced = files.find(({ path, id }) => idOf(path) !== id)
+    return replaced && changed(replaced.name, folder, 'removed or replaced')
+  }
+
   function compareRoots(): RejoinError | undefined {
-    if (readSync(file, bytes, 0, bytes.length, 0) < bytes.length) return overwritten(folder)
+    const overwritten = () => changed(dataName, folder, 'overwritten or cut')
+    if (readSync(file, bytes, 0, bytes.length, 0) < bytes.length) return overwritten()
     const isEven = transactionOf(even) > transactionOf(odd)
     const newest = isEven ? even : odd
     const older = isEven ? odd : even
@@ -52,13 +62,12 @@ export function watchContinuity(folder: string): Continuity {
       step = 'none'
       return undefined
     }
-    return step !== 'made' && newest.equals(last) ? undefined : overwritten(folder)
+    return step !== 'made' && newest.equals(last) ? undefined : overwritten()
   }
 
   function fault(): RejoinError | undefined {
-    if (found) return found
     try {
-      found = compareRoots()
+      found ??= findReplaced() ?? compareRoots()
       return found
     } catch (cause) {
       // Not kept in `found`: the disk may answer the next time.
@@ -83,15 +92,21 @@ export function watchContinuity(folder: string): Continuity {
   }
 }
 
+/** Undefined when there is no such file. */
+function idOf(path: string): string | undefined {
+  const stat = lstatSync(path, { throwIfNoEntry: false })
+  return stat && `${stat.dev} ${stat.ino}`
+}
+
 function pageSizeOf(file: number): number {
   const bytes = Buffer.alloc(rootBytes)
   readSync(file, bytes, 0, rootBytes, 0)
   return rootIn(bytes)?.pageSize ?? rootBytes
 }
 
-function overwritten(folder: string): RejoinError {
+function changed(name: string, folder: string, how: string): RejoinError {
   return new RejoinError(
-    `The file ${dataName} in ${folder} was overwritten or cut while the log was open. Nothing more can be stored. ` +
+    `The file ${name} in ${folder} was ${how} while the log was open. Nothing more can be stored. ` +
       'Put the folder back from a copy, or leave it as it is, and start again; readers that lose something are told.',
     { code: 'log-unavailable', retryable: true },
   )
@@ -99,7 +114,7 @@ function overwritten(folder: string): RejoinError {
 
 function unreadable(folder: string, cause: unknown): RejoinError {
   return new RejoinError(
-    `The file ${dataName} in ${folder} cannot be read: ${(cause as Error).message}. Try again when that has been seen to.`,
+    `The file ${dataName} in ${folder} cannot be read: ${(cause as Error).message}. Fix this, then retry.`,
     { code: 'log-unavailable', retryable: true, cause },
   )
 }

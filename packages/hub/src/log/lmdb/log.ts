@@ -45,7 +45,6 @@ import { type Change, type Commits, createCommits } from './commit/commits.ts'
 import type { Draft } from './commit/draft.ts'
 import { startSweep } from './commit/sweep.ts'
 import { createUpkeep, type Upkeep } from './commit/upkeep.ts'
-import { type WrittenCommit, writeCommit } from './commit/write-commit.ts'
 import { backupStore } from './files/backup.ts'
 import { type OpenedLog, openLog } from './files/opening.ts'
 import type { LogState } from './format/state.ts'
@@ -184,8 +183,10 @@ class LmdbLog implements Log {
     const openedAt = { now: environment.now(), last: opened.state.last }
     this.#once = createStoredOnce(opened.store, openedAt, idempotency)
     this.#commits = createCommits({
-      commit: (changes) => this.#commit(changes),
-      onCommit: (made) => this.#announce(made),
+      ...{ opened, once: this.#once, windows, maxBytes },
+      now: () => this.#now(),
+      state: () => this.#state,
+      onCommit: (draft) => this.#announce(draft),
     })
     this.#upkeep = createUpkeep({ commits: this.#commits, isClosing: () => this.#closing !== undefined })
     const { store } = opened
@@ -387,12 +388,7 @@ class LmdbLog implements Log {
     await this.#opened.close()
   }
 
-  #commit(changes: readonly Change[]): Promise<WrittenCommit> {
-    const basis = { opened: this.#opened, state: this.#state, once: this.#once, now: this.#now() }
-    return writeCommit({ ...basis, windows: this.#windows, maxBytes: this.#maxBytes }, changes)
-  }
-
-  #announce({ draft }: WrittenCommit): void {
+  #announce(draft: Draft): void {
     const { state, events, formats } = draft
     this.#state = state
     // First of all: the tails and the waiting publishers render ids of this commit by the new formats.

@@ -1,7 +1,14 @@
 import type { RejoinError } from '@rejoin/protocol'
 import type { Stamp } from '../../contract.ts'
 import type { Once } from '../../idempotency.ts'
-import type { Draft } from './draft.ts'
+import type { Windows } from '../../window.ts'
+import type { OpenedLog } from '../files/opening.ts'
+import { formatKey, stateKey } from '../format/keys.ts'
+import { sealFormat } from '../format/log-format.ts'
+import { type LogState, sealLogState } from '../format/state.ts'
+import type { StoredOnce } from '../idempotency.ts'
+import { createDraft, type Draft } from './draft.ts'
+import { trimAtMost } from './trim.ts'
 
 /**
  * Group commit. All changes that are submitted while a commit is under way, or within one turn of the event loop, go into the
@@ -34,23 +41,23 @@ export interface Change {
   readonly publish?: { readonly once: Once; readonly stamps: readonly Stamp[] } | undefined
 }
 
-export interface CommitsOptions<Made extends Commit> {
-  /** Makes all these changes, in one step and in this order, and resolves when they are durable. */
-  commit(changes: readonly Change[]): Promise<Made>
+export interface CommitsOptions {
+  readonly opened: OpenedLog
+  readonly once: StoredOnce
+  readonly windows: Windows
+  readonly maxBytes: number | undefined
+  now(): number
+  /** The log's state as it was last committed. */
+  state(): LogState
   /** Called after each commit, in order, before the submitters of its changes are resumed. */
-  onCommit(made: Made): void
-}
-
-export interface Commit {
-  /** Why some of the changes were not made. */
-  readonly rejections: ReadonlyMap<Change, RejoinError>
+  onCommit(draft: Draft): void
 }
 
 // One commit is worked out in one turn of the event loop. At this size that takes some milliseconds. A batch of a thousand
 // events in a thousand channels has this size. A larger change is a commit of its own.
 export const maxSize = 4096
 
-export function createCommits<Made extends Commit>({ commit, onCommit }: CommitsOptions<Made>): Commits {
+export function createCommits(options: CommitsOptions): Commits {
   let waiting: Waiting[] = []
   let busy: Promise<void> | undefined
 
@@ -59,14 +66,13 @@ export function createCommits<Made extends Commit>({ commit, onCommit }: Commits
     while (waiting.length > 0) {
       await new Promise((resolve) => setImmediate(resolve))
       const group = takeGroup()
-      await commit(group.map(({ change }) => change)).then(
-        (made) => {
-          for (const { change, result, resolve, reject } of group) {
-            const rejection = made.rejections.get(change)
+      await writeCommit(options, group).then(
+        (draft) => {
+          for (const { rejection, result, resolve, reject } of group) {
             if (rejection) reject(rejection)
             else resolve(result)
           }
-          onCommit(made)
+          options.onCommit(draft)
         },
         (error) => {
           for (const { reject } of group) reject(error)
@@ -92,7 +98,7 @@ export function createCommits<Made extends Commit>({ commit, onCommit }: Commits
   return {
     submit(change, result) {
       return new Promise((resolve, reject) => {
-        const added = { change, result, resolve: resolve as Waiting['resolve'], reject }
+        const added: Waiting = { change, result, resolve: resolve as Waiting['resolve'], reject }
         if (change.isFirst) waiting.unshift(added)
         else waiting.push(added)
         busy ??= run()
@@ -107,6 +113,37 @@ export function createCommits<Made extends Commit>({ commit, onCommit }: Commits
 interface Waiting {
   readonly change: Change
   readonly result: unknown
+  /** Why the change was not made. */
+  rejection?: RejoinError | undefined
   resolve(result: unknown): void
   reject(error: unknown): void
 }
+
+/** Works out what the changes of a group come to, and writes that in one commit. */
+async function writeCommit(
+  { opened, once, windows, maxBytes, ...log }: CommitsOptions,
+  group: readonly Waiting[],
+): Promise<Draft> {
+  const { store, history } = opened
+  opened.assertThere()
+  const { draft, puts, removals } = await store.reading(() => {
+    const now = log.now()
+    const draft = createDraft(store, log.state(), { windows, now, atMost: trimAtMost, maxBytes })
+    for (const waiting of group) waiting.rejection = waiting.change.apply(draft)
+    const events = draft.changes()
+    const published = group.flatMap(({ change, rejection }) => (rejection ? [] : (change.publish ?? [])))
+    const keys = once.changes(published, draft.state, now)
+    const own = [{ key: stateKey, value: sealLogState(stateKey, draft.state) }]
+    const { formats } = draft
+    if (formats) own.push({ key: formatKey, value: sealFormat(formatKey, { formats, history }) })
+    const removals = [...events.removals, ...keys.removals]
+    return { draft, puts: [...events.puts, ...keys.puts, ...own], removals }
+  })
+  // To work out a large commit and to hand it to LMDB both take long, so each has a turn of its own.
+  const isLarge = puts.length + removals.length > largeCommit
+  if (isLarge) await new Promise((resolve) => setImmediate(resolve))
+  await opened.write({ puts, removals })
+  return draft
+}
+
+const largeCommit = 256

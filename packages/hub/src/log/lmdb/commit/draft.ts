@@ -7,12 +7,10 @@ import { rejectRetaining } from '../../retained.ts'
 import type { Windows } from '../../window.ts'
 import type { Changes, Entry, Store } from '../files/store.ts'
 import { maxFeedEntries, sealFeedEntry, staleEntries } from '../format/feed.ts'
-import { ageKey, feedKey, recordKey, retainedKey, retainedRange } from '../format/keys.ts'
-import { sealRecord } from '../format/record.ts'
-import { sealRetained } from '../format/retained.ts'
+import { ageKey, feedKey, retainedKey, retainedRange } from '../format/keys.ts'
+import { sealRecords, sealRetained } from '../format/record.ts'
 import { type ChannelState, type LogState, sealChannelState } from '../format/state.ts'
-import { type LetGo, type Shrinking, shrink } from './budget.ts'
-import { agedEntry } from './by-age.ts'
+import { agedEntry, type LetGo, type Shrinking, shrink } from './budget.ts'
 import { createStoredChannels } from './stored-channels.ts'
 import { recordsLeftOver, type Trimming, trimChannel } from './trim.ts'
 
@@ -331,10 +329,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
         ageChanges(channel, puts)
         if (channel.isGone) continue
         const { key, state: changed, fresh } = channel
-        for (const events of inRecords(fresh)) {
-          const eventsKey = recordKey(changed.number, (events[0] as LogEvent).position)
-          puts.push({ key: eventsKey, value: sealRecord(eventsKey, events) })
-        }
+        puts.push(...sealRecords(changed.number, fresh))
         for (const [name, event] of channel.retained ?? []) {
           const storeKey = retainedKey(changed.number, name)
           if (event) puts.push({ key: storeKey, value: sealRetained(storeKey, event) })
@@ -385,22 +380,3 @@ function isForgotten({ state, forgetEmptyBefore = 0 }: ChannelDraft): boolean {
 }
 
 const feedAtATime = 2000
-
-// The bounds of one record. A reader in the middle of a record decodes the whole record, and the store keeps a whole record while
-// one of its events is left.
-const recordUnits = 64 * 1024
-const recordEvents = 1024
-
-function* inRecords(events: readonly LogEvent[]): Generator<readonly LogEvent[]> {
-  let start = 0
-  let units = 0
-  for (let index = 0; index < events.length; index += 1) {
-    units += (events[index] as LogEvent).data.length
-    const isLast = index === events.length - 1
-    if (isLast || units >= recordUnits || index - start === recordEvents - 1) {
-      yield start === 0 && isLast ? events : events.slice(start, index + 1)
-      start = index + 1
-      units = 0
-    }
-  }
-}

@@ -1,7 +1,7 @@
 import type { LogEvent } from '../../contract.ts'
 import type { Store } from '../files/store.ts'
 import { channelKey, retainedKey } from '../format/keys.ts'
-import { openRetained } from '../format/retained.ts'
+import { openRetained } from '../format/record.ts'
 import { type ChannelState, openChannelState } from '../format/state.ts'
 
 /**

@@ -7,9 +7,9 @@ import { ByteWriter } from '../format/bytes.ts'
 import { copyMarkKey, formatKey, stateKey } from '../format/keys.ts'
 import { openLogState } from '../format/state.ts'
 import { checkFile } from './check.ts'
-import { makeFolder, rejectFileAsFolder } from './folder.ts'
+import { makeFolder, rejectFileAsFolder, syncFolder } from './folder.ts'
 import { readRoot } from './roots.ts'
-import { dataName, openStore, openStoreToRead, type Store, syncFolder } from './store.ts'
+import { dataName, openStore, openStoreToRead, type Store } from './store.ts'
 
 /**
  * Copies the log of a folder into another folder, while the process that writes to the log goes on. The copy is the log of

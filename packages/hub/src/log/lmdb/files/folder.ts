@@ -1,4 +1,4 @@
-import { mkdir, stat } from 'node:fs/promises'
+import { mkdir, open, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { RejoinError } from '@rejoin/protocol'
 import { invalidOption } from '../../../invalid-option.ts'
@@ -38,6 +38,18 @@ async function makeOne(folder: string): Promise<string | undefined> {
     if (entry?.isDirectory()) return undefined
     if (entry || isBelowFile(error)) throw fileInTheWay(folder, entry ? 'is' : 'goes through')
     throw error
+  }
+}
+
+/** Flushes the entries of a folder. Otherwise a new file can be missing after a power cut although its bytes are on the disk. */
+export async function syncFolder(folder: string): Promise<void> {
+  // Windows has no handle of a folder, and flushes its entries by itself.
+  if (process.platform === 'win32') return
+  const handle = await open(folder, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
   }
 }
 

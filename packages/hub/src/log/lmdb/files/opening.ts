@@ -6,7 +6,6 @@ import {
   createPositionClock,
   type History,
   type IdCodec,
-  type IdFormats,
   latest,
   mergeBranches,
   openBranch,
@@ -19,8 +18,7 @@ import type { Environment } from '../../../environment.ts'
 import { invalidOption } from '../../../invalid-option.ts'
 import { drawBranchStep } from '../../branch-step.ts'
 import { afterChannels, channelKey, copyMarkKey, feedRange, formatKey, stateKey } from '../format/keys.ts'
-import { openFormat, sealFormat } from '../format/log-format.ts'
-import { withinRange } from '../format/out-of-range.ts'
+import { openFormat, type StoredLog, sealFormat, withinRange } from '../format/log-format.ts'
 import { type LogState, openChannelState, openLogState, sealLogState } from '../format/state.ts'
 import { checkFile } from './check.ts'
 import { readRoot } from './roots.ts'
@@ -28,16 +26,13 @@ import { type Changes, dataName, openStore, type Store } from './store.ts'
 import { watchFiles } from './watch.ts'
 import { takeWriterLock, type WriterLock, writerGone } from './writer-lock.ts'
 
-export interface OpenedLog {
+export interface OpenedLog extends StoredLog {
   readonly store: Store
-  readonly state: LogState
-  readonly history: History
-  readonly formats: IdFormats
   /** Why the folder no longer holds the files that were opened and written; undefined as long as it does. */
   fault(): RejoinError | undefined
   /** Throws the fault, if there is one. */
   assertThere(): void
-  /** Writes to the store. The changes are certain to continue the log only if there is no `fault` afterwards. */
+  /** Writes to the store. Rejects with the fault, if the changes do not certainly continue the log. */
   write(changes: Changes): Promise<void>
   close(): Promise<void>
 }
@@ -63,19 +58,21 @@ export async function openLog(options: OpeningOptions): Promise<OpenedLog> {
     await lock.release()
   }
   try {
-    const { state, history, formats } = await restore(store, options)
+    const restored = await restore(store, options)
     const watch = watchFiles(store.directory)
+    const assertThere = () => {
+      const found = watch.fault()
+      if (found) throw found
+    }
     return {
+      ...restored,
       store,
-      state,
-      history,
-      formats,
       fault: watch.fault,
-      assertThere() {
-        const found = watch.fault()
-        if (found) throw found
+      assertThere,
+      async write(changes) {
+        await watch.commit(() => store.write(changes))
+        assertThere()
       },
-      write: (changes) => watch.commit(() => store.write(changes)),
       async close() {
         watch.close()
         await store.close()
@@ -126,7 +123,7 @@ function lockedBy(folder: string, lockTimeoutMs: number): RejoinError {
   )
 }
 
-async function restore(store: Store, { codec, environment }: OpeningOptions): Promise<Restored> {
+async function restore(store: Store, { codec, environment }: OpeningOptions): Promise<StoredLog> {
   await checkFile(store)
   const root = await readRoot(join(store.directory, dataName))
   const sealed = store.get(formatKey)
@@ -182,13 +179,7 @@ async function checkChannels(store: Store, state: LogState): Promise<void> {
 
 const checkedAtOpen = 200_000
 
-interface Restored {
-  readonly state: LogState
-  readonly history: History
-  readonly formats: IdFormats
-}
-
-interface Found extends Restored {
+interface Found extends StoredLog {
   /**
    * The log holds everything that was acknowledged up to this position.
    * @defaultValue the newest position
@@ -215,7 +206,7 @@ async function startBranch(
   store: Store,
   { state, history, formats, certain = state.last }: Found,
   { now, random }: Environment,
-): Promise<Restored> {
+): Promise<StoredLog> {
   const isFirst = history.length === 0
   const { range } = formats
   // The branch begins in a millisecond of its own: ids of one millisecond sort by their epoch, which is random.

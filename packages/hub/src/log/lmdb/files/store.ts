@@ -1,10 +1,10 @@
 import { statfsSync } from 'node:fs'
-import { open as openFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { RejoinError } from '@rejoin/protocol'
+// biome-ignore lint/style/noRestrictedImports: an optional peer; only its types are named here
+import type { RootDatabase } from 'lmdb'
 import { invalidOption } from '../../../invalid-option.ts'
-import { makeFolder } from './folder.ts'
-import { createHandle, type Handle } from './handle.ts'
+import { makeFolder, syncFolder } from './folder.ts'
 import { readRoot } from './roots.ts'
 
 /** The ordered keys and values of one file. A read sees the last commit, and returns copies. */
@@ -157,6 +157,76 @@ function storeOn(handle: Handle, directory: string): Store {
   }
 }
 
+type Database = RootDatabase<Buffer, Buffer>
+
+/**
+ * The open file, and a way to open it again. When the disk rejects the root that ends a commit, LMDB gives up the handle for
+ * good, for reading as well: it cannot know which root the disk has. LMDB has put the old root back by then. A new handle goes
+ * on from the old root, and the next commit replaces the failed one.
+ */
+interface Handle {
+  readonly database: Database
+  /** Undefined when the handle can be used. Otherwise opens it again, which may fail; each call tries it. */
+  ready(): Promise<void> | undefined
+  /** Whether LMDB has given the handle up. */
+  isLost(): boolean
+  /** Opens the file again. */
+  renew(): Promise<void>
+  close(): Promise<void>
+}
+
+function createHandle(open: () => Database): Handle {
+  let database = open()
+  let isOpen = true
+  let renewal: Promise<void> | undefined
+  let closing: Promise<void> | undefined
+
+  async function reopen(): Promise<void> {
+    // Closes first: LMDB returns the same handle for a file that is still open.
+    if (isOpen) await database.close()
+    isOpen = false
+    database = open()
+    isOpen = true
+  }
+
+  function renew(): Promise<void> {
+    if (closing) return closing
+    renewal ??= reopen().finally(() => {
+      renewal = undefined
+    })
+    return renewal
+  }
+
+  async function close(): Promise<void> {
+    await renewal?.catch(() => undefined)
+    if (isOpen) await database.close()
+  }
+
+  return {
+    get database() {
+      return database
+    },
+    ready: () => (isOpen && !renewal ? undefined : renew()),
+    isLost() {
+      try {
+        // Drops the snapshot, because a read from the old snapshot would still succeed.
+        database.resetReadTxn()
+        database.getBinary(anyKey)
+        return false
+      } catch (error) {
+        return (error as Error).message.includes('MDB_PANIC')
+      }
+    },
+    renew,
+    close() {
+      closing ??= close()
+      return closing
+    },
+  }
+}
+
+const anyKey = Buffer.from([0])
+
 interface PageCounts {
   readonly pageSize: number
   readonly treeBranchPageCount: number
@@ -188,18 +258,6 @@ async function opened<Result>(folder: string, open: () => Promise<Result>): Prom
   }
 }
 
-/** Flushes the entries of a folder. Otherwise a new file can be missing after a power cut although its bytes are on the disk. */
-export async function syncFolder(folder: string): Promise<void> {
-  // Windows has no handle of a folder, and flushes its entries by itself.
-  if (process.platform === 'win32') return
-  const handle = await openFile(folder, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
-
 function unreadable(directory: string, cause: unknown): RejoinError {
   return new RejoinError(
     `The log in ${directory} cannot be read here: ${(cause as Error).message}. Its file is damaged; restore it.`,
@@ -215,7 +273,7 @@ async function reasonOf(error: unknown): Promise<unknown> {
 }
 
 function unavailable(what: string, reason: string, cause?: unknown): RejoinError {
-  return new RejoinError(`${what}: ${reason}. Try again when that has been seen to.`, {
+  return new RejoinError(`${what}: ${reason}. Fix this, then retry.`, {
     code: 'log-unavailable',
     retryable: true,
     cause,
@@ -234,7 +292,7 @@ function hasRoomFor(bytes: number, folder: string): boolean {
     const { bavail, bsize } = statfsSync(folder)
     return bavail * bsize >= reserveBytes + bytes
   } catch {
-    // Nobody knows the room of this disk, so the write itself has to find out.
+    // `statfs` failed: let the write discover whether there is space.
     return true
   }
 }

@@ -1,10 +1,31 @@
-import type { Position } from '@rejoin/protocol'
+import { origin, type Position } from '@rejoin/protocol'
 import type { LogEvent } from '../../contract.ts'
 import { eventBytes } from '../../event-bytes.ts'
 import { logEvent } from '../../log-event.ts'
+import type { Entry } from '../files/store.ts'
 import { type ByteReader, ByteWriter, unseal } from './bytes.ts'
-import { positionOf } from './keys.ts'
-import { readStoredType, type StoredType, storedTypeOf } from './stored-type.ts'
+import { positionOf, recordKey, retainedKeyOf } from './keys.ts'
+
+/** The events that one commit added to one channel: one record, or several when the events are many. */
+export function sealRecords(channelNumber: number, events: readonly LogEvent[]): Entry[] {
+  const entries: Entry[] = []
+  let start = 0
+  let units = 0
+  for (const [index, { data }] of events.entries()) {
+    units += data.length
+    const end = index + 1
+    if (end < events.length && units < recordUnits && end - start < recordEvents) continue
+    const key = recordKey(channelNumber, (events[start] as LogEvent).position)
+    entries.push({ key, value: sealRecord(key, events.slice(start, end)) })
+    start = end
+    units = 0
+  }
+  return entries
+}
+
+// A reader in the middle of a record decodes the whole record, and the store keeps a whole record while one of its events is left.
+const recordUnits = 64 * 1024
+const recordEvents = 1024
 
 /**
  * The events that one commit added to one channel, as one value of the store. Stored one by one, each event would cost a key, a
@@ -13,7 +34,7 @@ import { readStoredType, type StoredType, storedTypeOf } from './stored-type.ts'
  * The key holds the position of the first event. The texts stand together at the end, so that one call decodes them all; their
  * lengths tell where to cut.
  */
-export function sealRecord(key: Uint8Array, events: readonly LogEvent[]): Buffer {
+function sealRecord(key: Uint8Array, events: readonly LogEvent[]): Buffer {
   const first = events[0] as LogEvent
   const types = [...new Set(events.map(storedTypeOf))]
   writer.number(events.length)
@@ -119,4 +140,41 @@ function countBytes(stamps: readonly Counted[], text: string): void {
     stamp.bytes = eventBytes({ type: stamp.type, data: text.slice(start, end) })
     start = end
   }
+}
+
+/** The newest event of a key, as it is stored beside the records of its channel. */
+export function sealRetained(key: Uint8Array, event: LogEvent): Buffer {
+  const { position, at, data } = event
+  writer.position(position)
+  writer.signed(at - position.ms)
+  writer.text(storedTypeOf(event))
+  return writer.seal(key, data)
+}
+
+/** Undefined when the value is damaged. */
+export function openRetained(key: Uint8Array, sealed: Buffer, channel: string): LogEvent | undefined {
+  const reader = unseal(key, sealed)
+  if (!reader) return undefined
+  const position = reader.position()
+  const at = position.ms + reader.signed()
+  const stored = readStoredType(reader.text())
+  const data = sealed.toString('utf8', reader.at)
+  return { kind: 'event', channel, key: retainedKeyOf(key), ...stored, data, position, at, previous: origin }
+}
+
+/**
+ * The type of an event as it is stored, with a tab in front when the data is text. No type contains a tab. A record names each
+ * type once, so JSON costs nothing and text one byte. Records of earlier versions read the same way.
+ */
+function storedTypeOf({ type, content }: Pick<LogEvent, 'type' | 'content'>): string {
+  return content === undefined ? type : `\t${type}`
+}
+
+function readStoredType(stored: string): StoredType {
+  return stored.startsWith('\t') ? { type: stored.slice(1), content: 'text' } : { type: stored }
+}
+
+interface StoredType {
+  readonly type: string
+  readonly content?: 'text'
 }

@@ -1,5 +1,6 @@
 import { isAfter, latest, origin, type Position } from '@rejoin/protocol'
-import type { LogEvent, PageLimit } from '../../contract.ts'
+import type { BackPage, LogEvent, PageLimit, TypedPosition } from '../../contract.ts'
+import { lossAfter, type PageRange, type SelectorRead } from '../../selector-read.ts'
 import { recordsOf } from '../commit/trim.ts'
 import type { Entry, Store } from '../files/store.ts'
 import { recordKey } from '../format/keys.ts'
@@ -94,4 +95,46 @@ function gapAfter(store: Store, state: ChannelState, after: Position): ChannelGa
     seen = latest(seen, (record.stamps.at(-1) as StoredStamp).position)
   }
   return { wholeAfter: isAfter(state.newest, seen) ? state.newest : wholeAfter }
+}
+
+export function readOne({ store, stateOf }: PageSource, channel: string, range: PageRange): SelectorRead {
+  const state = stateOf(channel)
+  const lost = lossAfter(state, range.after)
+  if (lost) return lost
+  const read = readChannel(store, channel, state, range)
+  if ('wholeAfter' in read) {
+    return { wholeAfter: read.wholeAfter, forced: isAfter(state.invalidatedThrough, range.after) }
+  }
+  // When the read was cut short, it covers the channel up to its last event only.
+  const last = read.cut ? read.events.at(-1)?.position : undefined
+  return { events: read.events, through: last ?? range.through }
+}
+
+/** The newest positions of a channel, newest first. Undefined when a record is damaged: a read forward tells what is left. */
+export function readChannelBack(source: PageSource, channel: string, range: BackRange): BackPage | undefined {
+  const { store, stateOf } = source
+  const state = stateOf(channel)
+  const wholeAfter = latest(range.after, state.trimmedThrough)
+  const positions: TypedPosition[] = []
+  // An unknown channel returns here. It has no number, and so no records.
+  if (!isAfter(state.newest, wholeAfter)) return { positions, completeAfter: wholeAfter, wholeAfter }
+  const first = recordKey(state.number, origin)
+  for (const { key, value } of store.rangeBack(recordKey(state.number, range.through), first)) {
+    const record = openRecord(key, value)
+    if (!record) return undefined
+    for (let index = record.stamps.length - 1; index >= 0; index -= 1) {
+      const stamp = record.stamps[index] as StoredStamp
+      if (isAfter(stamp.position, range.through)) continue
+      if (!isAfter(stamp.position, wholeAfter)) return { positions, completeAfter: wholeAfter, wholeAfter }
+      if (positions.length === range.most) return { positions, completeAfter: stamp.position, wholeAfter }
+      positions.push(stamp)
+    }
+  }
+  return { positions, completeAfter: wholeAfter, wholeAfter }
+}
+
+export interface BackRange {
+  readonly after: Position
+  readonly through: Position
+  readonly most: number
 }

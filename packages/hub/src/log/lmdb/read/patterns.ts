@@ -1,26 +1,12 @@
-import { isAfter, origin, prefixOf } from '@rejoin/protocol'
-import type { LogEvent } from '../../contract.ts'
+import { comparePositions, isAfter, latest, origin, type Position, prefixOf } from '@rejoin/protocol'
+import type { BackPage, LogEvent, PageLimit, TypedPosition } from '../../contract.ts'
 import { eventBytes } from '../../event-bytes.ts'
 import { addLoss, type Lost, lossAfter, type PageRange, type SelectorRead } from '../../selector-read.ts'
 import type { Store } from '../files/store.ts'
-import { feedAfter } from '../format/feed.ts'
-import { afterChannels, channelKey, channelOf } from '../format/keys.ts'
-import { type ChannelState, openChannelState } from '../format/state.ts'
-import type { PageSource } from './channel.ts'
-import { newsOf } from './commit-news.ts'
-
-/** Every channel whose name starts with `prefix`, with its stored state, which is undefined when it is damaged. */
-export function* channelsUnder(
-  store: Store,
-  prefix: string,
-  from = channelKey(prefix),
-): Generator<{ key: Buffer; channel: string; state: ChannelState | undefined }> {
-  for (const { key, value } of store.range(from, afterChannels)) {
-    const channel = channelOf(key)
-    if (!channel.startsWith(prefix)) return
-    yield { key, channel, state: openChannelState(key, value) }
-  }
-}
+import { type FeedEntry, feedAfter, feedBack, type Touched } from '../format/feed.ts'
+import { recordKey } from '../format/keys.ts'
+import { openRecord, type StoredRecord } from '../format/record.ts'
+import { type BackRange, type PageSource, readChannel } from './channel.ts'
 
 // Entries of the feed, and names in them, that one page looks at. A page must not take longer than some milliseconds, also when
 // all new events are of other channels. The names count as well, because one commit may have touched thousands of channels.
@@ -105,4 +91,138 @@ export function lossByFeed(
     if (looked === lookedAtATime || names >= namesAtATime || checked.size >= checkedAtATime) return lost
   }
   return lost
+}
+
+/** The newest positions of patterns, by the feed. Undefined when the feed does not reach back, or is damaged. */
+export function readFeedBack(source: PageSource, patterns: readonly string[], range: BackRange): BackPage | undefined {
+  const { store, log, stateOf } = source
+  const prefixes = patterns.map(prefixOf)
+  const namesAtMost = namesLooked(prefixes.length)
+  const positions: TypedPosition[] = []
+  let wholeAfter = latest(range.after, log.forgottenThrough)
+  const known = new Map<string, Position>()
+  const trimmedThrough = (channel: string) => {
+    const position = known.get(channel) ?? stateOf(channel).trimmedThrough
+    known.set(channel, position)
+    return position
+  }
+  let looked = 0
+  let names = 0
+  for (const entry of feedBack(store, range.through)) {
+    if (entry === 'broken') return undefined
+    if (!isAfter(entry.last, wholeAfter)) return { positions, completeAfter: wholeAfter, wholeAfter }
+    if (looked === lookedBackAtATime || names >= namesAtMost)
+      return { positions, completeAfter: entry.last, wholeAfter }
+    looked += 1
+    names += entry.channels.length
+    const brought = newsOf(source, entry, prefixes)
+    if (!brought) return undefined
+    for (const channel of brought.trimmed) wholeAfter = latest(wholeAfter, trimmedThrough(channel))
+    for (const news of brought.news.reverse()) {
+      if (isAfter(news.position, range.through)) continue
+      if (!isAfter(news.position, wholeAfter)) return { positions, completeAfter: wholeAfter, wholeAfter }
+      if (positions.length === range.most) return { positions, completeAfter: news.position, wholeAfter }
+      // The walk meets the newest entry of a channel first, so the loss of the channel is known before its older entries come.
+      wholeAfter = latest(wholeAfter, trimmedThrough(news.channel))
+      const event = isAfter(news.position, wholeAfter) && !news.isMark ? news.event() : undefined
+      if (event) positions.push(event)
+    }
+  }
+  return { positions, completeAfter: wholeAfter, wholeAfter }
+}
+
+const lookedBackAtATime = 512
+/** How many names one page looks at. Each name is compared with every prefix. */
+const namesLooked = (prefixes: number) => Math.max(512, Math.ceil(namesAtATime / prefixes))
+
+/** An event that a commit brought to a channel, or a mark that the commit invalidated the channel. */
+interface News {
+  readonly position: Position
+  readonly channel: string
+  readonly isMark: boolean
+  /** Undefined when the channel no longer holds the event. */
+  event(): LogEvent | undefined
+}
+
+/**
+ * The events and marks that one commit brought to channels with one of `prefixes`. A commit may have touched thousands of
+ * channels, and a page takes a few hundred of their events. So the record of a channel with one event is read only on demand.
+ *
+ * Undefined when some of a channel's events are damaged: only a look at all channels tells which events are left.
+ */
+function newsOf(source: NewsSource, entry: FeedEntry, prefixes: readonly string[]): CommitNews | undefined {
+  const { store } = source
+  const news: News[] = []
+  const trimmed: string[] = []
+  for (const touched of entry.channels) {
+    const { name, first, events } = touched
+    if (!prefixes.some((prefix) => name.startsWith(prefix))) continue
+    if (events > 1) {
+      let found = eventsOf(store, touched, entry)
+      if (!found) {
+        found = eventsLeft(source, touched, entry)
+        trimmed.push(name)
+      }
+      if (!found) return undefined
+      for (const event of found) {
+        news.push({ position: event.position, channel: name, isMark: false, event: () => event })
+      }
+    } else {
+      news.push({ position: first, channel: name, isMark: events === 0, event: () => single(store, touched) })
+    }
+  }
+  return { news: news.sort((a, b) => comparePositions(a.position, b.position)), trimmed }
+}
+
+interface CommitNews {
+  /** In position order. */
+  readonly news: News[]
+  /** Channels that have let go of an event of this commit. Their state tells whether a reader has lost something by that. */
+  readonly trimmed: readonly string[]
+}
+
+type NewsSource = Pick<PageSource, 'store' | 'stateOf'>
+
+function single(store: Store, { name, number, first }: Touched): LogEvent | undefined {
+  const record = recordAt(store, number, first)
+  return record?.events(name, 0, 1)[0]
+}
+
+/** The events of one channel in one commit. They lie in one record, or in several when there are many. */
+function eventsOf(store: Store, { name, number, first, events }: Touched, { last }: FeedEntry): LogEvent[] | undefined {
+  const record = recordAt(store, number, first)
+  if (!record) return undefined
+  const all = allOf(record, name)
+  if (all.length >= events) return all
+  const whole: LogEvent[] = []
+  for (const { key, value } of store.range(recordKey(number, first), recordKey(number + 1, origin))) {
+    const next = openRecord(key, value)
+    if (!next || isAfter((next.stamps[0] as { position: Position }).position, last)) break
+    whole.push(...allOf(next, name))
+  }
+  return whole.length === events ? whole : undefined
+}
+
+/** The events of the commit that are left after a trim; undefined when it was not a trim that took the others. */
+function eventsLeft(
+  { store, stateOf }: NewsSource,
+  { name, first }: Touched,
+  { last }: FeedEntry,
+): LogEvent[] | undefined {
+  const state = stateOf(name)
+  if (isAfter(first, state.trimmedThrough)) return undefined
+  const read = readChannel(store, name, state, { after: state.trimmedThrough, through: last, limit: everything })
+  return 'wholeAfter' in read || read.cut ? undefined : read.events
+}
+
+const everything: PageLimit = { events: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }
+
+function recordAt(store: Store, number: number, first: Position): StoredRecord | undefined {
+  const key = recordKey(number, first)
+  const sealed = store.get(key)
+  return sealed && openRecord(key, sealed)
+}
+
+function allOf(record: StoredRecord, channel: string): LogEvent[] {
+  return record.events(channel, 0, record.stamps.length)
 }

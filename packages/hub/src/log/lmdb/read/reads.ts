@@ -1,19 +1,18 @@
-import { isAfter, isPattern, latest, origin, type Position } from '@rejoin/protocol'
+import { comparePositions, isAfter, isPattern, latest, origin, type Position } from '@rejoin/protocol'
 import type { Environment } from '../../../environment.ts'
 import type { SliceQueue } from '../../../slice-queue.ts'
 import { mergeBackPages, shareOfBackPage } from '../../back-pages.ts'
 import type { BackPage, ChannelPage, LogEvent, Page, PageLimit, TailBatch, Window } from '../../contract.ts'
 import { createFarReads } from '../../far-reads.ts'
-import type { SelectorRead } from '../../selector-read.ts'
+import { mergePages } from '../../merged-page.ts'
+import { type PageRange, pageOf, type SelectorRead } from '../../selector-read.ts'
 import type { Windows } from '../../window.ts'
 import { trimAtMost, trimChannel } from '../commit/trim.ts'
 import type { Store } from '../files/store.ts'
-import { channelKey, stateKey } from '../format/keys.ts'
+import { afterChannels, channelKey, channelOf, stateKey } from '../format/keys.ts'
 import { type ChannelState, type LogState, openChannelState, openLogState } from '../format/state.ts'
-import { type BacklogSource, readBacklog } from './backlog.ts'
-import type { PageSource } from './channel.ts'
-import { readPage } from './page.ts'
-import { readChannelBack, readFeedBack } from './read-back.ts'
+import { type ChannelEvents, type PageSource, readChannel, readChannelBack, readOne } from './channel.ts'
+import { lossByFeed, readByFeed, readFeedBack } from './patterns.ts'
 import { readRetained } from './retained.ts'
 import { readEvery, type WideSource } from './scan.ts'
 import { readChannels, readWindow, readWindowUnder, type WindowSource } from './windows.ts'
@@ -50,7 +49,7 @@ export interface LmdbReadsOptions {
 
 export function createLmdbReads(options: LmdbReadsOptions): LmdbReads {
   const { store, windows, environment, slices, now, state, announced, onUntidy, assertOpen } = options
-  const source: WindowSource & BacklogSource = {
+  const source: WindowSource = {
     store,
     windows,
     get forgottenThrough() {
@@ -173,3 +172,64 @@ const unknownChannel: ChannelState = {
   oldestAt: 0,
   emptySince: 0,
 }
+
+/**
+ * One page of channels and patterns, in order. When the feed does not cover a pattern, returns that pattern as `tooFar`: the
+ * caller then reads it by a look at every channel, and calls again.
+ *
+ * @param far - the patterns that the caller has read in that way
+ */
+function readPage(
+  source: PageSource,
+  selectors: readonly string[],
+  range: PageRange,
+  far: ReadonlyMap<string, SelectorRead>,
+): Page | { readonly tooFar: string } {
+  const reads: SelectorRead[] = []
+  for (const selector of selectors) {
+    const read =
+      far.get(selector) ??
+      (isPattern(selector) ? readByFeed(source, selector, range) : readOne(source, selector, range))
+    if (!read) return { tooFar: selector }
+    reads.push(read)
+  }
+  return pageOf(selectors, reads, range, (pattern) => lossByFeed(source, pattern, range))
+}
+
+/** The first batch of a tail that is opened in the past. It begins after the newest position where an event is missing. */
+function readBacklog(source: WindowSource, after: Position, through: Position): TailBatch {
+  const { store, forgottenThrough, stateOf } = source
+  let from = latest(after, forgottenThrough)
+  const changed: [name: string, state: ChannelState][] = []
+  const ends: LogEvent[] = []
+  for (const { key } of store.range(channelKey(''), afterChannels)) {
+    const state = stateOf(channelOf(key))
+    from = latest(from, state.trimmedThrough)
+    if (isAfter(state.newest, after)) changed.push([channelOf(key), state])
+    if (state.ended) ends.push(endOf(channelOf(key), state))
+  }
+  for (;;) {
+    const range = { after: from, through, limit: everything }
+    const reads = changed.map(([name, state]) => readChannel(store, name, state, range))
+    // Without a limit, only a gap cuts a read short.
+    const gaps = reads.flatMap((read) => {
+      if ('wholeAfter' in read) return read.wholeAfter
+      return read.cut ? (read.events.at(-1) as LogEvent).position : []
+    })
+    if (gaps.length === 0) {
+      const whole = reads.map((read) => ({ events: (read as ChannelEvents).events, through }))
+      const { events } = mergePages(whole, range)
+      const later = ends.filter((end) => isAfter(end.position, from))
+      return { after: from, events: [...events, ...later].sort((a, b) => comparePositions(a.position, b.position)) }
+    }
+    from = gaps.reduce(latest, from)
+  }
+}
+
+/** The entry of a channel's end. The store does not keep the time of an end, so the time is that of the position. */
+function endOf(channel: string, { ended, newest }: ChannelState): LogEvent {
+  const position = ended as Position
+  return { kind: 'end', channel, type: '', data: '', position, at: position.ms, previous: newest }
+}
+
+const everything: PageLimit = { events: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY }

@@ -4,9 +4,9 @@ import { type LogEvent, retainLimits } from '../../contract.ts'
 import { inOnePiece } from '../../retained.ts'
 import type { Store } from '../files/store.ts'
 import { channelKey, retainedRange } from '../format/keys.ts'
-import { openRetained } from '../format/retained.ts'
+import { openRetained } from '../format/record.ts'
 import { type ChannelState, openChannelState } from '../format/state.ts'
-import { channelsUnder } from './patterns.ts'
+import { channelsUnder } from './scan.ts'
 
 /**
  * The events that channels and patterns retain. Undefined when one of them is damaged, or when there are too many: a reader would

@@ -2,10 +2,10 @@ import { isAfter, type Position, prefixOf } from '@rejoin/protocol'
 import type { SliceQueue } from '../../../slice-queue.ts'
 import type { PageRange, SelectorRead } from '../../selector-read.ts'
 import { createWidePage } from '../../wide-page.ts'
-import { channelKey } from '../format/keys.ts'
-import type { PageSource } from './channel.ts'
-import { readOne } from './page.ts'
-import { channelsUnder } from './patterns.ts'
+import type { Store } from '../files/store.ts'
+import { afterChannels, channelKey, channelOf } from '../format/keys.ts'
+import { type ChannelState, openChannelState } from '../format/state.ts'
+import { type PageSource, readOne } from './channel.ts'
 
 /**
  * The events of all channels of a pattern, for a range to which the feed does not reach back. It looks at every channel, some
@@ -71,4 +71,17 @@ function changedUnder(
     if (!state || isAfter(state.newest, after)) changed.push(channel)
   }
   return { changed, next: undefined }
+}
+
+/** Every channel whose name starts with `prefix`, with its stored state, which is undefined when it is damaged. */
+export function* channelsUnder(
+  store: Store,
+  prefix: string,
+  from = channelKey(prefix),
+): Generator<{ key: Buffer; channel: string; state: ChannelState | undefined }> {
+  for (const { key, value } of store.range(from, afterChannels)) {
+    const channel = channelOf(key)
+    if (!channel.startsWith(prefix)) return
+    yield { key, channel, state: openChannelState(key, value) }
+  }
 }

@@ -7,7 +7,7 @@ import type { Store } from '../files/store.ts'
 import { channelKey } from '../format/keys.ts'
 import type { ChannelState } from '../format/state.ts'
 import { readChannel } from './channel.ts'
-import { channelsUnder } from './patterns.ts'
+import { channelsUnder } from './scan.ts'
 
 export interface WindowSource {
   readonly store: Store

@@ -12,7 +12,7 @@ import { sealRecords, sealRetained } from '../format/record.ts'
 import { type ChannelState, type LogState, sealChannelState } from '../format/state.ts'
 import { agedEntry, type LetGo, type Shrinking, shrink } from './budget.ts'
 import { createStoredChannels } from './stored-channels.ts'
-import { recordsLeftOver, type Trimming, trimChannel } from './trim.ts'
+import { isForgettable, recordsLeftOver, type Trimming, trimChannel } from './trim.ts'
 
 /**
  * One commit in the making. The draft reads the store, takes events and invalidations in position order, and gives the changes of
@@ -311,7 +311,8 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     changes() {
       const puts = otherPuts
       for (const channel of channels.values()) {
-        if (isForgotten(channel) && recordsLeftOver(store, channel.state, 1).length === 0) {
+        const canGo = isForgettable(channel.state, channel.forgetEmptyBefore ?? 0)
+        if (canGo && recordsLeftOver(store, channel.state, 1).length === 0) {
           channel.isGone = true
           removals.push(channel.key)
           state.channels -= 1
@@ -373,10 +374,6 @@ interface ChannelDraft {
    * anew.
    */
   forgetEmptyBefore?: number
-}
-
-function isForgotten({ state, forgetEmptyBefore = 0 }: ChannelDraft): boolean {
-  return state.events === 0 && state.emptySince < forgetEmptyBefore && !state.retained?.keys
 }
 
 const feedAtATime = 2000

@@ -5,6 +5,7 @@ import { hasStaleEntry } from '../format/feed.ts'
 import { afterChannels, ageKey, channelKey, channelOf } from '../format/keys.ts'
 import { type ChannelState, openChannelState } from '../format/state.ts'
 import type { Change, Commits } from './commits.ts'
+import { isForgettable, isOverWindow } from './trim.ts'
 
 export interface SweepOptions {
   readonly store: Store
@@ -17,9 +18,9 @@ export interface SweepOptions {
 }
 
 /**
- * Goes round all channels, some at a time. The sweep trims and in the end forgets channels to which nobody publishes. It also
- * finds damaged entries, and channels that the budget does not count yet. On the disk, an event outlives its age bound by at
- * most one round; reads apply the bound themselves.
+ * Goes round all channels, some at a time, and asks for a commit for each one that is over its window, can be forgotten, has a
+ * damaged entry, or is not counted in the budget yet. The commit judges again, because a publish may come first. On the disk, an
+ * event outlives its age bound by at most one round; reads apply the bound themselves.
  */
 export function startSweep({ store, commits, environment, windows, forgetAfterMs, maxBytes }: SweepOptions): Cancel {
   const roundMs = Math.min(Math.max(windows.shortestAgeMs / 10, shortestRoundMs), longestRoundMs)
@@ -73,16 +74,13 @@ export function startSweep({ store, commits, environment, windows, forgetAfterMs
   function changeFor(key: Buffer, value: Buffer, now: number): Change | undefined {
     const state = openChannelState(key, value)
     if (!state) return { size: 1, apply: (draft) => void draft.discard(key) }
-    const { maxAgeMs } = windows.of(channelOf(key))
-    const isDue =
-      state.events > 0 ? isPast(state.oldestAt, now, maxAgeMs) : isPast(state.emptySince, now, forgetAfterMs)
+    const channel = channelOf(key)
+    const emptyBefore = now - forgetAfterMs
+    // The clock was ahead when the event came, or the channel became empty: the commit sets the time right.
+    const isAhead = (state.events > 0 ? state.oldestAt : state.emptySince) > now
+    const isDue = isAhead || isOverWindow(state, windows.of(channel), now) || isForgettable(state, emptyBefore)
     if (!isDue && !isUncounted(state)) return undefined
-    return { size: 8, apply: (draft) => void draft.sweep(channelOf(key), now - forgetAfterMs) }
-  }
-
-  /** A time ahead of the clock counts, too: the sweep sets it right. */
-  function isPast(since: number, now: number, ageMs: number): boolean {
-    return since < now - ageMs || since > now
+    return { size: 8, apply: (draft) => void draft.sweep(channel, emptyBefore) }
   }
 
   function isUncounted({ events, agedAt, number }: ChannelState): boolean {

@@ -38,6 +38,23 @@ export interface Trimmed {
 }
 
 /**
+ * The one judgement of what a window keeps. A commit acts on it for the channels it touches, a read for its copy of a channel's
+ * state. The sweep asks for a commit for the quiet channels, and a read for what it found.
+ */
+export function isOverWindow(
+  { events, bytes, oldestAt }: ChannelState,
+  { maxEvents, maxBytes, maxAgeMs }: Complete<WindowOptions>,
+  now: number,
+): boolean {
+  return events > 0 && (events > maxEvents || bytes > maxBytes || oldestAt < now - maxAgeMs)
+}
+
+/** Whether a channel has been empty since before a time and retains nothing, so that the log can forget it. */
+export function isForgettable({ events, emptySince, retained }: ChannelState, emptyBefore: number): boolean {
+  return events === 0 && emptySince < emptyBefore && !retained?.keys
+}
+
+/**
  * Lets go of a channel's oldest events until it is within its window, or has let go of as many as it may. Changes only `state`,
  * not the store.
  *
@@ -50,7 +67,6 @@ export function trimChannel(
   { window, now, atMost, excess }: Trimming,
 ): Trimmed {
   const emptied: Buffer[] = []
-  const tooOld = now - window.maxAgeMs
   let left = atMost
   let freed = 0
   let kept: Position | undefined
@@ -60,8 +76,7 @@ export function trimChannel(
   state.emptySince = Math.min(state.emptySince, now)
   let aheadSince = state.oldestAt
 
-  const isOver = () =>
-    state.events > 0 && (state.events > window.maxEvents || state.bytes > window.maxBytes || state.oldestAt < tooOld)
+  const isOver = () => isOverWindow(state, window, now)
 
   const isExcess = (position: Position) =>
     excess !== undefined && freed < excess.bytes && !isAfter(position, excess.through)

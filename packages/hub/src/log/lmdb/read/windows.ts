@@ -3,6 +3,7 @@ import type { SliceQueue } from '../../../slice-queue.ts'
 import type { ChannelPage, Window } from '../../contract.ts'
 import { endedWindow } from '../../ended.ts'
 import { lossOf, sumWindows, type Windows, windowOfForgotten } from '../../window.ts'
+import { isOverWindow } from '../commit/trim.ts'
 import type { Store } from '../files/store.ts'
 import { channelKey } from '../format/keys.ts'
 import type { ChannelState } from '../format/state.ts'
@@ -27,8 +28,7 @@ export interface WindowSource {
  * @param quick - the stored state, when the caller does not need the position of the oldest event
  */
 export function readWindow(source: WindowSource, channel: string, quick?: ChannelState): Window {
-  const isQuick =
-    quick !== undefined && (quick.events === 0 || quick.oldestAt >= source.now() - source.windows.of(channel).maxAgeMs)
+  const isQuick = quick !== undefined && !isOverWindow(quick, source.windows.of(channel), source.now())
   const state = isQuick ? quick : source.stateOf(channel)
   const { events, bytes, trimmedThrough, newest } = state
   const ended = state.ended ? endedWindow(state.ended, state.invalidatedThrough) : {}

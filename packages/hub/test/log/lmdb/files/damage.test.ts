@@ -1,14 +1,10 @@
 import { closeSync, openSync, readFileSync, truncateSync, writeFileSync, writeSync } from 'node:fs'
-import { createVirtualEnvironment } from '@rejoin/hub/testing'
 import { open as openDatabase } from 'lmdb'
 import { describe, expect, test } from 'vitest'
-import { startSweep } from '../../../../src/log/lmdb/commit/sweep.ts'
 import { checkFile } from '../../../../src/log/lmdb/files/check.ts'
 import { judgeInChild } from '../../../../src/log/lmdb/files/judge.ts'
 import { checkPages } from '../../../../src/log/lmdb/files/pages.ts'
 import { readRoot } from '../../../../src/log/lmdb/files/roots.ts'
-import type { Store } from '../../../../src/log/lmdb/files/store.ts'
-import { createWindows } from '../../../../src/log/window.ts'
 import { lmdbWorkbench, passTimeUntil, publish, readOn } from '../workbench.ts'
 
 const unusual = (text: string) => `${text}-${'x'.repeat(20)}`
@@ -160,19 +156,6 @@ describe('the retained values of a channel', () => {
     await log.close()
     await root.close()
   })
-})
-
-test('a sweep that meets a page it cannot read leaves the process alone', async () => {
-  const environment = createVirtualEnvironment()
-  const damaged = () => {
-    throw new Error('MDB_CORRUPTED')
-  }
-  const store = { range: damaged } as unknown as Store
-  const commits = { submit: async () => undefined as never, settled: async () => undefined }
-  const windows = createWindows({ maxEvents: 1, maxAgeMs: 1000, maxBytes: 1 })
-  const stop = startSweep({ store, commits, environment, windows, forgetAfterMs: 1000 })
-  await environment.advance(60_000)
-  stop()
 })
 
 test('when the state of the log is damaged, it is rebuilt, and a branch opens', async () => {

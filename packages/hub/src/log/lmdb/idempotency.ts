@@ -21,7 +21,7 @@ import type { LogState } from './format/state.ts'
  * publisher that retries after a crash would publish twice, which its key is there to prevent.
  */
 export interface StoredOnce {
-  /** The stamps of an earlier publish, made or under way. Throws `key-reused` when the earlier publish had another hash. */
+  /** The stamps of an earlier publish, made or pending. Throws `key-reused` when the earlier publish had another hash. */
   earlier(once: Once, now: number): Promise<readonly Stamp[]> | undefined
   /**
    * Throws `overloaded` when there is no room for another key of this publisher.
@@ -29,7 +29,7 @@ export interface StoredOnce {
    * @param stored - how many keys there are
    */
   admit(once: Once, stored: number): void
-  /** Notes a publish that is under way. `stored` settles with its commit. */
+  /** Notes a pending publish. `stored` settles with its commit. */
   begin(once: Once, stamps: readonly Stamp[], stored: Promise<unknown>): void
   /** The entries to store for these publishes, and the old keys to remove. Counts both in `state`. */
   changes(made: readonly { once: Once; stamps: readonly Stamp[] }[], state: LogState, now: number): OnceChanges
@@ -54,38 +54,38 @@ export function createStoredOnce(
   const times = createKeyTimes<Position>(isAfter)
   times.learn(opened.now, opened.last)
   const ageOf = ({ at, stamps }: StoredPublish, now: number) => now - times.since(at, (stamps[0] as Stamp).position)
-  const underWay = new Map<string, { hash: string; stamps: Promise<readonly Stamp[]> }>()
-  const underWayOf = new Map<string, number>()
+  const pending = new Map<string, { hash: string; stamps: Promise<readonly Stamp[]> }>()
+  const pendingOf = new Map<string, number>()
 
-  function countUnderWay(scope: string, change: number): void {
-    const count = (underWayOf.get(scope) ?? 0) + change
-    if (count > 0) underWayOf.set(scope, count)
-    else underWayOf.delete(scope)
+  function countPending(scope: string, change: number): void {
+    const count = (pendingOf.get(scope) ?? 0) + change
+    if (count > 0) pendingOf.set(scope, count)
+    else pendingOf.delete(scope)
   }
 
   return {
     earlier(once, now) {
-      const found = underWay.get(idOf(once)) ?? findPublish(store, digestOf(once))
+      const found = pending.get(idOf(once)) ?? findPublish(store, digestOf(once))
       if (!found || ('at' in found && ageOf(found, now) > limits.maxAgeMs)) return undefined
       if (found.hash === once.hash) return Promise.resolve(found.stamps)
       throw keyReused()
     },
     admit({ scope }, stored) {
-      const keys = stored + underWay.size
+      const keys = stored + pending.size
       if (!isCrowded(keys, limits)) return
-      admitKey(countOf(store, onceCountKey(tagOf(scope))) + (underWayOf.get(scope) ?? 0), keys, limits)
+      admitKey(countOf(store, onceCountKey(tagOf(scope))) + (pendingOf.get(scope) ?? 0), keys, limits)
     },
     begin(once, stamps, stored) {
       const id = idOf(once)
       const end = () => {
-        underWay.delete(id)
-        countUnderWay(once.scope, -1)
+        pending.delete(id)
+        countPending(once.scope, -1)
       }
       const answer = stored.then(() => stamps)
       // Only a second publish with the same key waits for `answer`. The publisher itself learns of a failure by `stored`.
       answer.catch(() => undefined)
-      underWay.set(id, { hash: once.hash, stamps: answer })
-      countUnderWay(once.scope, 1)
+      pending.set(id, { hash: once.hash, stamps: answer })
+      countPending(once.scope, 1)
       stored.then(end, end)
     },
     changes(made, state, now) {
@@ -151,7 +151,7 @@ interface StoredPublish {
   readonly at: number
 }
 
-/** A damaged entry counts as unknown: its events are in the log, but nobody can say which events they are. */
+/** A damaged entry counts as unknown: its events are in the log, but which ones is unknown. */
 function findPublish(store: Store, digest: Buffer): StoredPublish | undefined {
   const key = onceKey(digest)
   const sealed = store.get(key)

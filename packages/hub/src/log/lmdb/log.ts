@@ -200,7 +200,7 @@ class LmdbLog implements Log {
       now: () => this.#now(),
       state: () => this.#state,
       announced: () => this.#announced,
-      onUntidy: (channel) => this.#upkeep.tidy(channel),
+      requestSweep: (channel) => this.#upkeep.sweep(channel),
       assertOpen: () => this.#assertOpen(),
     })
     this.#stopSweep = startSweep({ store, commits: this.#commits, environment, windows, forgetAfterMs, maxBytes })
@@ -240,7 +240,7 @@ class LmdbLog implements Log {
       this.#once.admit(once, this.#state.keys)
     } catch (rejection) {
       // Old keys go with commits. When all publishes are rejected for want of room, there is no commit but this one.
-      this.#upkeep.tidyKeys()
+      this.#upkeep.expireKeys()
       throw rejection
     }
     return this.#append(entries, once)

@@ -8,7 +8,7 @@ import { nameOf, valueKey, valueRange } from './format/keys.ts'
 /** `putIfAbsent` in the store, so that a restart does not bring a used ticket back. All texts are in memory as well. */
 export function createStoredValues(store: Store, commits: Commits, now: () => number): PutIfAbsent {
   const values = createValueMap(now)
-  const underWay = new Map<string, Promise<undefined>>()
+  const pending = new Map<string, Promise<undefined>>()
   for (const { key, value } of store.range(valueRange.start, valueRange.end)) {
     const found = openValue(key, value)
     if (found) values.restore(nameOf(key), found.text, found.until)
@@ -18,7 +18,7 @@ export function createStoredValues(store: Store, commits: Commits, now: () => nu
     const standing = values.get(name)
     if (standing !== undefined) {
       // When the commit of that text fails, no text stands there, and the caller has to ask again.
-      await underWay.get(name)
+      await pending.get(name)
       return standing
     }
     const { until, dropped } = values.add(name, text, forMs)
@@ -30,14 +30,14 @@ export function createStoredValues(store: Store, commits: Commits, now: () => nu
         return undefined
       },
     })
-    underWay.set(name, stored)
+    pending.set(name, stored)
     try {
       await stored
     } catch (error) {
       values.remove(name)
       throw error
     } finally {
-      underWay.delete(name)
+      pending.delete(name)
     }
     return text
   }

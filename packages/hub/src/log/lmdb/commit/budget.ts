@@ -6,15 +6,15 @@ import { agedNumberOf, agedPositionOf, ageKey, ageRange } from '../format/keys.t
 export interface Shrinking {
   /** How many bytes have to go. */
   readonly bytes: number
-  /** How many events may go at most. The next commits let go of the rest. */
+  /** How many events may go at most. The next commits evict the rest. */
   readonly atMost: number
   /** The newest position of the log. */
   readonly last: Position
-  /** Lets go of a channel's events up to `excess.through`, until `excess.bytes` are gone. */
-  letGo(channel: AgedChannel, excess: { bytes: number; through: Position }, atMost: number): LetGo
+  /** Evicts a channel's events up to `excess.through`, until `excess.bytes` are gone. */
+  evict(channel: AgedChannel, excess: { bytes: number; through: Position }, atMost: number): Evicted
 }
 
-export interface LetGo {
+export interface Evicted {
   readonly bytes: number
   /** The number that counts against `atMost`, 1 or more. */
   readonly steps: number
@@ -23,19 +23,19 @@ export interface LetGo {
 }
 
 /**
- * Lets go of the oldest events of all channels, until the log is within its budget or has let go of as many as it may.
+ * Evicts the oldest events of all channels, until the log is within its budget or `atMost` is used up.
  *
  * @returns whether anything went. If not, another try would do nothing either.
  */
-export function shrink(store: Store, { bytes, atMost, last, letGo }: Shrinking): boolean {
+export function shrink(store: Store, { bytes, atMost, last, evict }: Shrinking): boolean {
   let excess = bytes
   let left = atMost
-  /** The oldest position that stays so far. No channel behind it lets go: its events are newer. */
+  /** The oldest position that stays so far. No channel behind it evicts anything: its events are newer. */
   let earliest: Position | undefined
   for (const channel of channelsByAge(store)) {
     if (excess <= 0 || left <= 0 || (earliest && isAfter(channel.position, earliest))) break
     const through = latest(shortlyAfter(channel.position, last), channel.next ?? last)
-    const gone = letGo(channel, { bytes: excess, through }, left)
+    const gone = evict(channel, { bytes: excess, through }, left)
     excess -= gone.bytes
     left -= gone.steps
     if (gone.position && (!earliest || isAfter(earliest, gone.position))) earliest = gone.position
@@ -44,7 +44,7 @@ export function shrink(store: Store, { bytes, atMost, last, letGo }: Shrinking):
 }
 
 /**
- * A position a 64th of the way to the newest event. Up to there a channel lets go at once. Without that, channels whose events
+ * A position a 64th of the way to the newest event. Up to there a channel evicts at once. Without that, channels whose events
  * alternate would take turns, one event each, with a search of the file for every event.
  */
 function shortlyAfter({ ms, seq }: Position, last: Position): Position {

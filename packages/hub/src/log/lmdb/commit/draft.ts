@@ -10,7 +10,7 @@ import { maxFeedEntries, sealFeedEntry, staleEntries } from '../format/feed.ts'
 import { ageKey, feedKey, retainedKey, retainedRange } from '../format/keys.ts'
 import { sealRecords, sealRetained } from '../format/record.ts'
 import { type ChannelState, type LogState, sealChannelState } from '../format/state.ts'
-import { agedEntry, type LetGo, type Shrinking, shrink } from './budget.ts'
+import { agedEntry, type Evicted, type Shrinking, shrink } from './budget.ts'
 import { createStoredChannels } from './stored-channels.ts'
 import { isForgettable, recordsLeftOver, type Trimming, trimChannel } from './trim.ts'
 
@@ -23,10 +23,10 @@ export interface Draft {
   readonly state: LogState
   /** The entries that the tail gets after the commit, in order. */
   readonly events: readonly LogEvent[]
-  /** Channels that have more to let go of than one commit may take. They have to be swept again. */
+  /** Channels that have more to trim than one commit may. They have to be swept again. */
   readonly unfinished: ReadonlySet<string>
   /**
-   * Whether the log still holds more than its budget, and another commit could let go of more.
+   * Whether the log still holds more than its budget, and another commit could evict more.
    *
    * A method, not a getter. An object literal with a getter gets a hidden class of its own, and only a full collection frees
    * that class. Until then it keeps the getter and everything in its scope: all events of the commit. With a getter, 377 bytes
@@ -42,9 +42,9 @@ export interface Draft {
   end(channel: string, stamp: Stamp): LogEvent
   /** Brings a channel within its window, and forgets the channel when it has been empty since before `emptyBefore`. */
   sweep(channel: string, emptyBefore: number): void
-  /** Removes the damaged entry of a channel. Nobody knows its name, so every unknown channel counts as one that lost events. */
+  /** Removes the damaged entry of a channel. Its name is lost, so every unknown channel counts as one that lost events. */
   discard(key: Buffer): void
-  /** Lets go of feed entries that were made before a time, some at a time. */
+  /** Trims the feed: entries that were made before a time, some in each commit. */
   sweepFeed(madeBefore: number): void
   /** Adds changes of keys that belong to no channel. */
   change(changes: Changes): void
@@ -59,7 +59,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
   const removals: Buffer[] = []
   const otherPuts: Entry[] = []
   const unfinished = new Set<string>()
-  /** Events that the channels of this commit may still let go of, beyond one for each event that comes in. */
+  /** Events that the channels of this commit may still trim, beyond one for each event that comes in. */
   let trimsLeft = trimming.atMost
   /** Channels that the commit's entry in the feed names, for readers of patterns. */
   const touched = new Map<string, { first: Position; events: number }>()
@@ -102,7 +102,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     channel.retained.set(key, after)
   }
 
-  /** Whether the stored event of a key is damaged. It was counted as a key, but nobody knows with how many bytes. */
+  /** Whether the stored event of a key is damaged. It was counted as a key, but its bytes are unknown. */
   function isDamaged({ name, state, retained, invalidated }: ChannelDraft, key: string): boolean {
     if (!state.retained?.keys || invalidated || retained?.has(key)) return false
     return storedChannels.value(name, state.number, key) === 'damaged'
@@ -112,8 +112,8 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     let channel = channels.get(name)
     if (!channel) {
       const { key, isStored, state: known } = storedChannels.channel(name)
-      // A channel that comes back after it was forgotten must not look as if it had never lost anything. Of a channel with a
-      // damaged entry, nobody knows what it held.
+      // A channel that comes back after it was forgotten must not look as if it had never lost anything. A channel with a
+      // damaged entry may have held anything.
       const found = known ?? newChannel(isStored ? stored.last : state.forgottenThrough)
       const counted = known?.agedAt ? known.bytes : 0
       channel = { key, name, state: found, fresh: [], counted, agedBefore: known?.agedAt }
@@ -203,15 +203,14 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
   function keepToBudget(maxBytes: number): void {
     const bytes = state.heldBytes - maxBytes
     if (bytes <= 0) return
-    // To let go of an event takes as long as to publish one to a channel of its own. This turn does both, so they share the
-    // bound.
+    // Evicting an event takes as long as publishing one to a channel of its own. This turn does both, so they share the bound.
     const atMost = Math.max(trimming.atMost / 4, trimming.atMost - channels.size)
-    const hasShrunk = shrink(store, { bytes, atMost, last: state.last, letGo })
-    // The channels of this commit enter the order of age when it is stored, so the next commit may find more to let go of.
+    const hasShrunk = shrink(store, { bytes, atMost, last: state.last, evict })
+    // The channels of this commit enter the order of age when it is stored, so the next commit may find more to evict.
     isOverBudget = state.heldBytes > maxBytes && (hasShrunk || events.length > 0)
   }
 
-  const letGo: Shrinking['letGo'] = (aged, excess, atMost): LetGo => {
+  const evict: Shrinking['evict'] = (aged, excess, atMost): Evicted => {
     const known = aged.name === undefined ? undefined : channels.get(aged.name)
     const it = known?.state ?? (aged.name === undefined ? undefined : storedChannels.channel(aged.name).state)
     const stands = it?.number === aged.number && it.agedAt !== undefined && isSame(it.agedAt, aged.position)
@@ -250,7 +249,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     state.feedEntries += 1
   }
 
-  /** Lets go of the feed's oldest entries. Called once per commit: a second call would count the same entries again. */
+  /** Trims the oldest entries of the feed. Called once per commit: a second call would count the same entries again. */
   function trimFeed(): void {
     const isOver = state.feedEntries > maxFeedEntries
     if (!isOver && feedMadeBefore === undefined) return

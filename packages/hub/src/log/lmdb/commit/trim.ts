@@ -7,7 +7,7 @@ import { recordKey } from '../format/keys.ts'
 import { openRecord, type StoredStamp } from '../format/record.ts'
 import type { ChannelState } from '../format/state.ts'
 
-// One commit lets go of at most this many events beyond those that come in, and so do all reads of one turn. So a channel that is
+// One commit trims at most this many events beyond those that come in, and so do all reads of one turn. So a channel that is
 // far over its window shrinks over several commits, each of which takes some milliseconds. Until then its events are served.
 export const trimAtMost = 512
 
@@ -15,7 +15,7 @@ export interface Trimming {
   /** The window of the channel. */
   readonly window: Complete<WindowOptions>
   readonly now: number
-  /** How many events may go at most, with each left-over record counted as one. The next trim lets go of the rest. */
+  /** How many events may go at most, with each left-over record counted as one. The next trim removes the rest. */
   readonly atMost: number
   /** Set when the whole log is over its budget: events up to `through` go as well, until so many bytes are gone. */
   readonly excess?: { readonly bytes: number; readonly through: Position } | undefined
@@ -29,7 +29,7 @@ export interface Trimmed {
   /** The number that counts against `atMost`. */
   readonly steps: number
   /**
-   * Whether `atMost` stopped the trim. False for a channel that stays over its window because it has no records to let go of:
+   * Whether `atMost` stopped the trim. False for a channel that stays over its window because it has no records left to remove:
    * another try would do nothing, commit after commit.
    */
   readonly isCutShort: boolean
@@ -55,8 +55,7 @@ export function isForgettable({ events, emptySince, retained }: ChannelState, em
 }
 
 /**
- * Lets go of a channel's oldest events until it is within its window, or has let go of as many as it may. Changes only `state`,
- * not the store.
+ * Trims a channel's oldest events until it is within its window, or `atMost` is used up. Changes only `state`, not the store.
  *
  * @param fresh - events that are counted in `state`, but not in the store yet
  */
@@ -81,8 +80,8 @@ export function trimChannel(
   const isExcess = (position: Position) =>
     excess !== undefined && freed < excess.bytes && !isAfter(position, excess.through)
 
-  /** Lets go of an event, if it has to go. Returns whether it went. */
-  function letGo(stamp: Pick<StoredStamp, 'position' | 'at' | 'bytes'>): boolean {
+  /** Evicts an event, if it has to go. Returns whether it did. */
+  function evict(stamp: Pick<StoredStamp, 'position' | 'at' | 'bytes'>): boolean {
     const isAhead = stamp.at > now
     state.oldestAt = isAhead ? aheadSince : stamp.at
     if (!isAhead) aheadSince = now
@@ -120,9 +119,9 @@ export function trimChannel(
     }
     const before = left
     for (const stamp of record.stamps) {
-      if (isAfter(stamp.position, state.trimmedThrough) && !letGo(stamp)) return trimmed()
+      if (isAfter(stamp.position, state.trimmedThrough) && !evict(stamp)) return trimmed()
     }
-    // A left-over record had no event to let go of, but to open it took as long.
+    // A left-over record had no event to evict, but opening it took as long.
     if (left === before) left -= 1
     emptied.push(key)
   }
@@ -130,7 +129,7 @@ export function trimChannel(
     state.trimmedThrough = latest(state.trimmedThrough, fresh[0]?.previous ?? state.newest)
     recount(store, state, fresh, now)
   }
-  const stays = fresh.findIndex((event) => !letGo({ ...event, bytes: eventBytes(event) }))
+  const stays = fresh.findIndex((event) => !evict({ ...event, bytes: eventBytes(event) }))
   return trimmed(stays === -1 ? fresh.length : stays)
 }
 
@@ -159,7 +158,7 @@ export function recordsOf(store: Store, { number }: ChannelState): Iterable<Entr
   return store.range(recordKey(number, origin), recordKey(number + 1, origin))
 }
 
-/** Counts the events and bytes of a channel anew: nobody knows how much of them a damaged record had. */
+/** Counts the events and bytes of a channel anew: a damaged record does not tell how many it had. */
 function recount(store: Store, state: ChannelState, fresh: readonly LogEvent[], now: number): void {
   const costs = fresh.map(eventBytes)
   for (const { key, value } of recordsOf(store, state)) {

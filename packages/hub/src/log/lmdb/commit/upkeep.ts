@@ -3,11 +3,11 @@ import type { Draft } from './draft.ts'
 
 /** Commits that no publisher asked for: they trim channels, remove old idempotency keys and shrink a log over its budget. */
 export interface Upkeep {
-  /** Trims a channel until it is within its window, and stores that, so that the next read need not find it out again. */
-  tidy(channel: string): void
+  /** Trims a channel until it is within its window, and stores that, so that the next read need not do it again. */
+  sweep(channel: string): void
   /** Makes a commit that removes old idempotency keys. */
-  tidyKeys(): void
-  /** Makes a commit that does nothing but let go of events, for a log that is over its budget. */
+  expireKeys(): void
+  /** Makes a commit that only evicts events, for a log that is over its budget. */
   shrink(): void
   /** Goes on with what a commit had no time for. */
   afterCommit(draft: Pick<Draft, 'events' | 'unfinished' | 'isOverBudget'>): void
@@ -20,17 +20,17 @@ export interface UpkeepOptions {
 
 export function createUpkeep({ commits, isClosing }: UpkeepOptions): Upkeep {
   /** Channels that are being trimmed. */
-  const untidy = new Set<string>()
-  let isTidyingKeys = false
+  const sweeping = new Set<string>()
+  let isExpiringKeys = false
   let isShrinking = false
-  /** Commits in a row that did nothing but let go of events for the budget. */
+  /** Commits in a row that only evicted events for the budget. */
   let shrinks = 0
 
-  function tidy(channel: string): void {
-    if (untidy.has(channel) || isClosing()) return
-    untidy.add(channel)
-    const done = () => void untidy.delete(channel)
-    // Nobody waits for this commit. When the disk is full, the next read of the channel asks for it again.
+  function sweep(channel: string): void {
+    if (sweeping.has(channel) || isClosing()) return
+    sweeping.add(channel)
+    const done = () => void sweeping.delete(channel)
+    // When the disk is full, the next read of the channel asks for it again.
     sweepWhole(channel).then(done, done)
   }
 
@@ -64,27 +64,27 @@ export function createUpkeep({ commits, isClosing }: UpkeepOptions): Upkeep {
   }
 
   return {
-    tidy,
-    tidyKeys() {
-      if (isTidyingKeys) return
-      isTidyingKeys = true
+    sweep,
+    expireKeys() {
+      if (isExpiringKeys) return
+      isExpiringKeys = true
       const done = () => {
-        isTidyingKeys = false
+        isExpiringKeys = false
       }
       // Every commit removes some old keys. So a commit without a change will do.
       commits.submit({ size: 100, apply: () => undefined }).then(done, done)
     },
     shrink,
     afterCommit({ events, unfinished, isOverBudget }) {
-      for (const channel of unfinished) tidy(channel)
+      for (const channel of unfinished) sweep(channel)
       shrinks = events.length === 0 ? shrinks + 1 : 0
       if (isOverBudget()) shrink()
     },
   }
 }
 
-// One commit takes several sweeps of this size, which share the number of events that it may let go of.
+// One commit takes several sweeps of this size, which share the number of events that it may trim.
 const sweepSize = 64
 
-// Four of these commits let go of two thousand events. A batch of a thousand events lets go of a hundred.
+// Four of these commits evict two thousand events. A batch of a thousand events evicts a hundred.
 const shrinksInARow = 4

@@ -39,7 +39,7 @@ export function backupStore(
 
 /**
  * Copies a backup into a folder from which a hub can open it. The first hub on it tells every reader with an older id of a gap:
- * nobody knows what was published after the backup was made.
+ * what was published after the backup was made is unknown.
  *
  * @param backup - the folder of the backup, which stays unchanged
  * @param directory - made if it is not there; must not hold a log

@@ -230,8 +230,8 @@ async function startBranch(
 const maxBranches = 4000
 
 /**
- * Rebuilds a damaged state of the log from the channels. Nobody knows what the forgotten channels had lost, so every unknown
- * channel counts as one that has lost everything.
+ * Rebuilds a damaged state of the log from the channels. What the forgotten channels had lost is unknown, so every
+ * unknown channel counts as one that has lost everything.
  */
 function rebuildState(store: Store, history: History): LogState {
   let last = history.at(-1)?.first ?? origin
@@ -247,7 +247,7 @@ function rebuildState(store: Store, history: History): LogState {
     if (channel.ended) last = latest(last, channel.ended)
     nextChannel = Math.max(nextChannel, channel.number + 1)
   }
-  // Patterns have lost everything up to here, so nobody reads the old entries of the feed. They go with time.
+  // Patterns have lost everything up to here, so the old entries of the feed are never read. They expire.
   const feedEntries = [...store.range(feedRange.start, feedRange.end)].length
   return { ...emptyState, last, forgottenThrough: last, nextChannel, channels, feedLast: last, feedEntries, heldBytes }
 }

@@ -44,7 +44,7 @@ export interface Root {
 
 export interface NewestRoot extends Root {
   /**
-   * Whether the other root is that of the commit before. If not, somebody wrote an older copy over the file while a process had
+   * Whether the other root is that of the commit before. If not, an older copy was written over the file while a process had
    * it open, and the newest commit was built on that copy.
    */
   readonly isContinued: boolean

@@ -63,7 +63,7 @@ export async function openStore(directory: string, durability: 'disk' | 'os'): P
     // Without overlapping syncs a commit writes the pages, calls fdatasync, and writes the root through to the disk. Its
     // promise resolves after all of that, and nothing has to be repaired after a power cut.
     const flushing = { overlappingSync: false, noSync: durability === 'os' }
-    // With batches per turn, lmdb would reject a promise of its own for every failed commit, and nobody could handle it.
+    // With batches per turn, lmdb would reject a promise of its own for every failed commit, which cannot be handled.
     const batching = { eventTurnBatching: false }
     const handle = createHandle(() => open<Buffer, Buffer>(path, { ...layout, ...batching, ...flushing }))
     // Without its entry in the folder, a file is lost after a power cut.
@@ -111,7 +111,7 @@ function storeOn(handle: Handle, directory: string): Store {
       await opened(directory, async () => handle.ready())
       const { database } = handle
       const what = `The log in ${directory} cannot write`
-      // Asks before LMDB finds out: lmdb 3.5 writes the message of a failed page write into a buffer that is too small, which can
+      // Asks before LMDB does: lmdb 3.5 writes the message of a failed page write into a buffer that is too small, which can
       // end the process some time later.
       if (!hasRoomFor(roomOf({ puts, removals }), directory)) throw unavailable(what, 'the disk is full')
       try {

@@ -33,7 +33,7 @@ export async function takeWriterLock(folder: string, exclusively: Exclusively): 
   return undefined
 }
 
-/** Resolves when nobody answers on the socket of a folder, and at the deadline, a time of `performance.now()`. */
+/** Resolves when no process answers on the socket of a folder, or at the deadline, a time of `performance.now()`. */
 export async function writerGone(folder: string, deadline: number): Promise<void> {
   const address = await addressIn(folder)
   try {
@@ -104,7 +104,7 @@ function answers(path: string): Promise<boolean> {
       socket.destroy()
       resolve(true)
     })
-    // ECONNREFUSED: nobody listens. ENOENT: its process has just removed the socket.
+    // ECONNREFUSED: no process listens. ENOENT: its process has just removed the socket.
     socket.once('error', () => resolve(false))
   })
 }

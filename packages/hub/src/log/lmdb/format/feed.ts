@@ -18,7 +18,7 @@ export interface FeedEntry {
   readonly at: number
   /**
    * The last position of the entry before this one, `origin` for the first. By this link a missing entry shows. It also stops a
-   * reader whose cursor lies in a commit that the feed has let go of: this entry is not the next one for that reader.
+   * reader whose cursor lies in a commit that the feed has trimmed: this entry is not the next one for that reader.
    */
   readonly previous: Position
   readonly channels: readonly Touched[]

@@ -10,7 +10,7 @@ export interface LogState {
   forgottenThrough: Position
   /** The number of the next new channel. */
   nextChannel: number
-  /** How many channels have an entry. Without this number, nobody would notice that an entry is missing. */
+  /** How many channels have an entry. Without this number, a missing entry would go unnoticed. */
   channels: number
   /** How many idempotency keys are kept. */
   keys: number
@@ -68,7 +68,7 @@ export interface ChannelState {
   bytes: number
   /** When the oldest event of the channel was appended; without meaning while it holds none. */
   oldestAt: number
-  /** When the channel let go of its last event; without meaning while it holds one. */
+  /** When the last event of the channel was trimmed; without meaning while it holds one. */
   emptySince: number
   /** The position of the channel's end. */
   ended?: Position

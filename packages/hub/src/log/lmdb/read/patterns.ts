@@ -35,22 +35,22 @@ export function readByFeed(
   for (const entry of feedAfter(source.store, source.log, after)) {
     if (entry === 'broken') return undefined
     if (isAfter(entry.first, through)) break
-    const brought = newsOf(source, entry, prefixes)
+    const brought = entriesOf(source, entry, prefixes)
     if (!brought) return undefined
     for (const channel of brought.trimmed) {
       const lost = lossAfter(source.stateOf(channel), after)
       if (lost) return addLoss(lost, lossByFeed(source, pattern, { after, through }))
     }
-    for (const news of brought.news) {
-      if (!isAfter(news.position, after)) continue
-      if (isAfter(news.position, through)) return { events, through }
-      if (!checked.has(news.channel)) {
-        checked.add(news.channel)
-        const lost = lossAfter(source.stateOf(news.channel), after)
+    for (const found of brought.entries) {
+      if (!isAfter(found.position, after)) continue
+      if (isAfter(found.position, through)) return { events, through }
+      if (!checked.has(found.channel)) {
+        checked.add(found.channel)
+        const lost = lossAfter(source.stateOf(found.channel), after)
         if (lost) return addLoss(lost, lossByFeed(source, pattern, { after, through }))
       }
-      if (news.isMark) continue
-      const event = news.event()
+      if (found.isMark) continue
+      const event = found.event()
       // The event is damaged, because it is not trimmed. A look at the channel itself tells which events are left.
       if (!event) return undefined
       events.push(event)
@@ -115,16 +115,16 @@ export function readFeedBack(source: PageSource, patterns: readonly string[], ra
       return { positions, completeAfter: entry.last, wholeAfter }
     looked += 1
     names += entry.channels.length
-    const brought = newsOf(source, entry, prefixes)
+    const brought = entriesOf(source, entry, prefixes)
     if (!brought) return undefined
     for (const channel of brought.trimmed) wholeAfter = latest(wholeAfter, trimmedThrough(channel))
-    for (const news of brought.news.reverse()) {
-      if (isAfter(news.position, range.through)) continue
-      if (!isAfter(news.position, wholeAfter)) return { positions, completeAfter: wholeAfter, wholeAfter }
-      if (positions.length === range.most) return { positions, completeAfter: news.position, wholeAfter }
+    for (const found of brought.entries.reverse()) {
+      if (isAfter(found.position, range.through)) continue
+      if (!isAfter(found.position, wholeAfter)) return { positions, completeAfter: wholeAfter, wholeAfter }
+      if (positions.length === range.most) return { positions, completeAfter: found.position, wholeAfter }
       // The walk meets the newest entry of a channel first, so the loss of the channel is known before its older entries come.
-      wholeAfter = latest(wholeAfter, trimmedThrough(news.channel))
-      const event = isAfter(news.position, wholeAfter) && !news.isMark ? news.event() : undefined
+      wholeAfter = latest(wholeAfter, trimmedThrough(found.channel))
+      const event = isAfter(found.position, wholeAfter) && !found.isMark ? found.event() : undefined
       if (event) positions.push(event)
     }
   }
@@ -136,7 +136,7 @@ const lookedBackAtATime = 512
 const namesLooked = (prefixes: number) => Math.max(512, Math.ceil(namesAtATime / prefixes))
 
 /** An event that a commit brought to a channel, or a mark that the commit invalidated the channel. */
-interface News {
+interface CommitEntry {
   readonly position: Position
   readonly channel: string
   readonly isMark: boolean
@@ -150,9 +150,9 @@ interface News {
  *
  * Undefined when some of a channel's events are damaged: only a look at all channels tells which events are left.
  */
-function newsOf(source: NewsSource, entry: FeedEntry, prefixes: readonly string[]): CommitNews | undefined {
+function entriesOf(source: EntrySource, entry: FeedEntry, prefixes: readonly string[]): CommitEntries | undefined {
   const { store } = source
-  const news: News[] = []
+  const entries: CommitEntry[] = []
   const trimmed: string[] = []
   for (const touched of entry.channels) {
     const { name, first, events } = touched
@@ -165,23 +165,23 @@ function newsOf(source: NewsSource, entry: FeedEntry, prefixes: readonly string[
       }
       if (!found) return undefined
       for (const event of found) {
-        news.push({ position: event.position, channel: name, isMark: false, event: () => event })
+        entries.push({ position: event.position, channel: name, isMark: false, event: () => event })
       }
     } else {
-      news.push({ position: first, channel: name, isMark: events === 0, event: () => single(store, touched) })
+      entries.push({ position: first, channel: name, isMark: events === 0, event: () => single(store, touched) })
     }
   }
-  return { news: news.sort((a, b) => comparePositions(a.position, b.position)), trimmed }
+  return { entries: entries.sort((a, b) => comparePositions(a.position, b.position)), trimmed }
 }
 
-interface CommitNews {
+interface CommitEntries {
   /** In position order. */
-  readonly news: News[]
-  /** Channels that have let go of an event of this commit. Their state tells whether a reader has lost something by that. */
+  readonly entries: CommitEntry[]
+  /** Channels that have trimmed an event of this commit. Their state tells whether a reader has lost something by that. */
   readonly trimmed: readonly string[]
 }
 
-type NewsSource = Pick<PageSource, 'store' | 'stateOf'>
+type EntrySource = Pick<PageSource, 'store' | 'stateOf'>
 
 function single(store: Store, { name, number, first }: Touched): LogEvent | undefined {
   const record = recordAt(store, number, first)
@@ -205,7 +205,7 @@ function eventsOf(store: Store, { name, number, first, events }: Touched, { last
 
 /** The events of the commit that are left after a trim; undefined when it was not a trim that took the others. */
 function eventsLeft(
-  { store, stateOf }: NewsSource,
+  { store, stateOf }: EntrySource,
   { name, first }: Touched,
   { last }: FeedEntry,
 ): LogEvent[] | undefined {

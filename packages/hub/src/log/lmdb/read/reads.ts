@@ -42,13 +42,13 @@ export interface LmdbReadsOptions {
   /** The newest position that the tails have been told of. No read goes past it: a reader could get the event twice. */
   announced(): Position
   /** Called when a read found a channel over its window or damaged, so that a commit stores what the read found. */
-  onUntidy(channel: string): void
+  requestSweep(channel: string): void
   /** Throws once the log is closed. */
   assertOpen(): void
 }
 
 export function createLmdbReads(options: LmdbReadsOptions): LmdbReads {
-  const { store, windows, environment, slices, now, state, announced, onUntidy, assertOpen } = options
+  const { store, windows, environment, slices, now, state, announced, requestSweep, assertOpen } = options
   const source: WindowSource = {
     store,
     windows,
@@ -68,7 +68,7 @@ export function createLmdbReads(options: LmdbReadsOptions): LmdbReads {
     reading: (task) => store.reading(task),
   }
   const far = createFarReads((pattern, range) => readEvery(wideSource, pattern, range), environment)
-  /** Events that the reads of this turn may still let go of. */
+  /** Events that the reads of this turn may still leave out. */
   let trimsLeft = trimAtMost
 
   return {
@@ -141,12 +141,12 @@ export function createLmdbReads(options: LmdbReadsOptions): LmdbReads {
     if (!sealed) return { ...unknownChannel, trimmedThrough: forgottenThrough() }
     const found = openChannelState(key, sealed)
     if (!found) {
-      onUntidy(channel)
+      requestSweep(channel)
       return { ...unknownChannel, trimmedThrough: announced() }
     }
     const trimming = { window: windows.of(channel), now: at, atMost: trimsLeft }
     const { steps, isCutShort } = trimChannel(store, found, [], trimming)
-    if (steps > 0 || isCutShort) onUntidy(channel)
+    if (steps > 0 || isCutShort) requestSweep(channel)
     if (steps > 0) countTrims(steps)
     return found
   }

@@ -43,7 +43,7 @@ function addRetained(
     : one(store, name)) {
     if (looked === lookedAtATime) return { isWhole: true, next: key }
     looked += 1
-    // The entry is damaged, so nobody knows what the channel retains.
+    // The entry is damaged, so what the channel retains is unknown.
     if (!state) return { isWhole: false }
     if (!state.retained?.keys) continue
     const before = found.length

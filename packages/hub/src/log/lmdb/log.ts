@@ -49,9 +49,8 @@ import { backupStore } from './files/backup.ts'
 import { type OpenedLog, openLog } from './files/opening.ts'
 import type { LogState } from './format/state.ts'
 import { createStoredOnce, type StoredOnce } from './idempotency.ts'
-import { createStoredOrders } from './orders.ts'
 import { createLmdbReads, type LmdbReads } from './read/reads.ts'
-import { createStoredValues } from './values.ts'
+import { createStoredOrders, createStoredValues } from './texts.ts'
 
 export { backupLmdb, restoreLmdb } from './files/backup.ts'
 

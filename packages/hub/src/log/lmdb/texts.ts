@@ -1,9 +1,10 @@
 import { RejoinError } from '@rejoin/protocol'
-import type { OrdersCall, OrdersPage } from '../contract.ts'
+import type { OrdersCall, OrdersPage, PutIfAbsent } from '../contract.ts'
+import { createValueMap } from '../values.ts'
 import type { Commits } from './commit/commits.ts'
 import type { Entry, Store } from './files/store.ts'
 import { ByteWriter, unseal } from './format/bytes.ts'
-import { orderKey, orderNumberOf, orderRange } from './format/keys.ts'
+import { nameOf, orderKey, orderNumberOf, orderRange, valueKey, valueRange } from './format/keys.ts'
 
 // These take about 2 MB. For more revocations than that, the operator should change the signing key.
 const maxOrders = 10_000
@@ -18,10 +19,10 @@ export function createStoredOrders(
   commits: Commits,
   now: () => number,
 ): (call: OrdersCall) => Promise<OrdersPage> {
-  const orders = new Map<number, StoredOrder>()
+  const orders = new Map<number, StoredText>()
   let last = 0
   for (const { key, value } of store.range(orderRange.start, orderRange.end)) {
-    const order = openOrder(key, value)
+    const order = openText(key, value)
     last = orderNumberOf(key)
     if (order) orders.set(last, order)
   }
@@ -42,13 +43,7 @@ export function createStoredOrders(
     last += 1
     const number = last
     const order = { text, until }
-    await commits.submit({
-      size: 1 + dropped.length,
-      apply(draft) {
-        draft.change({ puts: [sealOrder(orderKey(number), order)], removals: dropped.map(orderKey) })
-        return undefined
-      },
-    })
+    await change(commits, { puts: [sealText(orderKey(number), order)], removals: dropped.map(orderKey) })
     orders.set(number, order)
     return number
   }
@@ -64,21 +59,66 @@ export function createStoredOrders(
   }
 }
 
-interface StoredOrder {
+/** `putIfAbsent` in the store, so that a restart does not bring a used ticket back. All texts are in memory as well. */
+export function createStoredValues(store: Store, commits: Commits, now: () => number): PutIfAbsent {
+  const values = createValueMap(now)
+  const pending = new Map<string, Promise<undefined>>()
+  for (const { key, value } of store.range(valueRange.start, valueRange.end)) {
+    const found = openText(key, value)
+    if (found) values.restore(nameOf(key), found.text, found.until)
+  }
+
+  return async (name, text, forMs) => {
+    const standing = values.get(name)
+    if (standing !== undefined) {
+      // When the commit of that text fails, no text stands there, and the caller has to ask again.
+      await pending.get(name)
+      return standing
+    }
+    const { until, dropped } = values.add(name, text, forMs)
+    const removals = dropped.filter((each) => each !== name).map(valueKey)
+    const stored = change(commits, { puts: [sealText(valueKey(name), { text, until })], removals })
+    pending.set(name, stored)
+    try {
+      await stored
+    } catch (error) {
+      values.remove(name)
+      throw error
+    } finally {
+      pending.delete(name)
+    }
+    return text
+  }
+}
+
+function change(
+  commits: Commits,
+  changes: { readonly puts: Entry[]; readonly removals: Buffer[] },
+): Promise<undefined> {
+  return commits.submit({
+    size: 1 + changes.removals.length,
+    apply(draft) {
+      draft.change(changes)
+      return undefined
+    },
+  })
+}
+
+interface StoredText {
   readonly text: string
   readonly until: number
 }
 
 const writer = new ByteWriter()
 
-function sealOrder(key: Buffer, { text, until }: StoredOrder): Entry {
+function sealText(key: Buffer, { text, until }: StoredText): Entry {
   // 0 stands for ever: there is no number for infinity.
   writer.number(Number.isFinite(until) ? Math.max(1, Math.ceil(until)) : 0)
   writer.text(text)
   return { key, value: writer.seal(key) }
 }
 
-function openOrder(key: Buffer, sealed: Buffer): StoredOrder | undefined {
+function openText(key: Buffer, sealed: Buffer): StoredText | undefined {
   const reader = unseal(key, sealed)
   if (!reader) return undefined
   const until = reader.number() || Number.POSITIVE_INFINITY

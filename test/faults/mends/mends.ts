@@ -46,8 +46,8 @@ export const mends: readonly Mend[] = [
     patches: [
       {
         file: `${lmdb}/files/pages.ts`,
-        find: '  let left = maxPages\n',
-        replace: "  let left = maxPages\n  if (pages <= lastPage) throw new Damage('its end is missing')\n",
+        find: '  const buffers: Buffer[] = []\n',
+        replace: "  const buffers: Buffer[] = []\n  if (pages <= lastPage) throw new Damage('its end is missing')\n",
       },
     ],
     caughtBy: unit('log/lmdb/files/restart.test.ts', 'a log that let go of all its events opens again'),

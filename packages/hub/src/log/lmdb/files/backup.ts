@@ -6,8 +6,8 @@ import type { Backup, BackupOptions } from '../../contract.ts'
 import { ByteWriter } from '../format/bytes.ts'
 import { copyMarkKey, formatKey, stateKey } from '../format/keys.ts'
 import { openLogState } from '../format/state.ts'
-import { checkFile } from './check.ts'
 import { makeFolder, rejectFileAsFolder, syncFolder } from './folder.ts'
+import { checkFile } from './pages.ts'
 import { readRoot } from './roots.ts'
 import { dataName, openStore, openStoreToRead, type Store } from './store.ts'
 
@@ -109,7 +109,7 @@ const progressEveryMs = 100
 async function markAsCopy(directory: string) {
   const store = await openStore(directory, 'disk')
   try {
-    await checkFile(store)
+    await checkFile(directory)
     const stored = store.get(stateKey)
     const state = store.get(formatKey) && stored && openLogState(stateKey, stored)
     if (!state) {

@@ -20,7 +20,7 @@ import { drawBranchStep } from '../../branch-step.ts'
 import { afterChannels, channelKey, copyMarkKey, feedRange, formatKey, stateKey } from '../format/keys.ts'
 import { openFormat, type StoredLog, sealFormat, withinRange } from '../format/log-format.ts'
 import { type LogState, openChannelState, openLogState, sealLogState } from '../format/state.ts'
-import { checkFile } from './check.ts'
+import { checkFile } from './pages.ts'
 import { readRoot } from './roots.ts'
 import { type Changes, dataName, openStore, type Store } from './store.ts'
 import { watchFiles } from './watch.ts'
@@ -124,7 +124,7 @@ function lockedBy(folder: string, lockTimeoutMs: number): RejoinError {
 }
 
 async function restore(store: Store, { codec, environment }: OpeningOptions): Promise<StoredLog> {
-  await checkFile(store)
+  await checkFile(store.directory)
   const root = await readRoot(join(store.directory, dataName))
   const sealed = store.get(formatKey)
   if (!sealed) {

@@ -1,40 +1,56 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
-import type { Root, Tree } from './roots.ts'
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Root, readRoot, rejectFile, type Tree } from './roots.ts'
+import { dataName } from './store.ts'
 
 /**
- * Follows the trees of a file from its root through all their pages, without LMDB. LMDB trusts every page: a damaged page ends
- * the process by a signal, or loses other pages with the next write. The caller keeps writers away.
+ * Rejects a damaged file before LMDB uses it. LMDB has no checksums and trusts every page. Reading a damaged page can end the
+ * process by a signal, and writing beside it can lose the entries of channels that nothing else is wrong with: their readers
+ * would miss events in silence. docs/decisions/lmdb.md has figures. The caller keeps writers away.
  *
- * @param maxPages - how many pages to look at. Each takes a call to the system.
+ * @param maxPages - a file with more pages in use is not checked
  */
-export function checkPages(path: string, root: Root, maxPages: number): PagesVerdict {
+export async function checkFile(folder: string, maxPages = pagesAtOpen): Promise<void> {
+  const path = join(folder, dataName)
+  const root = await readRoot(path)
+  if (!root) return
+  // A damaged root may count more pages than there are. The walk then finds out.
+  const pages = Math.min(pagesOf(root.main) + pagesOf(root.free), (await stat(path)).size / root.pageSize)
+  if (pages > maxPages) return
+  const damage = findDamage(path, root)
+  if (damage) rejectFile(path, `is damaged: ${damage}. A write would lose more of it`)
+}
+
+// 1 GB. A page takes some 5 µs.
+const pagesAtOpen = 250_000
+
+function pagesOf({ branchPages, leafPages, overflowPages }: Tree): number {
+  return branchPages + leafPages + overflowPages
+}
+
+/** Follows the trees of a file from its root through all their pages, without LMDB. */
+function findDamage(path: string, root: Root): string | undefined {
   const descriptor = openSync(path, 'r')
   try {
-    const pages = createPageReader(descriptor, root, maxPages)
+    const read = createPageReader(descriptor, root)
     const used = new Set<number>()
-    walk(pages, root.main, { used, compare: Buffer.compare })
+    walk(read, root.main, { used, compare: Buffer.compare })
     const lists: Buffer[] = []
-    walk(pages, root.free, { used, compare: compareNumbers, onValue: (list) => void lists.push(list) })
+    walk(read, root.free, { used, compare: compareNumbers, onValue: (list) => void lists.push(Buffer.from(list)) })
     for (const list of lists) {
       for (const page of pagesIn(list, root)) {
         if (used.has(page)) throw new Damage(`page ${page} is in use and counts as free`)
       }
     }
-    return { kind: 'whole' }
+    return undefined
   } catch (found) {
-    if (found instanceof Damage) return { kind: 'damaged', how: found.how }
-    if (found instanceof OutOfBudget) return { kind: 'unfinished' }
+    if (found instanceof Damage) return found.how
     throw found
   } finally {
     closeSync(descriptor)
   }
 }
-
-export type PagesVerdict =
-  | { readonly kind: 'whole' }
-  | { readonly kind: 'damaged'; readonly how: string }
-  /** The file has more than `maxPages` pages. Those that were looked at are whole. */
-  | { readonly kind: 'unfinished' }
 
 class Damage {
   readonly how: string
@@ -44,23 +60,22 @@ class Damage {
   }
 }
 
-class OutOfBudget {}
+/** Reads the page of this number, or the first `wanted` of `run` pages that belong together. Good until the next call at its level. */
+type ReadPage = (number: number, level: number, run?: number, wanted?: number) => Buffer
 
-/** Reads the page of this number, or the first `wanted` of `run` pages that belong together. */
-type ReadPage = (number: number, run?: number, wanted?: number) => Buffer
-
-function createPageReader(descriptor: number, { pageSize, lastPage, transaction }: Root, maxPages: number): ReadPage {
+function createPageReader(descriptor: number, { pageSize, lastPage, transaction }: Root): ReadPage {
   const pages = Math.floor(fstatSync(descriptor).size / pageSize)
-  let left = maxPages
+  // The walk needs a page until it has looked at all its children, and one page of each level at a time.
+  const buffers: Buffer[] = []
 
-  return (number, run = 1, wanted = run) => {
-    if (left <= 0) throw new OutOfBudget()
-    left -= wanted
+  return (number, level, run = 1, wanted = run) => {
     if (!(number >= 2 && number + run - 1 <= lastPage)) throw new Damage(`page ${number} cannot be`)
     if (number + run > pages) throw new Damage('its end is missing')
-    // Each page gets a buffer of its own, because the walk needs a page until it has looked at all its children.
-    const page = Buffer.allocUnsafe(wanted * pageSize)
-    readSync(descriptor, page, 0, page.length, number * pageSize)
+    const bytes = wanted * pageSize
+    const buffer = buffers[level]
+    const page = buffer?.length === bytes ? buffer : Buffer.allocUnsafe(bytes)
+    buffers[level] = page
+    readSync(descriptor, page, 0, bytes, number * pageSize)
     if (Number(page.readBigUInt64LE(0)) !== number) throw new Damage(`page ${number} says that it is another`)
     // LMDB would take a newer page for one of its current transaction, and overwrite it.
     if (page.readBigUInt64LE(8) > transaction) throw new Damage(`page ${number} is newer than its root`)
@@ -76,9 +91,11 @@ interface Visit {
   onValue?(value: Buffer): void
 }
 
-// The layout follows MDB_page and MDB_node in mdb.c. Offsets of nodes count from the end of the header.
+// The layout follows MDB_page and MDB_node in the mdb.c of lmdb 3. Offsets of nodes count from the end of the header.
 const headerBytes = 24
 const nodeBytes = 8
+// MDB_ovpage: where a value with pages of its own is.
+const overflowBytes = 24
 const branchFlag = 1
 const leafFlag = 2
 const overflowFlag = 4
@@ -103,16 +120,18 @@ function walk(read: ReadPage, tree: Tree, visit: Visit): void {
 
   /** Checks that all keys below a page are at least `from` and less than `to`. A lookup would not find any other key. */
   function descend(number: number, level: number, from: Buffer | undefined, to: Buffer | undefined): void {
-    const page = read(number)
+    const page = read(number, level)
     use(number, 1)
     const isLeaf = level === tree.depth
     if ((page.readUInt16LE(18) & kindFlags) !== (isLeaf ? leafFlag : branchFlag)) {
       throw new Damage(`page ${number} is of another kind than its position`)
     }
     count[isLeaf ? 'leafPages' : 'branchPages'] += 1
-    const nodes = nodesOf(page)
+    const nodes = nodesOf(page, isLeaf)
     if (isLeaf) {
       for (const at of nodes) leafNode(page, at, from, to)
+      // The next leaf is read into the same buffer.
+      before = before && Buffer.from(before)
       return
     }
     // LMDB does not store the first key of a branch page: it is the lower bound of the page itself.
@@ -130,17 +149,15 @@ function walk(read: ReadPage, tree: Tree, visit: Visit): void {
     }
     before = key
     count.entries += 1
-    const size = page.readUInt16LE(at) + page.readUInt16LE(at + 2) * 2 ** 16
+    const size = valueSize(page, at)
     const start = at + nodeBytes + key.length
-    const isElsewhere = (page.readUInt16LE(at + 4) & bigDataFlag) !== 0
-    if (start + (isElsewhere ? 8 : size) > page.length) throw new Damage('a value reaches past its page')
-    if (isElsewhere) bigValue(Number(page.readBigUInt64LE(start)), size, page.length)
+    if (isElsewhere(page, at)) bigValue(Number(page.readBigUInt64LE(start)), size, page.length)
     else visit.onValue?.(page.subarray(start, start + size))
   }
 
   function bigValue(number: number, size: number, pageSize: number): void {
     const run = Math.ceil((headerBytes + size) / pageSize)
-    const pages = read(number, run, visit.onValue ? run : 1)
+    const pages = read(number, maxDepth + 1, run, visit.onValue ? run : 1)
     use(number, run)
     if ((pages.readUInt16LE(18) & kindFlags) !== overflowFlag || pages.readUInt32LE(20) !== run) {
       throw new Damage(`page ${number} is of another kind than its position`)
@@ -155,25 +172,46 @@ function walk(read: ReadPage, tree: Tree, visit: Visit): void {
   }
 }
 
-function nodesOf(page: Buffer): number[] {
+function nodesOf(page: Buffer, isLeaf: boolean): number[] {
   const lower = page.readUInt16LE(20)
   const upper = page.readUInt16LE(22)
   const end = page.length - headerBytes
   if (lower < 2 || lower % 2 !== 0 || lower > upper || upper > end) throw new Damage('a page has no list of nodes')
   const nodes: number[] = []
+  let filled = 0
   for (let index = 0; index < lower / 2; index += 1) {
     const at = page.readUInt16LE(headerBytes + 2 * index)
     if (at < upper || at + nodeBytes > end) throw new Damage('a page names a node that is none')
+    const size = nodeSize(page, headerBytes + at, isLeaf)
+    if (at + size > end) throw new Damage('a node reaches past its page')
+    filled += size
     nodes.push(headerBytes + at)
   }
+  // LMDB leaves no room between nodes, and moves them by their sizes: with a wrong size, the next write loses other nodes.
+  if (filled !== end - upper) throw new Damage('the nodes of a page do not fill it')
   return nodes
+}
+
+function nodeSize(page: Buffer, at: number, isLeaf: boolean): number {
+  const value = isLeaf ? (isElsewhere(page, at) ? overflowBytes : valueSize(page, at)) : 0
+  const size = nodeBytes + page.readUInt16LE(at + 6) + value
+  return size + (size % 2)
+}
+
+/** Whether the value of a node of a leaf has pages of its own. The other flags are for features that the log does not use. */
+function isElsewhere(page: Buffer, at: number): boolean {
+  const flags = page.readUInt16LE(at + 4)
+  if (flags > bigDataFlag) throw new Damage('a node has unknown flags')
+  return flags === bigDataFlag
+}
+
+function valueSize(page: Buffer, at: number): number {
+  return page.readUInt16LE(at) + page.readUInt16LE(at + 2) * 2 ** 16
 }
 
 function keyOf(page: Buffer, at: number): Buffer {
   const start = at + nodeBytes
-  const end = start + page.readUInt16LE(at + 6)
-  if (end > page.length) throw new Damage('a key reaches past its page')
-  return page.subarray(start, end)
+  return page.subarray(start, start + page.readUInt16LE(at + 6))
 }
 
 function childOf(page: Buffer, at: number): number {

@@ -29,8 +29,6 @@ export interface Store {
    * else, because it may then run a second time. Rejects with `log-unavailable` when LMDB notices a damaged page.
    */
   reading<Result>(task: () => Result | Promise<Result>): Promise<Result>
-  /** Whether the file has as many keys as its root says. Takes 0.12 µs per key. Throws when a page cannot be read. */
-  isWhole(): boolean
   /** The bytes of the file that are in use. The file itself may be larger, and does not shrink. Takes some microseconds. */
   usedBytes(): number
   /** Copies the last commit to another file, which must not exist yet. Writes to the store go on meanwhile. */
@@ -139,11 +137,6 @@ function storeOn(handle: Handle, directory: string): Store {
       }
       await opened(directory, () => handle.renew())
       return task()
-    },
-    isWhole() {
-      const { database } = handle
-      const { entryCount } = database.getStats() as { entryCount: number }
-      return database.getKeysCount() === entryCount
     },
     usedBytes() {
       const { pageSize, treeBranchPageCount, treeLeafPageCount, overflowPages } =

@@ -24,7 +24,7 @@ export interface StoredOnce {
   /** The stamps of an earlier publish, made or pending. Throws `key-reused` when the earlier publish had another hash. */
   earlier(once: Once, now: number): Promise<readonly Stamp[]> | undefined
   /**
-   * Throws `overloaded` when there is no room for another key of this publisher.
+   * Throws `overloaded` when this publisher, or the log, has too many keys.
    *
    * @param stored - how many keys there are
    */

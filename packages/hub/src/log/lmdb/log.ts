@@ -238,7 +238,7 @@ class LmdbLog implements Log {
     try {
       this.#once.admit(once, this.#state.keys)
     } catch (rejection) {
-      // Old keys go with commits. When all publishes are rejected for want of room, there is no commit but this one.
+      // Commits remove old keys. When all publishes are rejected because there are too many, there is no commit but this one.
       this.#upkeep.expireKeys()
       throw rejection
     }

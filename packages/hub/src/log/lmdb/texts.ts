@@ -71,7 +71,7 @@ export function createStoredValues(store: Store, commits: Commits, now: () => nu
   return async (name, text, forMs) => {
     const standing = values.get(name)
     if (standing !== undefined) {
-      // When the commit of that text fails, no text stands there, and the caller has to ask again.
+      // When the commit of that text fails, nothing is stored, and the caller has to ask again.
       await pending.get(name)
       return standing
     }
@@ -112,7 +112,7 @@ interface StoredText {
 const writer = new ByteWriter()
 
 function sealText(key: Buffer, { text, until }: StoredText): Entry {
-  // 0 stands for ever: there is no number for infinity.
+  // 0 means without end: there is no number for infinity.
   writer.number(Number.isFinite(until) ? Math.max(1, Math.ceil(until)) : 0)
   writer.text(text)
   return { key, value: writer.seal(key) }

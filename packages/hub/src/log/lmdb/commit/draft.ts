@@ -187,7 +187,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     trimsLeft -= Math.min(trimsLeft, keys.length)
   }
 
-  /** In a log with a budget, a channel that holds events stands in the order of age, and its bytes are counted. */
+  /** In a log with a budget, a channel that holds events is in the order of age, and its bytes are counted. */
   function count(channel: ChannelDraft): void {
     const { state: it, fresh } = channel
     if (it.events === 0) delete it.agedAt
@@ -213,8 +213,8 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
   const evict: Shrinking['evict'] = (aged, excess, atMost): Evicted => {
     const known = aged.name === undefined ? undefined : channels.get(aged.name)
     const it = known?.state ?? (aged.name === undefined ? undefined : storedChannels.channel(aged.name).state)
-    const stands = it?.number === aged.number && it.agedAt !== undefined && isSame(it.agedAt, aged.position)
-    if (aged.name === undefined || !stands || known?.isGone) {
+    const isCurrent = it?.number === aged.number && it.agedAt !== undefined && isSame(it.agedAt, aged.position)
+    if (aged.name === undefined || !isCurrent || known?.isGone) {
       removals.push(aged.key)
       return { bytes: 0, steps: 1, position: undefined }
     }

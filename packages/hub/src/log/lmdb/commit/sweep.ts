@@ -18,7 +18,7 @@ export interface SweepOptions {
 }
 
 /**
- * Goes round all channels, some at a time, and asks for a commit for each one that is over its window, can be forgotten, has a
+ * Visits all channels in turn, some at a time, and asks for a commit for each one that is over its window, can be forgotten, has a
  * damaged entry, or is not counted in the budget yet. The commit judges again, because a publish may come first. On the disk, an
  * event outlives its age bound by at most one round; reads apply the bound themselves.
  */
@@ -36,7 +36,7 @@ export function startSweep({ store, commits, environment, windows, forgetAfterMs
     const goOn = () => {
       if (!stopped) cancel = environment.after(roundEnded ? roundMs : pauseMs, next)
     }
-    // When the disk is full or fails, the next round comes to the same channels again.
+    // When the disk is full or fails, the next round visits the same channels again.
     Promise.all(changes.map((change) => commits.submit(change))).then(goOn, goOn)
   }
 

@@ -135,7 +135,7 @@ export function trimChannel(
 
 /**
  * The keys of records of which the channel holds nothing any more, oldest first, some at a time. An invalidation takes all events
- * at once, but must not remove ten thousand records in one turn. No read comes to these records, because they end at or before
+ * at once, but must not remove ten thousand records in one turn. No read reaches these records, because they end at or before
  * `trimmedThrough`.
  */
 export function recordsLeftOver(store: Store, { number, trimmedThrough }: ChannelState, atMost: number): Buffer[] {

@@ -111,7 +111,7 @@ function storeOn(handle: Handle, directory: string): Store {
       const what = `The log in ${directory} cannot write`
       // Asks before LMDB does: lmdb 3.5 writes the message of a failed page write into a buffer that is too small, which can
       // end the process some time later.
-      if (!hasRoomFor(roomOf({ puts, removals }), directory)) throw unavailable(what, 'the disk is full')
+      if (!hasSpaceFor(spaceOf({ puts, removals }), directory)) throw unavailable(what, 'the disk is full')
       try {
         await database.batch(() => {
           for (const key of removals) void database.remove(key)
@@ -276,11 +276,11 @@ function unavailable(what: string, reason: string, cause?: unknown): RejoinError
 /** Asks the disk as well, because LMDB gives no reason for a write that was cut short. */
 function wordsFor(cause: unknown, folder: string): string {
   const { code, message } = cause as Error & { code?: string | number }
-  return hasRoomFor(0, folder) ? (reasons.get(code) ?? message) : 'the disk is full'
+  return hasSpaceFor(0, folder) ? (reasons.get(code) ?? message) : 'the disk is full'
 }
 
 /** Takes some 6 µs. */
-function hasRoomFor(bytes: number, folder: string): boolean {
+function hasSpaceFor(bytes: number, folder: string): boolean {
   try {
     const { bavail, bsize } = statfsSync(folder)
     return bavail * bsize >= reserveBytes + bytes
@@ -293,7 +293,7 @@ function hasRoomFor(bytes: number, folder: string): boolean {
 const reserveBytes = 1024 * 1024
 
 /** The most that a commit adds to the file: its values, and a page for each key. */
-function roomOf({ puts, removals }: Changes): number {
+function spaceOf({ puts, removals }: Changes): number {
   return puts.reduce((sum, { value }) => sum + value.length, (puts.length + removals.length) * 4096)
 }
 

@@ -41,9 +41,7 @@ export function sealFormat(key: Uint8Array, { formats, history }: LogFormat): Bu
 export function openFormat(key: Uint8Array, sealed: Buffer, directory: string, codec: IdCodec | undefined): LogFormat {
   const reader = unseal(key, sealed)
   if (!reader) {
-    throw invalidOption(
-      `The log in ${directory} is damaged where its format stands. Restore it, or choose another folder.`,
-    )
+    throw invalidOption(`The log in ${directory} has a damaged format. Restore it, or choose another folder.`)
   }
   const { version, formats, ids = '', history } = JSON.parse(reader.text()) as StoredLogFormat
   if (version !== formatVersion) {

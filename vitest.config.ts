@@ -16,6 +16,7 @@ const alias = {
   '@rejoin/hub/fetch': source('hub/src/http/fetch.ts'),
   '@rejoin/hub/hono': source('hub/src/http/hono.ts'),
   '@rejoin/hub/internal': source('hub/src/internal.ts'),
+  '@rejoin/hub/log': source('hub/src/log/index.ts'),
   '@rejoin/hub/lmdb': source('hub/src/log/lmdb/log.ts'),
   '@rejoin/hub/memory': source('hub/src/log/memory/log.ts'),
   '@rejoin/hub/node': source('hub/src/http/node.ts'),

@@ -9,8 +9,9 @@
  * How it could mislead: no socket is written, so this is the hub's own part only (a write(2) costs some microseconds);
  * the readers share one subscription, which is the cheapest case.
  */
-import { createHub, createSubscription } from '@rejoin/hub'
+import { createHub } from '@rejoin/hub'
 import type { Session } from '@rejoin/hub/internal'
+import { createSubscription } from '@rejoin/hub/internal'
 import { memoryLog } from '@rejoin/hub/memory'
 import { machine, median, printTable } from './measure.ts'
 

@@ -8,15 +8,17 @@
  * is live. Median of the runs, each with a hub of its own, on the embedded log and on the one in memory.
  *
  * Beside it the same return to one channel with 1,000 events, which is what it would cost without a pattern; and
- * `hub.window('orders/*')`, which looks at every channel, as the log does for a reader that was away for too long.
+ * `hub.admin.window('orders/*')`, which looks at every channel, as the log does for a reader that was away for too long.
  *
  * How it could mislead: no socket is written, and the file is in the page cache.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createHub, createSubscription, type Hub, type Log, type LogSource, systemEnvironment } from '@rejoin/hub'
+import { createHub, type Hub, type LogSource, systemEnvironment } from '@rejoin/hub'
+import { createSubscription } from '@rejoin/hub/internal'
 import { lmdbLog } from '@rejoin/hub/lmdb'
+import type { Log } from '@rejoin/hub/log'
 import { memoryLog } from '@rejoin/hub/memory'
 import { renderId } from '@rejoin/protocol'
 import { readWithoutSocket } from './load/socketless.ts'
@@ -96,7 +98,7 @@ async function returnMs(source: LogSource, name: string, cursor: string): Promis
 async function lookMs(source: LogSource): Promise<number> {
   const hub = await createHub({ log: source })
   const started = performance.now()
-  await hub.window('orders/*')
+  await hub.admin.window('orders/*')
   const ms = performance.now() - started
   await hub.close()
   return ms

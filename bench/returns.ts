@@ -9,7 +9,8 @@
  * spread returns further than is shown.
  */
 import { writeFileSync } from 'node:fs'
-import { createHub, createSubscription, type Sink } from '@rejoin/hub'
+import { createHub } from '@rejoin/hub'
+import { createSubscription, type Sink } from '@rejoin/hub/internal'
 import { memoryLog } from '@rejoin/hub/memory'
 import { createRandom, createVirtualEnvironment } from '@rejoin/hub/testing'
 import { report } from './report.ts'

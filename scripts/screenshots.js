@@ -48,7 +48,7 @@ try {
   await tools.locator('td.name-column', { hasText: '42' }).first().click()
   await tools.getByText('EventStream').first().click()
   await tools.getByText('shipped').first().waitFor()
-  for (const { connection } of hub.connections()) hub.disconnect(connection)
+  for (const { connection } of hub.admin.connections()) hub.admin.disconnectHere(connection)
   // While the page is away.
   await hub.publish(channel, { type: 'delivered', data: { parcel: 7 } })
   await until(() => hub.readers(channel) === 1)

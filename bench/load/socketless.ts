@@ -1,4 +1,5 @@
-import type { Hub, Start, Subscription } from '@rejoin/hub'
+import type { Hub } from '@rejoin/hub'
+import type { Start, Subscription } from '@rejoin/hub/internal'
 
 /** A reader without a socket, that takes everything at once and says when it has caught up. */
 export function readWithoutSocket(hub: Hub, subscription: Subscription, start: Start): SocketlessReader {

@@ -45,7 +45,7 @@ const routes = {
   },
   'POST /cut': (response) => {
     cutUntil = Date.now() + 5000
-    for (const { connection } of hub.connections()) hub.disconnect(connection)
+    for (const { connection } of hub.admin.connections()) hub.admin.disconnectHere(connection)
     response.writeHead(204).end()
   },
 }

@@ -248,7 +248,7 @@ test('a channel is invalidated, but not before a second look', async (context) =
   await page.getByLabel('Channels that begin with').fill('orders/')
   await press(page, 'Invalidate orders/42')
   await press(page, 'Cancel')
-  expect((await server.hub.window('orders/42')).events).toBe(1)
+  expect((await server.hub.admin.window('orders/42')).events).toBe(1)
   await press(page, 'Invalidate orders/42')
   await press(page, 'Invalidate')
   await context.expect.poll(() => toldOf(server, id), patience).toContain('"reason":"forced"')
@@ -271,7 +271,7 @@ test('an action that follows a cancelled one at once is asked about', async (con
     click('Invalidate orders/42')
   })
   await press(page, 'Invalidate')
-  await context.expect.poll(async () => (await server.hub.window('orders/42')).events, patience).toBe(0)
+  await context.expect.poll(async () => (await server.hub.admin.window('orders/42')).events, patience).toBe(0)
 })
 
 test('a reader is disconnected', async (context) => {

@@ -25,7 +25,8 @@ test('a browser that visits again uses the channel that it had, and two of its t
   const page = await tabs.newPage()
   await page.goto(server.url)
   await receives(page)
-  const channelsOf = async () => (await server.hub.channels({ prefix: 'playground/' })).map(({ channel }) => channel)
+  const channelsOf = async () =>
+    (await server.hub.admin.channels({ prefix: 'playground/' })).map(({ channel }) => channel)
   const before = await channelsOf()
   for (let visit = 0; visit < 3; visit += 1) {
     await page.goto('about:blank')

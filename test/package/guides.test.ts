@@ -516,8 +516,8 @@ test('publishing.md: a publisher publishes, in batches too, and a repeated shipm
   for (let times = 0; times < 2; times += 1) {
     await runCode(again, { publisher, data: { parcel: 9 }, shipment: { id: 3 } })
   }
-  expect(await hub.window('orders/42')).toMatchObject({ events: 3 })
-  expect(await hub.window('stock/9')).toMatchObject({ events: 1 })
+  expect(await hub.admin.window('orders/42')).toMatchObject({ events: 3 })
+  expect(await hub.admin.window('stock/9')).toMatchObject({ events: 1 })
 })
 
 test('rights.md: a user reads its own channels, and nobody without a session', async () => {
@@ -661,7 +661,7 @@ describe('write-a-source.md', () => {
     expect(await nextEvent(stream)).toMatchObject({ type: 'reading', data: { sensor: 'attic', value: 30 } })
     const before = rounds.mock.calls.length
     await vi.waitFor(() => expect(rounds.mock.calls.length).toBeGreaterThan(before + 1), 20_000)
-    expect((await hub.window('sensors')).events).toBe(2)
+    expect((await hub.admin.window('sensors')).events).toBe(2)
   })
 })
 

@@ -1,4 +1,4 @@
-import type { LogEvent } from '@rejoin/hub'
+import type { LogEvent } from '@rejoin/hub/log'
 import { origin } from '@rejoin/protocol'
 import { expect, test } from 'vitest'
 import { createReadersState } from './readers-state.ts'

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { connect } from '@rejoin/client'
-import { createHub, createSubscription, type Grant } from '@rejoin/hub'
+import { createHub, type Grant } from '@rejoin/hub'
+import { createSubscription } from '@rejoin/hub/internal'
 import { createJudge, type Judge, nameOf, type Violation } from './judge.ts'
 import { drawScenario, type Scenario } from './scenario.ts'
 import { createCopies } from './simulated-copies.ts'

@@ -1,4 +1,4 @@
-import type { Sink } from '@rejoin/hub'
+import type { Sink } from '@rejoin/hub/internal'
 import type { World } from './virtual-world.ts'
 
 /**

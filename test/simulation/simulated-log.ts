@@ -1,15 +1,5 @@
-import type {
-  Appended,
-  AppendOptions,
-  Gap,
-  Log,
-  LogEvent,
-  LogSource,
-  NewEvent,
-  Page,
-  TailBatch,
-  Window,
-} from '@rejoin/hub'
+import type { LogSource } from '@rejoin/hub'
+import type { Appended, AppendOptions, Gap, Log, LogEvent, NewEvent, Page, TailBatch, Window } from '@rejoin/hub/log'
 import {
   type Branch,
   branchAt,

@@ -1,4 +1,5 @@
-import type { Hub, PollAnswer, ReaderRejection, Start, SubscribeRequest } from '@rejoin/hub'
+import type { Hub } from '@rejoin/hub'
+import type { PollAnswer, ReaderRejection, Start, SubscribeRequest } from '@rejoin/hub/internal'
 import { type Close, comparePositions, type SyncRequired } from '@rejoin/protocol'
 import type { WireFrame } from './frames.ts'
 import { nameOf } from './judge.ts'

@@ -1,4 +1,4 @@
-import type { PollAnswer, ReaderRejection } from '@rejoin/hub'
+import type { PollAnswer, ReaderRejection } from '@rejoin/hub/internal'
 import type { Breakable } from './simulated-connection.ts'
 import type { World } from './virtual-world.ts'
 

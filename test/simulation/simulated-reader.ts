@@ -1,5 +1,5 @@
 import type { EventStream } from '@rejoin/client'
-import type { Start } from '@rejoin/hub'
+import type { Start } from '@rejoin/hub/internal'
 import { readFrames } from './frames.ts'
 import type { Receipts, Wanted } from './judge.ts'
 import type { Stage } from './simulate.ts'

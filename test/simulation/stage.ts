@@ -1,12 +1,6 @@
-import {
-  type ConnectedReader,
-  createHub,
-  createSubscription,
-  type Hub,
-  type Log,
-  type LogSource,
-  type TailBatch,
-} from '@rejoin/hub'
+import { createHub, type Hub, type LogSource } from '@rejoin/hub'
+import { type ConnectedReader, createSubscription } from '@rejoin/hub/internal'
+import type { Log, TailBatch } from '@rejoin/hub/log'
 import { memoryLog } from '@rejoin/hub/memory'
 import { createRandom } from '@rejoin/hub/testing'
 import { comparePositions, createParser, isAfter, judgeCursor, type Position } from '@rejoin/protocol'

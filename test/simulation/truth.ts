@@ -1,4 +1,4 @@
-import type { LogEvent } from '@rejoin/hub'
+import type { LogEvent } from '@rejoin/hub/log'
 import { comparePositions, type Position } from '@rejoin/protocol'
 
 /**

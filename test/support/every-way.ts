@@ -1,6 +1,7 @@
 import { connect, createServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
-import { createSubscription, type Hub, type StreamFrame } from '@rejoin/hub'
+import type { Hub, StreamFrame } from '@rejoin/hub'
+import { createSubscription } from '@rejoin/hub/internal'
 import { nodeHandler } from '@rejoin/hub/node'
 import { createParser } from '@rejoin/protocol'
 import { expect, onTestFinished } from 'vitest'

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Hub, NewIdFormat } from '@rejoin/hub'
+import type { Hub } from '@rejoin/hub'
+import type { NewIdFormat } from '@rejoin/hub/log'
 import { expect, onTestFinished } from 'vitest'
 
 const channels = ['orders/1', 'orders/2']

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createHub, createSubscription, type Hub } from '@rejoin/hub'
+import { createHub, type Hub } from '@rejoin/hub'
+import { createSubscription } from '@rejoin/hub/internal'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -181,7 +182,7 @@ describe('a publisher', () => {
   test('finds /publish of a hub by its origin', async () => {
     const { hub, origin } = await serve()
     for (const url of [origin, `${origin}/`, new URL(origin)]) await createPublisher(url).publish('a', { data: 1 })
-    expect(await hub.window('a')).toMatchObject({ events: 3 })
+    expect(await hub.admin.window('a')).toMatchObject({ events: 3 })
     await expect(createPublisher(`${origin}/api`).publish('a', { data: 1 })).rejects.toMatchObject({
       code: 'not-found',
     })

@@ -1,4 +1,4 @@
-import type { Cancel } from '@rejoin/hub'
+import type { Cancel } from '@rejoin/hub/internal'
 import { type DnsRecord, type KnownAnswer, type Query, type Question, sameName } from './network.ts'
 import { createQuestions, isWritable } from './questions.ts'
 import {

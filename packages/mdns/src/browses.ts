@@ -1,4 +1,5 @@
-import type { Cancel, Hub } from '@rejoin/hub'
+import type { Hub } from '@rejoin/hub'
+import type { Cancel } from '@rejoin/hub/internal'
 import { RejoinError } from '@rejoin/protocol'
 import { type Browse, createBrowse } from './browse.ts'
 import { createFeed, type Feed } from './feed.ts'

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Admitted, Cancel, Hub, StreamFrame } from '@rejoin/hub'
+import type { Hub, StreamFrame } from '@rejoin/hub'
+import type { Admitted, Cancel } from '@rejoin/hub/internal'
 import { connectionOf, cut, onceClosing, onceGone } from '@rejoin/hub/internal'
 import {
   type CloseReason,
@@ -99,7 +100,7 @@ export function streamEvents({ hub, timing, request, response, headers, reader, 
 
   /** Adds up to a fifth at random, so that readers that were cut together do not come back together. */
   function retryMs(): number {
-    return Math.round(hub.retryMs * (1 + 0.2 * timing.random()))
+    return Math.round(hub.admin.retryMs * (1 + 0.2 * timing.random()))
   }
 
   /** Resolves when the reader has taken the bytes that wait for it, or has gone. */

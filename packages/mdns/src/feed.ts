@@ -1,4 +1,5 @@
-import type { Hub, PullOptions, StreamFrame, SubscribeRequest } from '@rejoin/hub'
+import type { Hub, StreamFrame } from '@rejoin/hub'
+import type { PullOptions, SubscribeRequest } from '@rejoin/hub/internal'
 import { RejoinError } from '@rejoin/protocol'
 import type { Fact } from './service.ts'
 import type { Timing } from './timing.ts'

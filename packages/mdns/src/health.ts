@@ -1,4 +1,4 @@
-import type { Cancel } from '@rejoin/hub'
+import type { Cancel } from '@rejoin/hub/internal'
 import type { Timing } from './timing.ts'
 
 /** Whether the source hears the network. */

@@ -23,7 +23,7 @@ test('a hub of the user carries the events, with its own ids', async () => {
   announce()
   await reader.until(hasEvents(1))
   expect(eventsOf(reader)[0]?.id).toMatch(/^[0-9A-HJKMNP-TV-Z]{26}$/)
-  expect((await hub.window('mdns/_http._tcp')).newest).toBe(eventsOf(reader)[0]?.id)
+  expect((await hub.admin.window('mdns/_http._tcp')).newest).toBe(eventsOf(reader)[0]?.id)
 })
 
 test('when a publish may or may not be in the log, readers are told of a gap, and every current fact is published again', async () => {

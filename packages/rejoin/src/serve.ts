@@ -1,5 +1,6 @@
-import { createHub, type Hub, type HubOptions, type LimitOptions, type LogSource, type PutIfAbsent } from '@rejoin/hub'
+import { createHub, type Hub, type HubOptions, type LimitOptions, type LogSource } from '@rejoin/hub'
 import { coldBytes, createValues } from '@rejoin/hub/internal'
+import type { PutIfAbsent } from '@rejoin/hub/log'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
 import { allowedHosts, oneHost } from './access/hosts.ts'
@@ -42,11 +43,11 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
   const address = await resolveHost(host)
   const isLoopback = isLoopbackAddress(address)
   const rules = rulesOf(options, isLoopback)
-  let hubWithRights: Pick<Hub, 'renewRights' | 'log'> | undefined
+  let hubWithRights: Pick<Hub, 'admin' | 'log'> | undefined
   let mdns: MdnsSource | undefined
   const onKeysChanged = () => {
-    hubWithRights?.renewRights()
-    mdns?.hub.renewRights()
+    hubWithRights?.admin.renewRights()
+    mdns?.hub.admin.renewRights()
   }
   // Somebody else's log may not have it.
   const ownValues = createValues(Date.now)
@@ -89,7 +90,7 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
   if (playground) chain.push(playground.middleware)
   chain.push(hintAtAdmin(admin))
   const maxSockets = connectionRoom()
-  if (maxSockets) chain.push(keepRoom({ room: readerRoom(maxSockets), retryMs: () => hub.retryMs, onReject }))
+  if (maxSockets) chain.push(keepRoom({ room: readerRoom(maxSockets), retryMs: () => hub.admin.retryMs, onReject }))
   const { heartbeatMs = 25_000 } = options.hub ?? {}
   const probes = probeEndpoint({ version, heartbeatMs, trustProxy, onReject })
   chain.push(probes.middleware)
@@ -160,7 +161,7 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
   }
 
   async function close(withinMs: number): Promise<void> {
-    const readers = [...hub.connections()].length
+    const readers = [...hub.admin.connections()].length
     const { noticeMs, drainMs, lingerMs } = stopTimes(withinMs, { trustProxy, readers })
     // The server answers until the end: publishers are served, and health checks learn that it stops.
     observation.stopping()

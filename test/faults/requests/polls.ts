@@ -94,7 +94,7 @@ export async function runPolls(options: PollsOptions): Promise<PollsOutcome> {
     const hub = serving[index] as ServedHub
     const asked = drawPoll()
     // What another hub has published is here.
-    await hub.hub.probe()
+    await hub.hub.admin.probe()
     const answer = await fetch(`${at(hub)}/poll?${queryOf(asked)}`)
     const text = await answer.text()
     const got = { status: answer.status, ...(text === '' ? {} : (JSON.parse(text) as Partial<PollBody>)) }

@@ -145,7 +145,7 @@ async function openStage(): Promise<Stage> {
     proxy,
     ids,
     requests: () => requests,
-    readers: () => [...hub.connections()].length,
+    readers: () => [...hub.admin.connections()].length,
     async openTabs(count, from = null, name = 'user') {
       const opened: Tab[] = []
       for (let at = 0; at < count; at += 1) {

@@ -1,4 +1,5 @@
-import { createHub, createSubscription, systemEnvironment } from '@rejoin/hub'
+import { createHub, systemEnvironment } from '@rejoin/hub'
+import { createSubscription } from '@rejoin/hub/internal'
 import { redisLog } from '@rejoin/hub/redis'
 import { isAfter, origin, sequence, snowflake, survivorOf, ulid } from '@rejoin/protocol'
 import { Redis } from 'ioredis'

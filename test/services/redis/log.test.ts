@@ -1,4 +1,5 @@
-import { createHub, createSubscription } from '@rejoin/hub'
+import { createHub } from '@rejoin/hub'
+import { createSubscription } from '@rejoin/hub/internal'
 import { redisLog } from '@rejoin/hub/redis'
 import { logContract } from '@rejoin/hub/testing'
 import { hlc, sequence, snowflake, ulid, uuidv7 } from '@rejoin/protocol'

@@ -1,12 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import {
-  type Environment,
-  type Log,
-  type LogEvent,
-  type NewEvent,
-  systemEnvironment,
-  type TailBatch,
-} from '@rejoin/hub'
+import { type Environment, systemEnvironment } from '@rejoin/hub'
+import type { Log, LogEvent, NewEvent, TailBatch } from '@rejoin/hub/log'
 import { type RedisClient, type RedisLogOptions, redisLog } from '@rejoin/hub/redis'
 import { isAfter, judgeCursor, type Position, renderId } from '@rejoin/protocol'
 import { Redis } from 'ioredis'

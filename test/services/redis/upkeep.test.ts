@@ -1,4 +1,6 @@
-import { createHub, createSubscription, type Environment, type Log, systemEnvironment } from '@rejoin/hub'
+import { createHub, type Environment, systemEnvironment } from '@rejoin/hub'
+import { createSubscription } from '@rejoin/hub/internal'
+import type { Log } from '@rejoin/hub/log'
 import { type RedisLogOptions, redisLog } from '@rejoin/hub/redis'
 import { createRandom } from '@rejoin/hub/testing'
 import { origin, sequence, snowflake } from '@rejoin/protocol'

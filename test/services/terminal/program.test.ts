@@ -32,7 +32,7 @@ test('a publish prints the id of its event', async () => {
 test('lines show how far they are, and then how many they were', async () => {
   const screen = await terminal.run('seq 1 3000 | rejoin publish demo --lines')
   expect(plain(screen)).toBe('3,000 events published in <time>.\nexit 0')
-  expect((await hub.window('demo')).newest).not.toBeNull()
+  expect((await hub.admin.window('demo')).newest).not.toBeNull()
 })
 
 test('a publish without data is rejected at once, and does not wait for typing', async () => {
@@ -56,7 +56,7 @@ describe('tail', () => {
     await terminal.shows(/connected to/)
     await hub.publish('orders/42', { type: 'shipped', data: { parcel: 7 } })
     await terminal.shows(/parcel/)
-    for (const { connection } of hub.connections()) hub.disconnect(connection, { retryMs: 500 })
+    for (const { connection } of hub.admin.connections()) hub.admin.disconnectHere(connection, { retryMs: 500 })
     await terminal.shows(/connected again/)
     await hub.publish('orders/43', { text: 'two\nlines' })
     await terminal.shows(/ lines/)
@@ -93,9 +93,9 @@ describe('tail', () => {
   test('goes on when nobody reads any more what becomes of the connection', async () => {
     terminal.type('{ rejoin tail demo --count 1 2>&1 1>&3 | head -1; } 3>&1; echo "exit $?"')
     await terminal.shows(/connected to/)
-    const [before] = [...hub.connections()].map(({ connection }) => connection)
-    hub.disconnect(String(before), { retryMs: 500 })
-    await expect.poll(() => [...hub.connections()].some(({ connection }) => connection !== before)).toBe(true)
+    const [before] = [...hub.admin.connections()].map(({ connection }) => connection)
+    hub.admin.disconnectHere(String(before), { retryMs: 500 })
+    await expect.poll(() => [...hub.admin.connections()].some(({ connection }) => connection !== before)).toBe(true)
     await hub.publish('demo', { text: 'still here' })
     await terminal.shows(/message {2}still here\nexit 0/)
   })

@@ -84,7 +84,7 @@ test('docs/guides/load-then-follow.md: a query shows what is published while it 
   first.unmount()
   await move(hub, 'b', 'shipped')
   // The cache is as old as the component that has left, and so is its cursor.
-  await expect.poll(() => [...hub.connections()].length).toBe(0)
+  await expect.poll(() => [...hub.admin.connections()].length).toBe(0)
   const second = await renderStrictly(page())
   await shows(second.element, 'a moved 2, b shipped')
   expect(loads).toBe(2)

@@ -179,7 +179,7 @@ describe('a hub in the process of a test', () => {
     await hub.slow(10)
     const large = Array.from({ length: 30 }, (_, index) => `${index} ${'x'.repeat(10_000)}`)
     for (const data of large) await hub.publish('orders', { data })
-    expect([...hub.hub.connections()]).toMatchObject([{ full: true }])
+    expect([...hub.hub.admin.connections()]).toMatchObject([{ full: true }])
     await hub.heal()
     expect([events, gaps]).toEqual([large, []])
   })

@@ -138,7 +138,7 @@ export function pollFor(
   const over = new AbortController()
   return new Promise((resolve, reject) => {
     const stopWatching = onceClosing(request.socket, () => {
-      resolve(readerRejection({ reason: 'drain', retryMs: hub.retryMs }))
+      resolve(readerRejection({ reason: 'drain', retryMs: hub.admin.retryMs }))
       over.abort()
     })
     onceGone(request, response, () => {

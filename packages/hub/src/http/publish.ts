@@ -37,7 +37,7 @@ export async function publishBody(
     const value = isText ? undefined : readJson(text)?.value
     return answerOne(hub, await hub.publish(channel, readBody(text, value, query), options))
   }
-  const { defaultChannel } = hub
+  const { defaultChannel } = hub.port
   const value = parseJson(text, defaultChannel !== undefined)
   if (defaultChannel !== undefined && !namesChannels(value)) {
     assertAllowed(defaultChannel)

@@ -54,7 +54,7 @@ class ResponseReader implements Carried {
   }
 
   closing(): void {
-    this.#hub.disconnect(this.#session.connection, { reason: 'drain' })
+    this.#hub.admin.disconnectHere(this.#session.connection, { reason: 'drain' })
   }
 
   gone(): void {

@@ -71,7 +71,7 @@ function planFor(hub: Hub, target: Target, request: RequestHead): Promise<Plan> 
 }
 
 /** The channel in the path. A request that names no channel at all gets the hub's default channel, or '' without one. */
-function channelOf({ defaultChannel = '' }: Hub, { rest, query }: Target): string {
+function channelOf({ port: { defaultChannel = '' } }: Hub, { rest, query }: Target): string {
   return rest === '' && !query.has('channel') ? defaultChannel : rest
 }
 

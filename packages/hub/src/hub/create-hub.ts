@@ -12,7 +12,7 @@ import {
 import type { Environment } from '../environment.ts'
 import { sliceQueueOf } from '../slice-queue.ts'
 import { watchContact } from './contact.ts'
-import type { Hub, TypedHub } from './hub.ts'
+import type { Hub, HubAdmin, TypedHub } from './hub.ts'
 import { checkedOptions, type HubOptions } from './hub-options.ts'
 import { encodeFrames, framesOf } from './live/frame.ts'
 import { createLive } from './live/live.ts'
@@ -227,6 +227,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   })
 
   const port: HubPort = {
+    defaultChannel: settings.defaultChannel,
     admit: subscribing.admit,
     subscribe: subscribing.subscribe,
     stream: (request, pulling) => createStream(subscribing.subscribe, request, pulling),
@@ -282,19 +283,41 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     await log.close()
   }
 
-  return {
+  const admin: HubAdmin = {
     ...channelWindows({ log, windows, idOf }),
-    log,
     totals,
-    defaultChannel: settings.defaultChannel,
-    on: observers.on,
-    publish: publishing.publish,
-    publishBatch: publishing.publishBatch,
-    readers: (channel) => sessions.readersOf(checkChannel(channel)),
     connections: sessions.list,
     get retryMs() {
       return retry.baseMs
     },
+    entries: (selector, { limit = 100 } = {}) =>
+      newestEntries({ ...opening, idOf }, selector, Math.min(limit, maxListed)),
+    async disconnect(who) {
+      const disconnected = sessions.disconnect(who)
+      return { disconnected, ...(await orders.give({ disconnect: who })) }
+    },
+    disconnectHere(connection, { reason = 'admin', retryMs } = {}) {
+      const session = sessions.get(connection)
+      if (!session) return false
+      if (retryMs === undefined) sessions.close(session, reason)
+      else session.end(reason, { retryMs })
+      return true
+    },
+    renewRights: ({ withinMs = 3000 } = {}) => presence.renewAll(withinMs),
+    async probe() {
+      await log.probe()
+      await reachHead()
+    },
+  }
+
+  return {
+    admin,
+    log,
+    port,
+    on: observers.on,
+    publish: publishing.publish,
+    publishBatch: publishing.publishBatch,
+    readers: (channel) => sessions.readersOf(checkChannel(channel)),
     async cursor(selectors) {
       // Rejects what no stream could read later.
       streamRequest(selectors, {})
@@ -304,8 +327,6 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       return idAt(live.head)
     },
     stream: (selectors, streaming) => port.stream(streamRequest(selectors, streaming), streaming),
-    entries: (selector, { limit = 100 } = {}) =>
-      newestEntries({ ...opening, idOf }, selector, Math.min(limit, maxListed)),
     async invalidate(channel) {
       const entry = await log.invalidate(checkChannel(channel))
       await heard(entry.position)
@@ -317,27 +338,11 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       await heard(position)
       return { id }
     },
-    disconnect(connection, { reason = 'admin', retryMs } = {}) {
-      const session = sessions.get(connection)
-      if (!session) return false
-      if (retryMs === undefined) sessions.close(session, reason)
-      else session.end(reason, { retryMs })
-      return true
-    },
-    async probe() {
-      await log.probe()
-      await reachHead()
-    },
     async revoke(subject, which = {}) {
       const revocation = { at: environment.now(), ...which, subject }
       revokeHere(revocation)
       return orders.give({ revoke: revocation })
     },
-    async disconnectAll(who) {
-      const disconnected = sessions.disconnect(who)
-      return { disconnected, ...(await orders.give({ disconnect: who })) }
-    },
-    renewRights: ({ withinMs = 3000 } = {}) => presence.renewAll(withinMs),
     async drain({ withinMs = 5000, reason = 'drain', announceMs = 0 } = {}) {
       isDraining = true
       if (announceMs > 0) {
@@ -347,7 +352,6 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       }
       await sessions.closeWithin(withinMs, reason)
     },
-    port,
     close() {
       closing ??= closeAll()
       return closing

@@ -44,44 +44,20 @@ export interface Hub {
    * channel again changes nothing for readers. When the log has forgotten the channel, its name can be used again.
    */
   delete(channel: string): Promise<{ readonly id: string }>
-  /** How many readers of a channel are connected to this hub, readers of patterns over it included. */
-  readers(channel: string): number
-  /** All readers that are connected to this hub now, by stream or by poll. */
-  connections(): Iterable<Connection>
-  /** Closes one connection. Returns false when it is not on this hub. */
-  disconnect(connection: string, options?: DisconnectOptions): boolean
-  /** The channels of the log, by name, some at a time. */
-  channels(options?: ChannelListOptions): Promise<readonly (ChannelWindow & { readonly channel: string })[]>
-  /** What this hub has done since it opened. */
-  readonly totals: Readonly<Totals>
-  /** How long readers are told to wait before they return, in milliseconds, without the random part. */
-  readonly retryMs: number
-  /**
-   * Proves that events can be appended and delivered, without publishing one: the log writes an entry of its own, and this hub
-   * receives everything that the log holds. Rejects with `log-unavailable`.
-   */
-  probe(): Promise<void>
   /** Invalidates the events that a channel holds. All its readers, also absent ones, are told `sync-required`, `forced`. */
   invalidate(channel: string): Promise<void>
+  /** How many readers of a channel are connected to this hub, readers of patterns over it included. */
+  readers(channel: string): number
   /**
    * Takes rights back: closes every stream of the subject on every hub of the log, and calls `onRevoke` there. This hub has done
    * so when the call returns. The promise resolves when all hubs have confirmed, or after three seconds with the number that
    * have. A hub without the log follows when it has the log again.
    */
   revoke(subject: string, options?: Partial<Omit<Revocation, 'subject'>>): Promise<Reach>
-  /** Closes a connection, or all connections of a subject, on every hub of the log. `disconnected` counts those on this hub. */
-  disconnectAll(who: { connection: string } | { subject: string }): Promise<Reach & { readonly disconnected: number }>
-  /**
-   * Asks `authorize` again for every stream of this hub, spread over `withinMs`, and closes the streams whose rights are gone.
-   * Call it when the keys or the rules of `authorize` have changed.
-   */
-  renewRights(options?: { withinMs?: number | undefined }): void
   /** Closes all streams, spread over time, so that readers do not return together. Resolves when the last stream is closed. */
   drain(options?: DrainOptions): Promise<void>
-  /** What a channel, or all channels of a pattern, hold for readers that return. */
-  window(selector: string): Promise<ChannelWindow>
-  /** The newest events of a channel, or of all channels of a pattern, without their data, oldest first. */
-  entries(selector: string, options?: EntriesOptions): Promise<readonly ChannelEntry[]>
+  /** Closes every stream, then the log. */
+  close(): Promise<void>
   /** Calls `observe` for each observation of that kind until the returned function is called. */
   readonly on: Observers['on']
   /** The log of the hub, for a banner, a health check or a backup, to change the format of ids, and to agree with other hubs. */
@@ -89,12 +65,43 @@ export interface Hub {
     Log,
     'name' | 'durability' | 'window' | 'meet' | 'putIfAbsent' | 'clock' | 'backup' | 'budget' | 'formats' | 'switchIds'
   >
-  /** The channel of requests that name none; undefined when such requests are rejected. */
-  readonly defaultChannel: string | undefined
+  /** What operators call: to see connections, channels and figures, and to disconnect readers. */
+  readonly admin: HubAdmin
   /** For adapters, which connect readers and publishers; `@rejoin/hub/node` is one. */
   readonly port: HubPort
-  /** Closes every stream, then the log. */
-  close(): Promise<void>
+}
+
+/** What operators call. `rejoin serve` has most of it as its admin API and its dashboard. */
+export interface HubAdmin {
+  /**
+   * Closes a connection, or all connections of a subject, on every hub of the log. This hub has done so when the call returns:
+   * `disconnected` counts its connections. The promise resolves as that of `revoke` does.
+   */
+  disconnect(who: { connection: string } | { subject: string }): Promise<Reach & { readonly disconnected: number }>
+  /** Closes one connection of this hub. Returns false when it is not here. */
+  disconnectHere(connection: string, options?: DisconnectOptions): boolean
+  /** All readers that are connected to this hub now, by stream or by poll. */
+  connections(): Iterable<Connection>
+  /** The channels of the log, by name, some at a time. */
+  channels(options?: ChannelListOptions): Promise<readonly (ChannelWindow & { readonly channel: string })[]>
+  /** What a channel, or all channels of a pattern, hold for readers that return. */
+  window(selector: string): Promise<ChannelWindow>
+  /** The newest events of a channel, or of all channels of a pattern, without their data, oldest first. */
+  entries(selector: string, options?: EntriesOptions): Promise<readonly ChannelEntry[]>
+  /** What this hub has done since it opened. */
+  readonly totals: Readonly<Totals>
+  /** How long readers are told to wait before they return, in milliseconds, without the random part. */
+  readonly retryMs: number
+  /**
+   * Asks `authorize` again for every stream of this hub, spread over `withinMs`, and closes the streams whose rights are gone.
+   * Call it when the keys or the rules of `authorize` have changed.
+   */
+  renewRights(options?: { withinMs?: number | undefined }): void
+  /**
+   * Proves that events can be appended and delivered, without publishing one: the log writes an entry of its own, and this hub
+   * receives everything that the log holds. Rejects with `log-unavailable`.
+   */
+  probe(): Promise<void>
 }
 
 /**

@@ -58,8 +58,8 @@ export interface HubObservations {
    * An event was published. `repeated`: nothing was appended, and the answer has the id of an earlier publish with the same key.
    */
   publish: { channel: string; type: string; id: string; bytes: number; subject: string | null; repeated: boolean }
-  /** A publish, or a whole batch, is over. `elapsedMs` has fractions. `error` is undefined when it succeeded. */
-  published: { elapsedMs: number; error: unknown }
+  /** A call of `publish` or `publishBatch` is over. `elapsedMs` has fractions. `error` is undefined when it succeeded. */
+  publishCall: { elapsedMs: number; error: unknown }
 }
 
 /** A channel whose window is too small for the absences of its readers. */

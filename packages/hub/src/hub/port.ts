@@ -23,6 +23,8 @@ export interface HubPort {
    * waits for the next event, and is empty after `waitMs`. A reader that always polls with its last cursor misses nothing.
    */
   poll(request: SubscribeRequest, options?: PollOptions): Promise<PollAnswer | ReaderRejection>
+  /** The channel of requests that name none; undefined when such requests are rejected. */
+  readonly defaultChannel: string | undefined
   /** Counts revocations and renewals of rights. An adapter notes it before it asks for rights. */
   readonly revocations: number
   /** How long a reader of these channels is told to stay away when the adapter rejects it, in milliseconds, with a random part. */

@@ -99,10 +99,10 @@ export function createMaintenance(hub: Hub, options: MaintenanceOptions = {}): M
 
 /** Ends all connections, spread evenly over `withinMs`. Returns a function that stops this: connections still open stay open. */
 function endConnections(hub: Hub, { retryMs, withinMs }: { retryMs(): number; withinMs: number }): () => void {
-  const names = [...hub.connections()].map(({ connection }) => connection)
+  const names = [...hub.admin.connections()].map(({ connection }) => connection)
   const timers: NodeJS.Timeout[] = []
   for (const [index, name] of names.entries()) {
-    const end = () => hub.disconnect(name, { reason: 'maintenance', retryMs: retryMs() })
+    const end = () => hub.admin.disconnectHere(name, { reason: 'maintenance', retryMs: retryMs() })
     if (withinMs === 0) end()
     else timers.push(setTimeout(end, (withinMs * index) / names.length).unref())
   }

@@ -52,7 +52,7 @@ export async function sseState(hub: Hub, selector: string, { limit = 100 } = {})
 }
 
 export async function windowState(hub: Hub, selector: string, limit: number): Promise<WindowState> {
-  const [window, entries] = await Promise.all([hub.window(selector), hub.entries(selector, { limit })])
+  const [window, entries] = await Promise.all([hub.admin.window(selector), hub.admin.entries(selector, { limit })])
   return { channel: selector, ...window, readers: readersOf(hub, selector), entries }
 }
 
@@ -60,7 +60,7 @@ export async function windowState(hub: Hub, selector: string, limit: number): Pr
 function readersOf(hub: Hub, selector: string): number {
   if (!isPattern(selector)) return hub.readers(selector)
   let readers = 0
-  for (const { channels } of hub.connections()) {
+  for (const { channels } of hub.admin.connections()) {
     if (channels.some((other) => covers(selector, other) || covers(other, selector))) readers += 1
   }
   return readers

@@ -238,7 +238,8 @@ export async function createTestHub(options: TestHubOptions = {}): Promise<TestH
     expire: (what = 'events') =>
       settled(() => {
         if (what === 'events') return log.expire()
-        for (const { connection } of serving.hub.connections()) serving.hub.disconnect(connection, expired)
+        for (const { connection } of serving.hub.admin.connections())
+          serving.hub.admin.disconnectHere(connection, expired)
       }),
     restart: (events = 'kept') =>
       settled(async () => {

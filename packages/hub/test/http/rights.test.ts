@@ -34,7 +34,7 @@ describe('a hub that asks who you are (§7)', () => {
         error: { code: 'rate-limited', message: 'You publish too fast. Wait for 2 s, or send batches.' },
       })
     }
-    expect(hub.totals.events).toBe(0)
+    expect(hub.admin.totals.events).toBe(0)
     expect((await open('/events/news')).status).toBe(200)
     expect(asked).toEqual(['ada', 'ada', 'ada'])
   })
@@ -186,7 +186,7 @@ describe('cursors from elsewhere (§3.1, §3.4)', () => {
       const stream = await open('/events/a', { 'X-Forwarded-For': forwarded })
       await stream.waitFor((events) => events.length === 1)
     }
-    expect([...hub.connections()].map(({ ip }) => ip)).toEqual(['127.0.0.1', '127.0.0.1', '192.0.2.7'])
+    expect([...hub.admin.connections()].map(({ ip }) => ip)).toEqual(['127.0.0.1', '127.0.0.1', '192.0.2.7'])
   })
 
   test('?replay=N and ?lastEventId=earliest start in the past', async () => {

@@ -21,7 +21,7 @@ describe('an answer that nobody reads (§4.14)', () => {
     const socket = idle(port, '/poll/big?lastEventId=earliest', 30)
     // The system's own buffers hold the first of them; then one waits, and no other is begun.
     await expect.poll(() => hub.port.unread.bytes).toBeGreaterThan(0.5 * megabyte)
-    const most = await watchMost(hub, () => [...hub.connections()].length <= 1)
+    const most = await watchMost(hub, () => [...hub.admin.connections()].length <= 1)
     expect(most).toBeLessThan(oneAnswer)
     let read = 0
     await new Promise<void>((resolve) => {
@@ -136,7 +136,7 @@ describe('a stream pipelined behind another', () => {
     const connected: string[] = []
     hub.on('connect', ({ connection, channels: [channel] }) => {
       connected.push(channel as string)
-      if (channel === 'a') setImmediate(() => hub.disconnect(connection))
+      if (channel === 'a') setImmediate(() => hub.admin.disconnectHere(connection))
     })
     const text = await raw(
       `GET /events/a ${head}GET /events/b ${head}`,
@@ -151,7 +151,7 @@ describe('a stream pipelined behind another', () => {
     const sockets = Array.from({ length: 5 }, () => idle(port, '/events/big?lastEventId=earliest', 900))
     await Promise.all(sockets.map((socket) => once(socket, 'connect')))
     await expect.poll(connections).toBe(0)
-    await expect.poll(() => [...hub.connections()]).toEqual([])
+    await expect.poll(() => [...hub.admin.connections()]).toEqual([])
   })
 })
 

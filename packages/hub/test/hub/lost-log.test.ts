@@ -1,4 +1,5 @@
-import type { Hub, HubOptions, Log, LogSource, TailBatch } from '@rejoin/hub'
+import type { Hub, HubOptions, LogSource } from '@rejoin/hub'
+import type { Log, TailBatch } from '@rejoin/hub/log'
 import { memoryLog } from '@rejoin/hub/memory'
 import { type Position, RejoinError } from '@rejoin/protocol'
 import { describe, expect, test } from 'vitest'

@@ -49,7 +49,7 @@ describe('an operator', () => {
     connect('a', { reader, fullAfter: 10 })
     connect(['b', 'c/*'])
     await environment.settle()
-    expect([...hub.connections()]).toEqual([
+    expect([...hub.admin.connections()]).toEqual([
       {
         ...reader,
         connection: expect.any(String),
@@ -67,8 +67,8 @@ describe('an operator', () => {
     const { hub, environment, connect } = await openHub()
     const [one, other] = [connect('a'), connect('a')]
     await environment.settle()
-    expect(hub.disconnect(one.session.connection)).toBe(true)
-    expect(hub.disconnect(one.session.connection)).toBe(false)
+    expect(hub.admin.disconnectHere(one.session.connection)).toBe(true)
+    expect(hub.admin.disconnectHere(one.session.connection)).toBe(false)
     expect([one.ended, other.ended]).toEqual([true, false])
     expect(one.events.at(-1)).toMatchObject({ type: 'close', data: '{"reason":"admin"}' })
   })
@@ -78,9 +78,9 @@ describe('an operator', () => {
     await publish(hub, 'b', 1)
     await publish(hub, 'a', 1, 2)
     await hub.end('c')
-    const [first, ...rest] = await hub.channels({ limit: 1 })
+    const [first, ...rest] = await hub.admin.channels({ limit: 1 })
     expect([first?.channel, first?.events, rest]).toEqual(['a', 2, []])
-    expect((await hub.channels({ after: 'a' })).map(({ channel, ended }) => [channel, ended])).toEqual([
+    expect((await hub.admin.channels({ after: 'a' })).map(({ channel, ended }) => [channel, ended])).toEqual([
       ['b', false],
       ['c', true],
     ])
@@ -94,8 +94,8 @@ describe('an operator', () => {
     await environment.settle()
     readers.push(connect('a', { cursor: first as string }))
     await environment.settle()
-    expect(hub.totals).toMatchObject({ events: 2, deliveries: 5 })
-    expect(hub.totals.bytes).toBe(readers.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0))
+    expect(hub.admin.totals).toMatchObject({ events: 2, deliveries: 5 })
+    expect(hub.admin.totals.bytes).toBe(readers.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0))
   })
 
   test.each([
@@ -103,10 +103,10 @@ describe('an operator', () => {
     ['lmdb', () => lmdbLog(folderOfTest())],
   ])('can probe that the %s log takes events, without publishing one', async (_name, log) => {
     const { hub } = await openHub({ log: log() })
-    await hub.probe()
-    expect(await hub.channels()).toEqual([])
+    await hub.admin.probe()
+    expect(await hub.admin.channels()).toEqual([])
     await hub.close()
-    await expect(hub.probe()).rejects.toMatchObject({ code: 'closed' })
+    await expect(hub.admin.probe()).rejects.toMatchObject({ code: 'closed' })
   })
 })
 

@@ -51,7 +51,7 @@ test('an option that is undefined counts as left out', async () => {
   expect(hub.log.window).toEqual(plain.log.window)
   const message = { key: nothing, live: nothing, forget: nothing }
   await hub.publish('prices/fx', { data: 1, ...message }, { idempotencyKey: nothing, subject: nothing })
-  expect(await hub.window('prices/fx')).toMatchObject({ events: 1 })
+  expect(await hub.admin.window('prices/fx')).toMatchObject({ events: 1 })
 })
 
 test('data that JSON does not have is rejected with what to publish instead', async () => {

@@ -27,7 +27,7 @@ describe.each([
     const counts: number[] = []
     for (const channel of ['prices/x', 'prices/fx/usd', 'prices/fx/eur', 'orders']) {
       await publish(hub, channel, 1, 2, 3, 4, 5, 6, 7, 8)
-      counts.push((await hub.window(channel)).events)
+      counts.push((await hub.admin.window(channel)).events)
     }
     expect(counts).toEqual([2, 3, 4, 6])
     await hub.close()
@@ -37,14 +37,18 @@ describe.each([
     const { hub } = await openHub({ log: log() })
     await publish(hub, 'prices/fx/eur', 1)
     await publish(hub, 'prices/x', 1)
-    const listed = (await hub.channels()).map(({ channel, limits }) => [channel, limits.maxEvents, limits.maxAgeMs])
+    const listed = (await hub.admin.channels()).map(({ channel, limits }) => [
+      channel,
+      limits.maxEvents,
+      limits.maxAgeMs,
+    ])
     const { maxAgeMs } = hub.log.window
     expect(listed).toEqual([
       ['prices/fx/eur', 4, maxAgeMs],
       ['prices/x', 2, 60_000],
     ])
-    expect((await hub.window('prices/*')).limits).toMatchObject({ maxEvents: 2, maxAgeMs: 60_000 })
-    expect((await hub.window('orders')).limits).toEqual(hub.log.window)
+    expect((await hub.admin.window('prices/*')).limits).toMatchObject({ maxEvents: 2, maxAgeMs: 60_000 })
+    expect((await hub.admin.window('orders')).limits).toEqual(hub.log.window)
     await hub.close()
   })
 
@@ -53,7 +57,7 @@ describe.each([
     await publish(hub, 'prices/x', 1)
     await publish(hub, 'orders', 1)
     await environment.advance(120_000)
-    expect([(await hub.window('prices/x')).events, (await hub.window('orders')).events]).toEqual([0, 1])
+    expect([(await hub.admin.window('prices/x')).events, (await hub.admin.window('orders')).events]).toEqual([0, 1])
     await hub.close()
   })
 })

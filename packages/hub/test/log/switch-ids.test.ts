@@ -73,7 +73,7 @@ test('a backup has the formats of its moment, and a restored one writes on in th
   await restoreLmdb(place('backup'), place('restored'))
   const restored = await openHub(lmdbLog(place('restored')))
   await restored.publish('a', { text: '3' })
-  const held = await restored.entries('a')
+  const held = await restored.admin.entries('a')
   expect(held.map(({ id }) => id.startsWith('v2_'))).toEqual([false, true, true])
   expect(held.map(({ id }) => id.length)).toEqual([26, 29, 29])
 })

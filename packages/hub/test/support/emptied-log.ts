@@ -1,4 +1,4 @@
-import type { Log, TailBatch } from '@rejoin/hub'
+import type { Log, TailBatch } from '@rejoin/hub/log'
 import { memoryLog } from '@rejoin/hub/memory'
 import { type History, origin, type Position } from '@rejoin/protocol'
 

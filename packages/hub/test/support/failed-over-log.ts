@@ -1,4 +1,5 @@
-import type { Log, LogEvent, LogSource, TailBatch } from '@rejoin/hub'
+import type { LogSource } from '@rejoin/hub'
+import type { Log, LogEvent, TailBatch } from '@rejoin/hub/log'
 import { memoryLog } from '@rejoin/hub/memory'
 import { type Branch, origin, type Position } from '@rejoin/protocol'
 

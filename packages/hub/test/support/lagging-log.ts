@@ -1,4 +1,4 @@
-import type { Log, TailBatch } from '@rejoin/hub'
+import type { Log, TailBatch } from '@rejoin/hub/log'
 import { type MemoryLogOptions, memoryLog } from '@rejoin/hub/memory'
 
 /** A memory log whose tail can be held back, as one over a network would be. */

@@ -1,5 +1,6 @@
-import { createHub, createSubscription, type Hub, type HubOptions, type Sink, type SubscribeRequest } from '@rejoin/hub'
+import { createHub, type Hub, type HubOptions } from '@rejoin/hub'
 import type { Session } from '@rejoin/hub/internal'
+import { createSubscription, type Sink, type SubscribeRequest } from '@rejoin/hub/internal'
 import { memoryLog } from '@rejoin/hub/memory'
 import { createVirtualEnvironment, type VirtualEnvironment } from '@rejoin/hub/testing'
 import { createParser } from '@rejoin/protocol'

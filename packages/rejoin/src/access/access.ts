@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
-import type { Grant, PutIfAbsent } from '@rejoin/hub'
+import type { Grant } from '@rejoin/hub'
 import { createValues } from '@rejoin/hub/internal'
+import type { PutIfAbsent } from '@rejoin/hub/log'
 import type { Middleware } from '../http/middleware.ts'
 import type { Route } from '../http/routes.ts'
 import { createApiKeys } from './api-keys.ts'

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { PutIfAbsent } from '@rejoin/hub'
+import type { PutIfAbsent } from '@rejoin/hub/log'
 import { notGood } from './identity.ts'
 import { keyBytes, seal, unseal } from './sealed.ts'
 

@@ -60,7 +60,7 @@ export function adminRoutes(options: AdminOptions): Route[] {
     view('/admin/channels', docs.channels, async ({ query }) => {
       const limit = limitOf(query)
       const [prefix, after] = [query.get('prefix') ?? '', query.get('after') ?? '']
-      const channels = await hub.channels({ prefix, after, limit })
+      const channels = await hub.admin.channels({ prefix, after, limit })
       return ok({ channels, next: channels.length === limit ? (channels.at(-1)?.channel ?? null) : null })
     }),
 
@@ -71,7 +71,7 @@ export function adminRoutes(options: AdminOptions): Route[] {
     view('/admin/connections', docs.connections, ({ query }) => {
       const limit = limitOf(query)
       const [subject, channel] = [query.get('subject'), query.get('channel')]
-      const page = listConnections(hub, {
+      const page = listConnections(hub.admin, {
         after: query.get('after') ?? '',
         limit,
         ...(subject === null ? {} : { subject }),
@@ -86,7 +86,7 @@ export function adminRoutes(options: AdminOptions): Route[] {
 
     act('disconnect', disconnectBody, docs.disconnect, async ({ connection, subject }) => {
       const who = connection === undefined ? { subject: subject as string } : { connection }
-      const outcome = await hub.disconnectAll(who)
+      const outcome = await hub.admin.disconnect(who)
       return { ...ok(outcome), target: (connection ?? subject) as string }
     }),
 

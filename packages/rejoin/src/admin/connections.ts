@@ -1,14 +1,14 @@
-import type { Connection, Hub } from '@rejoin/hub'
+import type { Connection, HubAdmin } from '@rejoin/hub'
 
 /** A page of the connections, oldest first. `next` is where the next page begins; null on the last page. */
-export function listConnections(hub: Pick<Hub, 'connections'>, options: ListOptions): ConnectionPage {
+export function listConnections(admin: Pick<HubAdmin, 'connections'>, options: ListOptions): ConnectionPage {
   const { limit, subject, channel } = options
   const after = readKey(options.after)
   // Keeps only the oldest connections, and one more, in order. A dashboard asks for the first few of ten thousand every three
   // seconds: sorting all of them took 3 % of a core (`bench/dashboard`, Node 20).
   const oldest: Connection[] = []
   let total = 0
-  for (const each of hub.connections()) {
+  for (const each of admin.connections()) {
     if (subject !== undefined && each.subject !== subject) continue
     if (channel !== undefined && !each.channels.includes(channel)) continue
     total += 1
@@ -57,9 +57,9 @@ function readKey(text: string): PageKey | undefined {
 }
 
 /** Counts the connections in each state, and the bytes that wait for them. */
-export function tallyConnections(hub: Pick<Hub, 'connections'>): ConnectionTally {
+export function tallyConnections(admin: Pick<HubAdmin, 'connections'>): ConnectionTally {
   const tally = { live: 0, replaying: 0, slow: 0, pendingBytes: 0 }
-  for (const { mode, full, pending } of hub.connections()) {
+  for (const { mode, full, pending } of admin.connections()) {
     tally[mode] += 1
     if (full) tally.slow += 1
     tally.pendingBytes += pending

@@ -31,7 +31,7 @@ export function createChaos(memory: MemoryLogOptions, restart: (between: () => P
       starts: () => starts,
       expire(what) {
         if (what === 'events') log.expire()
-        else for (const { connection } of hub?.connections() ?? []) hub?.disconnect(connection, expired)
+        else for (const { connection } of hub?.admin.connections() ?? []) hub?.admin.disconnectHere(connection, expired)
       },
       async revoke(subject) {
         await Promise.all(rights.revoke(subject).map((each) => hub?.revoke(each)))

@@ -1,4 +1,6 @@
-import type { LimitOptions, Log, ReplayLimits, WindowOptions } from '@rejoin/hub'
+import type { LimitOptions, WindowOptions } from '@rejoin/hub'
+import type { ReplayLimits } from '@rejoin/hub/internal'
+import type { Log } from '@rejoin/hub/log'
 import type { AccessRules } from '../access/rules.ts'
 import type { TlsFiles } from '../http/tls/certificate.ts'
 import type { IdFormatName } from '../id-formats.ts'

@@ -1,4 +1,5 @@
-import type { Hub, LogBudget } from '@rejoin/hub'
+import type { Hub, HubAdmin } from '@rejoin/hub'
+import type { LogBudget } from '@rejoin/hub/log'
 import type { RejectedRequest } from '@rejoin/hub/operations'
 import { type NodeNote, nodeName } from './nodes.ts'
 
@@ -18,7 +19,7 @@ export interface Figures {
   readonly retryMs: number
   readonly readers: { readonly live: number; readonly replaying: number; readonly slow: number }
   readonly pendingBytes: number
-  readonly totals: Hub['totals']
+  readonly totals: HubAdmin['totals']
   readonly connects: number
   /** Rejected requests, by reason. */
   readonly rejects: Readonly<Record<string, number>>
@@ -143,9 +144,9 @@ export function watchFigures(hub: Hub, version: string): FiguresWatch {
       nodes,
       log: { durability, name, window },
       budget,
-      retryMs: hub.retryMs,
+      retryMs: hub.admin.retryMs,
       ...lookAtReaders(hub),
-      totals: { ...hub.totals },
+      totals: { ...hub.admin.totals },
       connects,
       rejects: { ...rejects },
       state,
@@ -181,7 +182,7 @@ function lookAtReaders(hub: Hub): Pick<Figures, 'readers' | 'pendingBytes' | 'sl
   const readers = { live: 0, replaying: 0, slow: 0 }
   let pendingBytes = 0
   let slowest: SlowReader[] = []
-  for (const { mode, full, pending, connection, channels, ip } of hub.connections()) {
+  for (const { mode, full, pending, connection, channels, ip } of hub.admin.connections()) {
     readers[mode] += 1
     pendingBytes += pending
     if (!full) continue

@@ -1,4 +1,5 @@
-import type { Hub, LogBudget } from '@rejoin/hub'
+import type { Hub, HubAdmin } from '@rejoin/hub'
+import type { LogBudget } from '@rejoin/hub/log'
 import type { Maintenance } from '@rejoin/hub/operations'
 
 /** Whether load balancers should send readers and publishers to this hub now. */
@@ -65,7 +66,10 @@ export interface ReadinessOptions {
   now?(): number
 }
 
-type Probed = Pick<Hub, 'probe'> & { readonly log: Pick<Hub['log'], 'budget'> }
+interface Probed {
+  readonly admin: Pick<HubAdmin, 'probe'>
+  readonly log: Pick<Hub['log'], 'budget'>
+}
 
 interface LogCheck {
   readonly log: string
@@ -80,10 +84,10 @@ async function checkLog(hub: Probed): Promise<LogCheck> {
   return { ...found, ...(budget && { budget }) }
 }
 
-function probe(hub: Pick<Hub, 'probe'>): Promise<LogCheck> {
+function probe({ admin }: Probed): Promise<LogCheck> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve({ log: `it has not answered within ${timeoutMs} ms` }), timeoutMs)
-    void hub
+    void admin
       .probe()
       .then(
         () => resolve({ log: 'ok' }),

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { networkOf } from '@rejoin/hub'
+import { networkOf } from '@rejoin/hub/internal'
 
 /**
  * Bounds the open connections of one address. Without the bound, one address could hold every connection by asking for something

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { networkOf } from '@rejoin/hub'
-import { addressOf } from '@rejoin/hub/internal'
+import { addressOf, networkOf } from '@rejoin/hub/internal'
 import type { Rejection, RequestLimits } from './options.ts'
 import { createTokenBuckets } from './token-bucket.ts'
 

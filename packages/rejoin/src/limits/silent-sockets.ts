@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { networkOf } from '@rejoin/hub'
+import { networkOf } from '@rejoin/hub/internal'
 import type { NewConnections } from './first-requests.ts'
 
 /**

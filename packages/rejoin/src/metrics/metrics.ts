@@ -114,7 +114,7 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
     registers,
     labelNames: ['mode'],
     collect() {
-      const { live, replaying } = tallyConnections(hub)
+      const { live, replaying } = tallyConnections(hub.admin)
       modes.set({ mode: 'live' }, live)
       modes.set({ mode: 'replaying' }, replaying)
     },
@@ -122,12 +122,12 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
   gauge(
     'rejoin_slow_readers',
     'Slow readers: more than sinkBudgetBytes wait for each of them.',
-    () => tallyConnections(hub).slow,
+    () => tallyConnections(hub.admin).slow,
   )
   gauge(
     'rejoin_backlog_bytes',
     'Bytes that wait in memory for all readers together.',
-    () => tallyConnections(hub).pendingBytes,
+    () => tallyConnections(hub.admin).pendingBytes,
   )
   gauge(
     'rejoin_unread_answer_bytes',
@@ -209,17 +209,17 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
   total(
     'rejoin_events_total',
     'Events that this hub has received from the log, published on any hub.',
-    () => hub.totals.events,
+    () => hub.admin.totals.events,
   )
   total(
     'rejoin_deliveries_total',
     'Events handed to readers. An event for 100 readers counts 100 times.',
-    () => hub.totals.deliveries,
+    () => hub.admin.totals.deliveries,
   )
   total(
     'rejoin_delivered_bytes_total',
     'Bytes handed to readers, with all frames and heartbeats.',
-    () => hub.totals.bytes,
+    () => hub.admin.totals.bytes,
   )
   const published = counterBy(
     'rejoin_publishes_total',
@@ -285,7 +285,7 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
     streamSeconds(durationMs / 1000)
     if (returning.delete(connection)) resumed('left')
   })
-  hub.on('published', ({ elapsedMs, error }) => {
+  hub.on('publishCall', ({ elapsedMs, error }) => {
     published(error === undefined ? 'ok' : error instanceof RejoinError ? error.code : 'failed')
     publishSeconds(elapsedMs / 1000)
   })

@@ -1,11 +1,11 @@
-import type { ChannelWindow, Hub } from '@rejoin/hub'
+import type { ChannelWindow, Hub, HubAdmin } from '@rejoin/hub'
 
 /**
  * The shortest absence that the windows bridge for certain, in milliseconds, over a sample of channels that readers returned to.
  * For a full window it is the age of its oldest event; for any other window it is `maxAgeMs`. Compared with the absences of
  * readers, it shows a small window before readers are told of a gap. NaN when the log cannot be read.
  */
-export function watchWindowAge(hub: Pick<Hub, 'on' | 'window' | 'log'>, now: () => number = Date.now) {
+export function watchWindowAge(hub: WatchedHub, now: () => number = Date.now) {
   // The channels since the last scrape, and the channels before it, in case the first set is empty.
   let latest = new Set<string>()
   let before = new Set<string>()
@@ -22,7 +22,7 @@ export function watchWindowAge(hub: Pick<Hub, 'on' | 'window' | 'log'>, now: () 
     if (latest.size > 0) before = latest
     latest = new Set()
     try {
-      const windows = await Promise.all(names.map((name) => hub.window(name)))
+      const windows = await Promise.all(names.map((name) => hub.admin.window(name)))
       return names.length === 0 ? hub.log.window.maxAgeMs : Math.min(...windows.map((window) => bridged(window, now())))
     } catch {
       // Readiness reports that the log fails. A metric can only be missing.
@@ -47,4 +47,8 @@ function isFull({ events, bytes, limits }: ChannelWindow): boolean {
 
 function ageOf({ oldestAt }: ChannelWindow, now: number): number {
   return oldestAt === null ? Number.POSITIVE_INFINITY : Math.max(0, now - oldestAt)
+}
+
+interface WatchedHub extends Pick<Hub, 'on' | 'log'> {
+  readonly admin: Pick<HubAdmin, 'window'>
 }

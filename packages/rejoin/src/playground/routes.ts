@@ -1,4 +1,4 @@
-import type { Hub } from '@rejoin/hub'
+import type { Hub, HubAdmin } from '@rejoin/hub'
 import { isReaderEndpoint, targetOf } from '@rejoin/hub/internal'
 import { RejoinError } from '@rejoin/protocol'
 import { invalidData } from '../errors.ts'
@@ -57,9 +57,9 @@ export function createPlayground(hub: PlaygroundHub, latest: LatestNumbers): Pla
   /** Ends the streams of a tab, as a hub does when it is about to be replaced. */
   function restart({ tab }: Visit): Result {
     plain.end(tab)
-    for (const { connection, channels } of hub.connections()) {
+    for (const { connection, channels } of hub.admin.connections()) {
       if (channels.length === 1 && channels[0] === channelOf(tab)) {
-        hub.disconnect(connection, { reason: 'drain', retryMs: restartRetryMs })
+        hub.admin.disconnectHere(connection, { reason: 'drain', retryMs: restartRetryMs })
       }
     }
     return done
@@ -76,7 +76,9 @@ export function createPlayground(hub: PlaygroundHub, latest: LatestNumbers): Pla
   }
 }
 
-export type PlaygroundHub = Pick<Hub, 'connections' | 'disconnect' | 'invalidate'>
+export interface PlaygroundHub extends Pick<Hub, 'invalidate'> {
+  readonly admin: Pick<HubAdmin, 'connections' | 'disconnectHere'>
+}
 
 export interface Playground {
   readonly routes: readonly Route[]

@@ -2,7 +2,8 @@ import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createHub, createSubscription, type Grant } from '@rejoin/hub'
+import { createHub, type Grant } from '@rejoin/hub'
+import { createSubscription } from '@rejoin/hub/internal'
 import { memoryLog } from '@rejoin/hub/memory'
 import { createVirtualEnvironment } from '@rejoin/hub/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -42,7 +43,7 @@ test('a stream ends within seconds when the key of its token is taken out of the
 
 const fromNow = { subscription: createSubscription(['a']), start: { from: 'now' } } as const
 
-describe('hub.renewRights', () => {
+describe('hub.admin.renewRights', () => {
   test('asks again for all streams, spread, and ends those whose rights are gone (§7)', async () => {
     const environment = createVirtualEnvironment({ seed: 1 })
     const hub = await createHub({ log: memoryLog(), environment })
@@ -62,7 +63,7 @@ describe('hub.renewRights', () => {
     await environment.settle()
     for (const n of [3, 50]) allowed.delete(`reader ${n}`)
     const since = environment.now()
-    hub.renewRights({ withinMs: 4000 })
+    hub.admin.renewRights({ withinMs: 4000 })
     await environment.settle()
     expect(asked.length).toBeLessThan(20)
     await environment.advance(4000)
@@ -78,7 +79,7 @@ describe('hub.renewRights', () => {
     const ended: string[] = []
     hub.on('close', ({ reason }) => ended.push(reason))
     const asOf = hub.port.revocations
-    hub.renewRights()
+    hub.admin.renewRights()
     const rights = { grant: { subject: 'ada', subscribe: ['a'] }, renew: async () => null, asOf }
     hub.port.subscribe({ kind: 'admitted', request: { ...fromNow, rights } }, sink())
     await environment.settle()

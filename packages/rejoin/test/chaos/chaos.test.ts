@@ -74,7 +74,7 @@ describe('a test that orders', () => {
     await chaos.slow(0)
     const large = Array.from({ length: 20 }, (_, index) => `${index} ${'x'.repeat(10_000)}`)
     for (const data of large) await publish(url, data)
-    expect([...server.hub.connections()]).toMatchObject([{ full: true }])
+    expect([...server.hub.admin.connections()]).toMatchObject([{ full: true }])
     expect(events).toEqual([])
     await chaos.heal()
     await expect.poll(() => events).toEqual(large)

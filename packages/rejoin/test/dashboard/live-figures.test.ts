@@ -30,7 +30,7 @@ describe('/admin/live', () => {
     const { url, inner } = await observed()
     const reader = await open(url, '/events/orders')
     await until(reader, 'hello')
-    for (const { connection } of inner.connections()) inner.disconnect(connection)
+    for (const { connection } of inner.admin.connections()) inner.admin.disconnectHere(connection)
     const { closes } = await figuresOf(url)
     expect(closes).toMatchObject([{ channels: ['orders'], reason: 'admin', ip: '127.0.0.1' }])
   })

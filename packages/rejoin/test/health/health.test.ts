@@ -77,7 +77,11 @@ describe('/readyz', () => {
     const probe = async () => {
       probes += 1
     }
-    const { check } = createReadiness({ hub: { probe, log: {} }, maintenance: { isOn: false }, now: () => now })
+    const { check } = createReadiness({
+      hub: { admin: { probe }, log: {} },
+      maintenance: { isOn: false },
+      now: () => now,
+    })
     await Promise.all(Array.from({ length: 100 }, check))
     now = 999
     expect(await check()).toEqual({ ready: true, checks: allWell })
@@ -92,7 +96,11 @@ describe('/readyz', () => {
     const probe = async () => {
       if (!isWell) throw new Error('The disk is full.')
     }
-    const { check } = createReadiness({ hub: { probe, log: {} }, maintenance: { isOn: false }, now: () => now })
+    const { check } = createReadiness({
+      hub: { admin: { probe }, log: {} },
+      maintenance: { isOn: false },
+      now: () => now,
+    })
     const readyAt = async (ms: number) => {
       now = ms
       return (await check()).ready
@@ -107,7 +115,7 @@ describe('/readyz', () => {
   test('does not wait for a log that does not answer', async () => {
     vi.useFakeTimers()
     onTestFinished(() => void vi.useRealTimers())
-    const hub = { probe: () => new Promise<void>(() => undefined), log: {} }
+    const hub = { admin: { probe: () => new Promise<void>(() => undefined) }, log: {} }
     const report = createReadiness({ hub, maintenance: { isOn: false } }).check()
     await vi.advanceTimersByTimeAsync(2000)
     expect((await report).checks.log).toBe('it has not answered within 2000 ms')

@@ -92,7 +92,7 @@ describe.skipIf(!hasOpenssl)('TLS (needs openssl)', () => {
         await turn()
       }
       expect(asked).toBeLessThan(most)
-      await expect.poll(() => [...hub.connections()]).toEqual([])
+      await expect.poll(() => [...hub.admin.connections()]).toEqual([])
       expect(await get(url, '/healthz')).toMatchObject({ status: 200 })
     },
   )

@@ -229,7 +229,7 @@ describe('requests pipelined on one connection', () => {
       socket.write(pipelined(path, 900))
       await closed(socket)
       expect(await rejections(url, 'pipelined')).toBe(1)
-      await expect.poll(() => [...hub.connections()].length).toBe(0)
+      await expect.poll(() => [...hub.admin.connections()].length).toBe(0)
     },
   )
 

@@ -224,9 +224,11 @@ async function windowOfThree() {
     log: inner.log,
     close: inner.close,
     on: (_kind: string, observe: (observation: never) => void) => void observers.push(observe) as never,
-    window(name: string) {
-      hub.asked.push(name)
-      return inner.window(name)
+    admin: {
+      window(name: string) {
+        hub.asked.push(name)
+        return inner.admin.window(name)
+      },
     },
   }
   let now = Date.now()

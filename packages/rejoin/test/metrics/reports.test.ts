@@ -17,7 +17,7 @@ describe('POST /log', () => {
     const { url, told, inner } = await reporting()
     const stream = connect(`${url}/events/demo`, { reports: `${url}/log`, backoff: () => 1 })
     await expect.poll(() => stream.state.state).toBe('connected')
-    for (const { connection } of inner.connections()) inner.disconnect(connection, { retryMs: 1 })
+    for (const { connection } of inner.admin.connections()) inner.admin.disconnectHere(connection, { retryMs: 1 })
     await expect.poll(told).toHaveLength(1)
     stream.close()
     expect(told()).toMatchObject([

@@ -39,8 +39,8 @@ describe('a probe', () => {
     expect(text.match(/^event: tick$/gm)).toHaveLength(20)
     expect(text.match(/^: hb$/gm)).toHaveLength(5)
     expect(text).toMatch(/event: end\ndata: \{\}\n\n$/)
-    expect([...hub.connections()]).toEqual([])
-    expect(await hub.channels()).toEqual([])
+    expect([...hub.admin.connections()]).toEqual([])
+    expect(await hub.admin.channels()).toEqual([])
   })
 
   test('can be asked afterwards whether the hub saw the end of it', async () => {

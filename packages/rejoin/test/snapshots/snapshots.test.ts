@@ -84,7 +84,7 @@ describe('a webhook', () => {
         fetch(`${url}/poll/news/${round}-${n}?lastEventId=unknown`, { signal: leave.signal }).catch(() => undefined),
       )
       // All of them wait for a snapshot, and the webhook has as many requests as it gets.
-      await expect.poll(() => [...hub.connections()].length).toBe(40)
+      await expect.poll(() => [...hub.admin.connections()].length).toBe(40)
       await expect.poll(() => open.size).toBeGreaterThanOrEqual(32)
       leave.abort()
       await Promise.all(polls)

@@ -52,7 +52,7 @@ describe.concurrent('a good hub', () => {
     expect(report).toMatchObject({ keptChannels: 0, own: { wasBottleneck: report.own.busySeconds > 0 } })
     expect(exitCode).toBe(0)
     // It leaves no event behind.
-    expect(await hub.entries(`${report.plan.prefix}/0`)).toEqual([])
+    expect(await hub.admin.entries(`${report.plan.prefix}/0`)).toEqual([])
   })
 
   test('is told by a person-sized summary', async ({ expect, onTestFinished }) => {
@@ -80,7 +80,7 @@ describe.concurrent('a good hub', () => {
     const first = await served({ hub: { retryMs: 500 } }, onTestFinished)
     // A hub that stops may tell its readers to stay away for seconds.
     const storm = stormOn(first.url, [...calm, '--for', '4s', ...patient])
-    await expect.poll(() => first.hub.channels()).not.toEqual([])
+    await expect.poll(() => first.hub.admin.channels()).not.toEqual([])
     await first.close({ withinMs: 0 })
     await served({ hub: { retryMs: 500 }, port: Number(new URL(first.url).port) }, onTestFinished)
     const { exitCode, report } = await storm
@@ -186,7 +186,7 @@ describe.concurrent('a storm that cannot be held against the hub', () => {
     const { url, hub } = await served({}, onTestFinished)
     const { host, stdout, exits, emit } = fakeProcess()
     const done = runProgram(['storm', url, ...small, '--for', '1h'], host)
-    await expect.poll(() => hub.channels()).not.toEqual([])
+    await expect.poll(() => hub.admin.channels()).not.toEqual([])
     emit('SIGINT')
     await done
     expect(stdout.join('')).toContain('Held: nothing lost')
@@ -211,7 +211,7 @@ describe.concurrent('a storm that cannot be held against the hub', () => {
     // The two readers of the pattern have all of them.
     expect(report.delivered).toBeGreaterThan(2 * report.published)
     expect(exitCode).toBe(3)
-    expect(await hub.entries(`${report.plan.prefix}/0`)).toEqual([])
+    expect(await hub.admin.entries(`${report.plan.prefix}/0`)).toEqual([])
     const { stdout } = await stormOn(proxy.url, calm, [])
     expect(stdout).toMatch(/! Publishing failed after 0 events:\n {2}.*The quota is used up\./)
     expect(stdout).toMatch(/\nUnfinished: publishing failed\. The readers missed nothing until then\. \(/)

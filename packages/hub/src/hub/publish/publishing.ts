@@ -92,7 +92,7 @@ export function createPublishing({
     publishing: PublishOptions,
     answerOf: (events: PublishedEvent[]) => Answer,
   ): Promise<Answer> {
-    const since = observers.has('published') ? performance.now() : undefined
+    const since = observers.has('publishCall') ? performance.now() : undefined
     try {
       const entries = toEntries()
       check(entries)
@@ -112,7 +112,7 @@ export function createPublishing({
   }
 
   function over(since: number | undefined, error?: unknown): void {
-    if (since !== undefined) observers.tell('published', { elapsedMs: performance.now() - since, error })
+    if (since !== undefined) observers.tell('publishCall', { elapsedMs: performance.now() - since, error })
   }
 
   function check(entries: readonly NewEvent[]): void {

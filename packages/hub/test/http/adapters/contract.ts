@@ -188,7 +188,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
       const polled = fetch(url(`/poll/a?cursor=${id}&waitMs=60000`))
       const stream = await open('/events/a')
       await stream.waitFor((events) => events.length === 1)
-      await expect.poll(() => [...hub.connections()].length).toBe(2)
+      await expect.poll(() => [...hub.admin.connections()].length).toBe(2)
       const closed = new Promise((resolve) => server.close(resolve))
       await stream.ended
       expect(stream.events.at(-1)).toMatchObject({ type: 'close', data: '{"reason":"drain"}' })
@@ -463,7 +463,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
       expect(await head('/events/orders/1')).toEqual([401, 'no-store'])
       expect(await head('/events/news', { Authorization })).toEqual([403, 'no-store'])
       expect(await head('/events/orders/1', { Authorization })).toEqual([200, 'private, no-store, no-transform'])
-      expect([...hub.connections()]).toEqual([])
+      expect([...hub.admin.connections()]).toEqual([])
     })
 
     test.each(['r%2F..%2Fq', 'r%2f%2e%2e%2fq', '%2E%2E%2Fq', 'r%2F.%2Fq'])(
@@ -492,7 +492,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
         socket.resume()
         await new Promise((resolve) => socket.once('close', resolve))
         await expect.poll(connections).toBe(0)
-        await expect.poll(() => [...hub.connections()].length).toBe(0)
+        await expect.poll(() => [...hub.admin.connections()].length).toBe(0)
       })
 
       test('is cut when they come one by one, too', async () => {
@@ -509,7 +509,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
           await answered()
         }
         await expect.poll(connections).toBe(0)
-        await expect.poll(() => [...hub.connections()].length).toBe(0)
+        await expect.poll(() => [...hub.admin.connections()].length).toBe(0)
       })
 
       test('is cut while the hub is being opened, too', async () => {
@@ -524,7 +524,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
       test('is served as long as they are few', async () => {
         const { hub, port } = await start()
         const socket = connect(port, '127.0.0.1')
-        hub.on('connect', ({ connection }) => void setImmediate(() => hub.disconnect(connection)))
+        hub.on('connect', ({ connection }) => void setImmediate(() => hub.admin.disconnectHere(connection)))
         socket.write(request('GET /events/a') + request('GET /publish/a').repeat(32))
         let text = ''
         socket.setEncoding('latin1').on('data', (part: string) => {
@@ -579,7 +579,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
       socket.destroy()
       if (isApart) expect(answer).toMatch(/^HTTP\/1\.1 (200|404) /)
       else expect(answer).toMatch(/^HTTP\/1\.1 400 /)
-      await expect.poll(() => [...hub.connections()].length).toBe(0)
+      await expect.poll(() => [...hub.admin.connections()].length).toBe(0)
     })
   })
 
@@ -618,7 +618,7 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
         answers = false
         const stream = await open('/events/a')
         await stream.waitFor((events) => events[0]?.type === 'hello')
-        expect([...hub.connections()]).toHaveLength(1)
+        expect([...hub.admin.connections()]).toHaveLength(1)
       },
     )
 
@@ -640,7 +640,9 @@ export function adapterContract(serve: Serve, { hasErrorHandler, isApart = false
       expect((await waiting).status).toBe(answered ? 503 : 200)
       const stream = await open('/events/a')
       await stream.waitFor((events) => events[0]?.type === 'hello')
-      expect([...hub.connections()].map(({ channels }) => channels)).toEqual(answered ? [['a']] : [['slow'], ['a']])
+      expect([...hub.admin.connections()].map(({ channels }) => channels)).toEqual(
+        answered ? [['a']] : [['slow'], ['a']],
+      )
     })
 
     test.each(['port.poll', 'publish', 'publishBatch', 'end', 'port.subscribe', 'port.admit'] as const)(

@@ -83,7 +83,7 @@ describe('Request and Response', () => {
     const hub = await createHub({ log: memoryLog(), limits: { maxConnections: 1 } })
     const handler = fetchHandler(hub)
     for (let n = 0; n < 10; n += 1) await handler(new Request('http://x/events/a'))
-    expect([...hub.connections()]).toEqual([])
+    expect([...hub.admin.connections()]).toEqual([])
     const { greeting } = await startReading(await handler(new Request('http://x/events/a')))
     expect(greeting).toContain('event: hello')
   })
@@ -93,7 +93,7 @@ describe('Request and Response', () => {
     const abort = new AbortController()
     const response = await handler(new Request('http://x/events/a', { signal: abort.signal }))
     abort.abort()
-    expect([await response.text(), [...hub.connections()]]).toEqual(['', []])
+    expect([await response.text(), [...hub.admin.connections()]]).toEqual(['', []])
   })
 
   test('the address of a reader comes from the arguments that the platform calls the handler with', async () => {

@@ -165,7 +165,7 @@ test.each([
   app.use(honoHandler(hub))
   const first = await app.fetch(new Request('http://x/events/a'), env)
   await first.body?.getReader().read()
-  expect([...hub.connections()].map(({ ip }) => ip)).toEqual(['192.0.2.7'])
+  expect([...hub.admin.connections()].map(({ ip }) => ip)).toEqual(['192.0.2.7'])
   const second = await app.fetch(new Request('http://x/events/a'), env)
   expect(await second.text()).toContain('"reason":"overloaded"')
   await hub.close()

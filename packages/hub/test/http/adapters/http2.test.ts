@@ -64,14 +64,14 @@ describe('HTTP/2', () => {
     const poll = open(shared, `/poll/a?cursor=${id}&waitMs=60000`)
     const answered = new Promise<unknown>((resolve) => poll.stream.once('response', (head) => resolve(head[':status'])))
     await Promise.all(streams.map((stream) => stream.waitFor((events) => events.length === 1)))
-    await expect.poll(() => [...hub.connections()].length).toBe(3)
+    await expect.poll(() => [...hub.admin.connections()].length).toBe(3)
     const closed = new Promise((resolve) => server.close(resolve))
     await Promise.all([...streams, poll].map((stream) => stream.closed))
     for (const stream of streams) {
       expect(stream.events().at(-1)).toMatchObject({ type: 'close', data: '{"reason":"drain"}' })
     }
     expect(await answered).toBe(503)
-    expect([...hub.connections()]).toEqual([])
+    expect([...hub.admin.connections()]).toEqual([])
     shared.close()
     await closed
   })
@@ -87,7 +87,7 @@ describe('HTTP/2', () => {
     await new Promise((resolve) => broken.once('close', resolve))
     await new Promise((resolve) => shared.ping(resolve))
     await publish(hub, 'a', 1)
-    expect(hub.totals.events).toBe(1)
+    expect(hub.admin.totals.events).toBe(1)
   })
 
   test('requests that one packet opens and resets are never served, and close their connection', async () => {
@@ -104,7 +104,7 @@ describe('HTTP/2', () => {
     socket.write(resetRequests('/events/a', 200))
     await once(socket.resume(), 'close')
     expect(asked).toBe(0)
-    expect([...hub.connections()]).toEqual([])
+    expect([...hub.admin.connections()]).toEqual([])
   })
 
   test('a stream whose request goes on with a body byte by byte is cut, and its neighbours stay', async () => {

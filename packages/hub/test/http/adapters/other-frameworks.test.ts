@@ -144,7 +144,7 @@ describe('a subscription of tRPC', () => {
     await publish(hub, 'orders/42', 1)
     await client.waitFor('message', 1)
     // One reader is sent away, as by a drain, and something happens before it is back.
-    for (const { connection } of hub.connections()) hub.disconnect(connection, { reason: 'drain' })
+    for (const { connection } of hub.admin.connections()) hub.admin.disconnectHere(connection, { reason: 'drain' })
     await publish(hub, 'orders/42', 2)
     await client.waitFor('message', 2)
     await publish(hub, 'orders/42', 3)

@@ -37,7 +37,7 @@ export function subscribeContract(
       await publish(hub, 'orders/42/räume', 2)
       await stream.waitFor((events) => events.length === 2)
       expect(stream.events.slice(1).map(({ data }) => data)).toEqual(['2'])
-      expect([...hub.connections()].map(({ channels }) => channels)).toEqual([['orders/42/räume']])
+      expect([...hub.admin.connections()].map(({ channels }) => channels)).toEqual([['orders/42/räume']])
     })
 
     test('reads those of the query, too, when the program lets it', async () => {

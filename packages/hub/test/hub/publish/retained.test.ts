@@ -74,7 +74,7 @@ describe('a channel that retains its newest values (§5.9)', () => {
     expect((await post('/publish', { channel: 'prices/1', key: 'EUR', forget: true, data: null })).status).toBe(201)
     expect((await post('/publish', { channel: 'prices/1', key: 7, data: null })).status).toBe(400)
     expect((await post('/publish', { channel: 'prices/1', forget: 'yes', data: null })).status).toBe(400)
-    const { events } = await hub.window('prices/1')
+    const { events } = await hub.admin.window('prices/1')
     expect(events).toBe(3)
   })
 })

@@ -96,8 +96,8 @@ test('schemas make the types, and what does not fit is rejected before anything 
   ]
   await expect(untyped.publishBatch(batch)).rejects.toMatchObject({ code: 'invalid-data' })
   await untyped.publish('elsewhere', { type: 'anything', data: 1 })
-  expect(await hub.window('orders/42')).toMatchObject({ events: 1, newest: id })
-  expect(await hub.window('orders/1')).toMatchObject({ events: 0 })
+  expect(await hub.admin.window('orders/42')).toMatchObject({ events: 1, newest: id })
+  expect(await hub.admin.window('orders/1')).toMatchObject({ events: 0 })
 })
 
 test('a body that is JSON is held against the schema as its value, and text as text', async () => {
@@ -119,7 +119,7 @@ test('a schema that is asked in vain for long holds up its own publish alone', a
   const hub = (await opened(createHub({ log: memoryLog(), schemas: { slow: { message: slow } } }))) as unknown as Hub
   const waiting = hub.publish('slow', { data: 1 })
   await hub.publish('fast', { data: 2 })
-  expect(await hub.window('slow')).toMatchObject({ events: 0 })
+  expect(await hub.admin.window('slow')).toMatchObject({ events: 0 })
   answer({ value: 1 })
   expect(await waiting).toMatchObject({ channel: 'slow' })
 })

@@ -1,4 +1,5 @@
-import { createSubscription, type HubOptions, type PollAnswer } from '@rejoin/hub'
+import type { HubOptions } from '@rejoin/hub'
+import { createSubscription, type PollAnswer } from '@rejoin/hub/internal'
 import { describe, expect, test } from 'vitest'
 import { laggingLog } from '../../support/lagging-log.ts'
 import { openHub } from '../../support/recorder.ts'

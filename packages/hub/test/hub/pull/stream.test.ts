@@ -1,4 +1,5 @@
-import { createHub, createSubscription, type Hub, type StreamFrame, type StreamOptions } from '@rejoin/hub'
+import { createHub, type Hub, type StreamFrame, type StreamOptions } from '@rejoin/hub'
+import { createSubscription } from '@rejoin/hub/internal'
 import { memoryLog } from '@rejoin/hub/memory'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { publish } from '../../support/publishing.ts'
@@ -34,7 +35,7 @@ describe('a stream inside the program', () => {
     await take(frames, 1)
     const failure = new Error('the program failed')
     await expect(frames.throw?.(failure)).rejects.toBe(failure)
-    expect([[...hub.connections()], await frames.next()]).toEqual([[], { done: true, value: undefined }])
+    expect([[...hub.admin.connections()], await frames.next()]).toEqual([[], { done: true, value: undefined }])
   })
 
   test('may share its signal with any number of others, without a warning of a leak, and all of them end by it', async () => {

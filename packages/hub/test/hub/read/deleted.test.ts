@@ -13,7 +13,7 @@ describe('a channel that is deleted (§5.8)', () => {
     await hub.delete('a')
     await environment.settle()
     expect(reader.events.at(-1)).toMatchObject({ type: 'close', data: '{"reason":"finished"}' })
-    expect(await hub.window('a')).toMatchObject({ events: 0 })
+    expect(await hub.admin.window('a')).toMatchObject({ events: 0 })
     expect(other.ended).toBe(false)
     await expect(hub.publish('a', { data: 3 })).rejects.toMatchObject({ code: 'channel-ended' })
   })

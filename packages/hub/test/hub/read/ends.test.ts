@@ -1,4 +1,6 @@
-import { createSubscription, type Hub, type Window } from '@rejoin/hub'
+import type { Hub } from '@rejoin/hub'
+import { createSubscription } from '@rejoin/hub/internal'
+import type { Window } from '@rejoin/hub/log'
 import { memoryLog } from '@rejoin/hub/memory'
 import { createVirtualEnvironment } from '@rejoin/hub/testing'
 import { describe, expect, test } from 'vitest'
@@ -132,7 +134,7 @@ describe('a channel that ends (§4.10)', () => {
     const { id } = await hub.end('a')
     await expect(hub.publish('a', { data: 1 })).rejects.toMatchObject({ code: 'channel-ended' })
     expect(await hub.end('a')).toEqual({ id })
-    expect((await hub.window('a')).ended).toBe(true)
+    expect((await hub.admin.window('a')).ended).toBe(true)
   })
 
   test('announces a gap to a reader that lost part of it, before it closes the stream', async () => {

@@ -110,7 +110,7 @@ describe('heartbeats and retry', () => {
     expect(hello).toBeLessThan(8401)
     expect(raised).toBeGreaterThan(13_999)
     expect(last).toBeGreaterThan(6999)
-    hub.disconnect(reader.session.connection)
+    hub.admin.disconnectHere(reader.session.connection)
     expect(reader.text).toMatch(/retry: (?:[7-9]|[1-3]\d)\d{3}\nevent: close\ndata: {"reason":"admin"}\n\n$/)
   })
 
@@ -322,8 +322,8 @@ test('the absence of a reader is measured from the first event it missed', async
 test('a hub says what a channel holds', async () => {
   const { hub } = await openHub()
   const [first, , last] = await publish(hub, 'a', 1, 2, 3)
-  expect(await hub.window('a')).toMatchObject({ events: 3, oldest: first, newest: last })
-  expect(await hub.window('b')).toMatchObject({ events: 0, oldest: null, newest: null })
+  expect(await hub.admin.window('a')).toMatchObject({ events: 3, oldest: first, newest: last })
+  expect(await hub.admin.window('b')).toMatchObject({ events: 0, oldest: null, newest: null })
 })
 
 describe('a failure that must not harm others', () => {

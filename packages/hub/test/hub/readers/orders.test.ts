@@ -1,4 +1,6 @@
-import { createHub, createSubscription, type Log, type LogSource, type OrdersCall, type Revocation } from '@rejoin/hub'
+import { createHub, type LogSource, type Revocation } from '@rejoin/hub'
+import { createSubscription } from '@rejoin/hub/internal'
+import type { Log, OrdersCall } from '@rejoin/hub/log'
 import { memoryLog } from '@rejoin/hub/memory'
 import { createVirtualEnvironment } from '@rejoin/hub/testing'
 import { RejoinError } from '@rejoin/protocol'
@@ -68,8 +70,8 @@ test('a connection is ended on whichever hub it is, and no other connection is',
   const { environment, open } = stage()
   const [one, other] = [await open(), await open()]
   const [meant, not] = [other.read('ada'), other.read('ada')]
-  const [connection = ''] = [...other.hub.connections()].map((each) => each.connection)
-  const outcome = one.hub.disconnectAll({ connection })
+  const [connection = ''] = [...other.hub.admin.connections()].map((each) => each.connection)
+  const outcome = one.hub.admin.disconnect({ connection })
   await environment.advance(2000)
   expect(await outcome).toEqual({ disconnected: 0, nodes: 2, confirmed: 2 })
   expect([meant.reason, not.reason]).toEqual(['admin', undefined])

@@ -1,7 +1,7 @@
 import { cpSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Log, LogEvent } from '@rejoin/hub'
 import { type LmdbLogOptions, lmdbLog } from '@rejoin/hub/lmdb'
+import type { Log, LogEvent } from '@rejoin/hub/log'
 import { createVirtualEnvironment, type VirtualEnvironment } from '@rejoin/hub/testing'
 import { isAfter, type Position } from '@rejoin/protocol'
 import { onTestFinished } from 'vitest'

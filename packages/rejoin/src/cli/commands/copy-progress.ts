@@ -1,4 +1,4 @@
-import type { Backup, BackupProgress } from '@rejoin/hub'
+import type { Backup, BackupProgress } from '@rejoin/hub/log'
 import { createProgress } from '../output/progress.ts'
 import type { ProgramHost } from '../program-host.ts'
 

@@ -91,7 +91,7 @@ describe('drain', () => {
     for (let n = 0; n < 3; n += 1) (await open(url, '/events/demo')).resume()
     const { stdout, exitCode } = await run(['drain', '--within', '1s', '--url', adminUrl as string])
     expect([stdout, exitCode]).toEqual(['All 3 readers are gone.\n', 0])
-    expect([...hub.connections()]).toEqual([])
+    expect([...hub.admin.connections()]).toEqual([])
   })
 
   test('does not wait when it is told so, and answers in JSON', async () => {

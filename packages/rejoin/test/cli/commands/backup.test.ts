@@ -19,7 +19,7 @@ test('backup copies the log of the folder that the settings name, and restore pu
   expect(restore.stdout).toContain('Readers that come back are told to reload.')
   const hub = await createHub({ log: lmdbLog(place('restored')) })
   onTestFinished(() => hub.close())
-  expect(await hub.window('demo')).toMatchObject({ events: 1 })
+  expect(await hub.admin.window('demo')).toMatchObject({ events: 1 })
 })
 
 test('--json gives where the copy is and how large', async () => {

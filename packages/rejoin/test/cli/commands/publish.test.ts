@@ -48,8 +48,8 @@ describe('one event', () => {
     const { url, hub } = await serving({ hub: { retain: ['prices'] } })
     expect((await run(['publish', 'prices', '1.07', '--key', 'EUR', '--url', url])).exitCode).toBe(0)
     expect((await run(['publish', 'demo', 'typing', '--live', '--url', url])).exitCode).toBe(0)
-    expect(await hub.window('prices')).toMatchObject({ events: 1 })
-    expect(await hub.window('demo')).toMatchObject({ events: 0 })
+    expect(await hub.admin.window('prices')).toMatchObject({ events: 1 })
+    expect(await hub.admin.window('demo')).toMatchObject({ events: 0 })
   })
 })
 
@@ -199,7 +199,7 @@ describe('a publish that cannot work is rejected, with advice', () => {
 /** What a channel holds. */
 async function held(hub: Hub, channel: string) {
   const events: { id: string; type: string; data: string }[] = []
-  const { events: count } = await hub.window(channel)
+  const { events: count } = await hub.admin.window(channel)
   if (count === 0) return events
   for await (const event of hub.stream(channel, { from: 'earliest' })) {
     if (event.type !== 'hello') events.push(event as never)

@@ -165,7 +165,7 @@ test('tail returns to a hub that closed its stream', async () => {
   const { url, hub } = await serving({ hub: { retryMs: 500 } })
   const tail = start(['tail', 'demo', '--url', url])
   await tail.says('connected')
-  for (const { connection } of hub.connections()) hub.disconnect(connection, { retryMs: 500 })
+  for (const { connection } of hub.admin.connections()) hub.admin.disconnectHere(connection, { retryMs: 500 })
   await tail.says(/rejoin: the hub let go \(admin\), trying again in .* m?s\nrejoin: connected again\n/)
 })
 

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createHub, createSubscription, type Hub, type PollAnswer, type Start } from '@rejoin/hub'
+import { createHub, type Hub } from '@rejoin/hub'
+import { createSubscription, type PollAnswer, type Start } from '@rejoin/hub/internal'
 import { backupLmdb, lmdbLog, restoreLmdb } from '@rejoin/hub/lmdb'
 import { expect, onTestFinished, test } from 'vitest'
 import { temporaryFolder } from '../../../../../../test/support/temporary-folder.ts'

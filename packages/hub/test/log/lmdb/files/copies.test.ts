@@ -1,5 +1,5 @@
 import { cpSync, rmSync } from 'node:fs'
-import type { Log } from '@rejoin/hub'
+import type { Log } from '@rejoin/hub/log'
 import {
   createEpoch,
   type History,

@@ -1,6 +1,7 @@
 import { copyFileSync } from 'node:fs'
-import { createHub, type Log } from '@rejoin/hub'
+import { createHub } from '@rejoin/hub'
 import { lmdbLog } from '@rejoin/hub/lmdb'
+import type { Log } from '@rejoin/hub/log'
 import { judgeCursor, renderId } from '@rejoin/protocol'
 import { open as openDatabase } from 'lmdb'
 import { expect, onTestFinished, test } from 'vitest'
@@ -48,7 +49,7 @@ if (process.platform !== 'win32') {
     copyFileSync(data('backup'), data())
     await environment.advance(1000)
     expect(told).toMatchObject([{ cause: rejection }])
-    await expect(hub.probe()).rejects.toMatchObject(rejection)
+    await expect(hub.admin.probe()).rejects.toMatchObject(rejection)
   })
 
   test('a commit that was built on an older copy is noticed before it is acknowledged', async () => {

@@ -57,6 +57,6 @@ test.skipIf(process.platform === 'win32')(
     rmSync(folder(), { recursive: true })
     await environment.advance(1000)
     expect(told).toMatchObject([{ cause: { code: 'log-unavailable' } }])
-    await expect(hub.probe()).rejects.toMatchObject({ code: 'log-unavailable' })
+    await expect(hub.admin.probe()).rejects.toMatchObject({ code: 'log-unavailable' })
   },
 )

@@ -1,0 +1,30 @@
+/** For those who write a log of their own. */
+
+export type {
+  Appended,
+  AppendOptions,
+  Backup,
+  BackupOptions,
+  BackupProgress,
+  ChannelPage,
+  Gap,
+  IdSwitch,
+  IdSwitchOptions,
+  Log,
+  LogBudget,
+  LogEvent,
+  LogSource,
+  NewEvent,
+  NewIdFormat,
+  OrdersCall,
+  OrdersPage,
+  Page,
+  PageLimit,
+  PutIfAbsent,
+  Stamp,
+  Tail,
+  TailBatch,
+  Window,
+  WindowOptions,
+} from './contract.ts'
+export { retainLimits } from './contract.ts'

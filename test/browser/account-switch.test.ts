@@ -44,7 +44,9 @@ const kinds = [
   'a token and a headers function',
   'an identity',
 ] as const
-type Kind = (typeof kinds)[number]
+/** Kinds that show who reads each time that they are asked. */
+const jwts = ['a token function that gives JWTs', 'a headers function that gives JWTs'] as const
+type Kind = (typeof kinds | typeof jwts)[number]
 
 /** Kinds that do not show who reads. */
 const hidden = ['a token function', 'a headers function', 'a fetch', 'a cookie'] as const
@@ -102,8 +104,10 @@ test.concurrent.for((['React', 'Vue'] as const).flatMap((name) => visible.map((k
   },
 )
 
-test.concurrent.for((['React', 'Vue'] as const).flatMap((name) => hidden.map((kind) => [name, kind] as const)))(
-  '%s, %s: a page that fades in while that of the user before fades out does not stay on the connection of that user',
+test.concurrent.for(
+  (['React', 'Vue'] as const).flatMap((name) => [...hidden, ...jwts].map((kind) => [name, kind] as const)),
+)(
+  '%s, %s: a page that fades in while that of the user before fades out keeps neither the connection nor the events of that user',
   async ([name, kind], context) => {
     const { page, site } = await openUsers(context)
     const publisher = startPublishing(site, 50)
@@ -119,7 +123,7 @@ test.concurrent.for((['React', 'Vue'] as const).flatMap((name) => hidden.map((ki
     await until(page, () => users.ben!.closeReason === 'http-403')
     const before = await page.evaluate(() => users.ben!.got.length)
     await publisher.more(10)
-    expect(await page.evaluate(() => users.ben!.got.length)).toBe(before)
+    expect(await page.evaluate(() => [users.ben!.got.length, users.ben!.shown])).toEqual([before, 0])
     await context.expect.poll(() => site.hub.readers('numbers')).toBe(0)
     await publisher.finish()
   },
@@ -145,7 +149,30 @@ test.concurrent.for(['React', 'Vue'] as const)(
   },
 )
 
-async function openUsers(context: TestContext): Promise<Stage> {
+test.concurrent.for((['React', 'Vue'] as const).flatMap((name) => jwts.map((kind) => [name, kind] as const)))(
+  '%s, %s: a component that stays begins anew once its function gives the JWT of another user',
+  async ([name, kind], context) => {
+    const cursors: unknown[] = []
+    const { page, site, proxy } = await openUsers(context, cursors)
+    const publisher = startPublishing(site, 50)
+    await mountAs(page, name, kind, 'anna')
+    await until(page, () => users.anna!.got.length > 5)
+    proxy.cutAll('reset')
+    await publisher.more(10)
+    await until(page, () => users.anna!.state === 'connected' && users.anna!.shown > 20)
+    await mountAs(page, name, kind, 'ben', 0, true)
+    proxy.cutAll('reset')
+    await until(page, () => users.ben!.closeReason === 'http-403')
+    const before = await page.evaluate(() => users.ben!.got.length)
+    await publisher.more(10)
+    expect(await page.evaluate(() => [users.ben!.got.length, users.ben!.shown])).toEqual([before, 0])
+    expect(cursors).toEqual([undefined])
+    await publisher.finish()
+  },
+)
+
+/** @param cursors - gets the cursors with which Ben asks */
+async function openUsers(context: TestContext, cursors: unknown[] = []): Promise<Stage> {
   return openStage(
     context,
     chromium.tabs,
@@ -155,7 +182,11 @@ async function openUsers(context: TestContext): Promise<Stage> {
         // All sites of a browser on 127.0.0.1 share their cookies, so each has a name of its own.
         const cookie = `user${headers.host?.split(':')[1]}=anna`
         const sent = [headers.authorization, headers['x-user']]
-        const isAnna = sent.includes('Bearer anna') || sent.includes('anna') || headers.cookie?.includes(cookie)
+        const jwt = atob(/Bearer x\.(.*)\.y/.exec(headers.authorization ?? '')?.[1] ?? '')
+        const isJwt = jwt.includes('anna')
+        const isAnna =
+          isJwt || sent.includes('Bearer anna') || sent.includes('anna') || headers.cookie?.includes(cookie)
+        if (!isAnna) cursors.push(headers['last-event-id'])
         return { subject: isAnna ? 'anna' : 'ben', subscribe: isAnna ? ['*'] : ['others'] }
       },
     },
@@ -176,6 +207,8 @@ async function mountAs(page: Page, name: string, kind: Kind, user: string, gapMs
       // biome-ignore lint/suspicious/noDocumentCookie: the other way is not there in a page without HTTPS.
       document.cookie = `user${location.port}=${hasCookie ? user : 'nobody'}`
       if (gapMs) await new Promise((resolve) => setTimeout(resolve, gapMs))
+      // Each token has another text.
+      const jwt = () => `Bearer x.${btoa(JSON.stringify({ sub: user, exp: Math.random() }))}.y`
       const options: Record<Kind, ConnectOptions> = {
         'a token': { token: user },
         'a token function': { token: () => user },
@@ -186,6 +219,8 @@ async function mountAs(page: Page, name: string, kind: Kind, user: string, gapMs
         'a cookie and a header that all users send': { headers: { 'X-App': '1' } },
         'a token and a headers function': { token: user, headers: () => ({ 'X-App': '1' }) },
         'an identity': { identity: user },
+        'a token function that gives JWTs': { token: async () => jwt().replace('Bearer ', '') },
+        'a headers function that gives JWTs': { headers: () => ({ Authorization: jwt() }) },
       }
       const it = { state: '', closeReason: null as string | null, shown: 0, got: [] as unknown[] }
       globalThis.users = { ...globalThis.users, [user]: it }

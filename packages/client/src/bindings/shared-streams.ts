@@ -22,7 +22,7 @@ export type AnyStream = Pick<EventStream, 'state' | 'reconnect' | 'close'> & { g
  * - Where the options show who reads, each user has a stream.
  * - Where they do not, or not for certain, components that are there at the same time share. A component that comes when
  *   the last one has left may be the next user's, and gets a new stream. A component that came after the connection was
- *   made goes on at its cursor when the others have left, on a new stream.
+ *   made goes on at its cursor when the others have left, on a new stream. When it is rejected there, it starts anew.
  * - A component without credentials reads with those of the others. When they leave, it starts anew without them.
  */
 export function join(source: NonNullable<Source>, member: Member): Leave {
@@ -94,6 +94,7 @@ function settle(page: Page): void {
   const { url, members, groups } = page
   page.isDue = false
   const last = lastUser(page)
+  const before = new Map(groups)
   const wanted = new Map([...members].map((member) => [member, userOf(member.options, last)]))
   for (const [user, group] of groups) {
     group.retain((member) => wanted.get(member) === user)
@@ -109,7 +110,7 @@ function settle(page: Page): void {
       groups.delete(user)
       settleLater(page)
     }
-    const group = groups.get(user) ?? createStreamGroup(url, givenStream(url), restart)
+    const group = groups.get(user) ?? createStreamGroup(url, givenStream(url), restart, before.has(user))
     groups.set(user, group)
     group.add(member)
   }

@@ -2,6 +2,7 @@ import type { EventStream, StreamEvent, SyncRequired } from '../event-stream.ts'
 import type { Off } from '../handler-set.ts'
 import type { ConnectOptions } from '../options.ts'
 import { connect } from '../stream.ts'
+import type { watchUser } from './asked-user.ts'
 import { subjectIn, trustIn } from './identity.ts'
 import { noteClosed, openSoon } from './opening.ts'
 import type { StoreOptions } from './stream-store.ts'
@@ -16,11 +17,13 @@ import type { StoreOptions } from './stream-store.ts'
  *
  * @param given - a stream that the caller opens and closes
  * @param restart - closes this group and makes another, for the same components at their cursors
+ * @param heir - whether the components have read with a connection of others, who may be another user and have left
  */
 export function createStreamGroup(
   source: string | EventStream,
   given: EventStream | undefined,
   restart: () => void,
+  heir: Member | boolean | undefined,
 ): StreamGroup {
   const shared: ConnectOptions = {}
   const members = new Set<Member>()
@@ -34,8 +37,10 @@ export function createStreamGroup(
   let isCatchUpDue = false
   /** The highest rank of all members so far. */
   let highest = 0
-  /** The members that were there when the connection was made: others may be the next user's. */
+  /** The members that were there when the last good connection was made: others may be the next user's. */
   let vouchers = new Set<Member>()
+  /** The members that were there at the latest attempt. */
+  let asking = vouchers
 
   const it: StreamGroup = {
     stream: () => main?.stream,
@@ -51,7 +56,7 @@ export function createStreamGroup(
       members.add(member)
       member.group = it
       highest = Math.max(highest, rankOf(member))
-      renew(member.options)
+      renew(member)
       if (main) position(member)
       else vouchers.add(member)
     },
@@ -81,13 +86,20 @@ export function createStreamGroup(
   }
   return it
 
+  /** Reads on another stream, as for components that have just come. */
+  function startAnew(): void {
+    // Nobody counts as the same user.
+    highest = Infinity
+    restart()
+  }
+
   /** @param isOther - false for a member that may be the same user's, and goes on at its cursor */
   function drop(member: Member, isOther = true): void {
     const { reading } = member
     if (reading && member.awaited === undefined) member.cursor = reading.stream.cursor
     // The cursor of a member that was behind is about as old as it was.
     if (reading === main) member.leftAt = ++departures
-    for (const set of [members, vouchers, behind]) set.delete(member)
+    for (const set of [members, vouchers, asking, behind]) set.delete(member)
     member.group = member.reading = undefined
     member.end(isOther)
   }
@@ -97,6 +109,7 @@ export function createStreamGroup(
     openedAt ??= Date.now()
     const returning = [...members].filter(({ reads, cursor }) => reads && cursor !== null)
     const [newest] = returning.sort((a, b) => b.leftAt - a.leftAt)
+    heir &&= newest
     // A store may hold a later cursor, which `connect` prefers. The members find their position when it is known.
     if (newest && !shared.persist) shared.from = newest.cursor
     // Another user of the tab would otherwise move the cursor in its storage.
@@ -159,9 +172,17 @@ export function createStreamGroup(
     const reading: Reading = { stream, offs: [] }
     let last: string | undefined
     reading.offs.push(
-      stream.onState(({ state }) => {
-        // An attempt reads the credentials of all that are there.
-        if (reading === main && state === 'connecting' && state !== last) vouchers = new Set(members)
+      stream.onState(({ state, closeReason }) => {
+        if (reading === main && state !== last) {
+          // An attempt reads the credentials of all that are there.
+          if (state === 'connecting') asking = new Set(members)
+          if (state === 'connected') {
+            vouchers = asking
+            heir = undefined
+          }
+          // It is closed as `unauthorized`, by a status such as 403, or by the page of a login.
+          if (heir && /4|aut|type/.test(closeReason!)) return startAnew()
+        }
         last = state
         positionWaiting()
         meet(reading, stream.cursor)
@@ -240,9 +261,10 @@ export function createStreamGroup(
   }
 
   // `connect` would report the first four as unknown options.
-  function renew({ reduce, initial, onEvent, onSync, ...options }: StoreOptions, before?: StoreOptions): void {
+  function renew(member: Member, before?: StoreOptions): void {
+    const { reduce, initial, onEvent, onSync, ...options } = member.options
     // A component that leaves an option out does not reset it for the others.
-    for (const [name, value] of Object.entries(options))
+    for (const [name, value] of Object.entries({ ...options, ...member.watch?.(member, members, shared, startAnew) }))
       if (value !== undefined) shared[name as 'from'] = value as string
     const { token, headers, fetch } = shared
     Object.assign(sideOptions, { token, headers, fetch })
@@ -277,6 +299,8 @@ function eventsAfter(id: string, stream: EventStream): readonly StreamEvent[] | 
 let departures = 0
 
 export interface StreamGroup {
+  /** Whom the credentials name that a function has given, if they are a JWT. */
+  subject?: string | undefined
   stream(): EventStream | undefined
   /** Whether the group goes on, with these components or without. */
   isFor(joining: readonly Member[]): boolean
@@ -291,7 +315,7 @@ export interface StreamGroup {
    *
    * @param before - what the same component gave earlier
    */
-  renew(options: StoreOptions, before?: StoreOptions): void
+  renew(member: Member, before?: StoreOptions): void
   /** Members whose credentials are as good as any are taken for the same user's, and go on at their cursors. */
   close(): void
 }
@@ -310,6 +334,9 @@ export interface Member {
   reading?: Reading | undefined
   /** The last event that the member has got, while its stream repeats earlier ones. */
   awaited?: string | undefined
+  readonly watch: typeof watchUser | undefined
+  /** As whom the member has read, if a JWT has told. */
+  subject?: string | undefined
   /** @param isFresh - the component starts with what the stream still shows */
   begin(stream: EventStream, isFresh: boolean): void
   /** @returns a promise for the handler, when that returned one */

@@ -13,8 +13,14 @@ import type { Member } from './stream-group.ts'
  * once per frame. A store that gets subscribers again continues at its cursor.
  *
  * @param reads - false for a store that shows only the connection, and ignores events
+ * @param watch - sees whose credentials a function gives
  */
-export function createStreamStore(source: Source, given: StoreOptions, reads: boolean): StreamStore {
+export function createStreamStore(
+  source: Source,
+  given: StoreOptions,
+  reads: boolean,
+  watch?: Member['watch'],
+): StreamStore {
   const { clock = systemClock } = given
   const state = source ? 'connecting' : 'closed'
   const idle = {
@@ -42,6 +48,7 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
 
   const member: Member = {
     reads,
+    watch,
     options: given,
     isIn: false,
     cursor: null,
@@ -92,7 +99,7 @@ export function createStreamStore(source: Source, given: StoreOptions, reads: bo
     update(next) {
       const before = member.options
       member.options = next
-      member.group?.renew(next, before)
+      member.group?.renew(member, before)
     },
     cursor: () => stream?.cursor ?? null,
     close(cursor) {

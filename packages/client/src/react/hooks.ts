@@ -1,5 +1,6 @@
 import type { EventsOf, Schemas } from '@rejoin/protocol'
 import { useEffect, useState, useSyncExternalStore } from 'react'
+import { watchUser } from '../bindings/asked-user.ts'
 import { keyOf, type Source } from '../bindings/shared-streams.ts'
 import {
   type ConnectionView,
@@ -51,7 +52,7 @@ export function useConnection(source: Source, options: ConnectOptions = {}): Con
 
 function useStore(source: Source, options: StoreOptions, reads: boolean): ConnectionView {
   const key = keyOf(source, options)
-  const create = () => ({ key, store: createStreamStore(source, options, reads) })
+  const create = () => ({ key, store: createStreamStore(source, options, reads, watchUser) })
   let [held, hold] = useState(create)
   // State and not a ref: a rendering that React discards must not replace the store of the component on the screen.
   if (held.key !== key) {

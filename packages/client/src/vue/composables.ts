@@ -13,6 +13,7 @@ import {
   toValue,
   watch,
 } from 'vue'
+import { watchUser } from '../bindings/asked-user.ts'
 import { keyOf, type Source } from '../bindings/shared-streams.ts'
 import {
   type ConnectionView,
@@ -114,7 +115,7 @@ export function useView(
   return view
 
   function newStore(): StreamStore {
-    return createStreamStore(toValue(source), toValue(options), reads)
+    return createStreamStore(toValue(source), toValue(options), reads, watchUser)
   }
 
   function follow(): void {

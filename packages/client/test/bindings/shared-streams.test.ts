@@ -1,4 +1,5 @@
 import { expect, test, vi } from 'vitest'
+import { watchUser } from '../../src/bindings/asked-user.ts'
 import { keyOf } from '../../src/bindings/shared-streams.ts'
 import { createStreamStore, type StoreOptions } from '../../src/bindings/stream-store.ts'
 import { holdFrames } from '../support/frames.ts'
@@ -12,7 +13,7 @@ function component(options: StoreOptions = {}, reads = true, source: string | UR
   const initial = 0
   const reduce = (sum: unknown, { data }: { data: unknown }) => Number(sum) + Number(data)
   const given = (next: StoreOptions) => ({ clock, initial, reduce, ...next })
-  const store = createStreamStore(source, given(options), reads)
+  const store = createStreamStore(source, given(options), reads, watchUser)
   let unmount: (() => void) | undefined
   const mount = () => {
     unmount = store.subscribe(() => undefined)
@@ -183,6 +184,225 @@ test.each<[string, (user: string) => StoreOptions]>([
     expect(server.visits()).toBe(2)
   },
 )
+
+/** Without an identity, the components of two users who are there at the same time share. */
+async function overlap(a: StoreOptions, b: StoreOptions) {
+  const first = component(a)
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await first.shows(1)
+  const second = component(b)
+  const list = component({ ...b, reduce: undefined })
+  visit.send(...message('e2', 2))
+  await second.shows(2)
+  return { first, second, list, visit }
+}
+
+test.each<[string, number, StoreOptions, StoreOptions]>([
+  ['a cookie', 403, {}, {}],
+  ['a cookie', 401, {}, {}],
+  ['a token function', 403, { token: () => 'a' }, { token: () => 'b' }],
+  ['a function for headers', 404, { headers: () => ({ 'X-Key': 'a' }) }, { headers: () => ({ 'X-Key': 'b' }) }],
+])(
+  'when pages of two users overlap, with %s, and the second user is rejected with %i, nothing of the first stays',
+  async (_, status, a, b) => {
+    const { first, second, list, visit } = await overlap(a, b)
+    first.unmount()
+    const rejected = await server.visit()
+    await visit.gone
+    expect(rejected.headers['last-event-id']).toBe('e2')
+    rejected.answer(status)
+    rejected.end()
+    const anew = await server.visit()
+    expect(anew.headers['last-event-id']).toBeUndefined()
+    expect(second.snapshot()).toMatchObject({ value: 0 })
+    expect(list.snapshot()).toMatchObject({ events: [] })
+    anew.answer(status)
+    anew.end()
+    await expect.poll(() => second.snapshot()).toMatchObject({ value: 0, state: 'closed' })
+    expect(list.snapshot()).toMatchObject({ events: [] })
+    expect(server.visits()).toBe(3)
+  },
+)
+
+test('a stored cursor outlasts a rejection, as of a session that has expired while one page replaced another', async () => {
+  const persist = { load: () => 'e0', save: (cursor: string | null) => saved.push(cursor) }
+  const saved: unknown[] = []
+  const { first, second, visit } = await overlap({ persist }, { persist })
+  first.unmount()
+  const rejected = await server.visit()
+  await visit.gone
+  rejected.answer(401)
+  rejected.end()
+  expect((await server.visit()).headers['last-event-id']).toBe('e0')
+  expect(second.snapshot()).toMatchObject({ value: 0 })
+  expect(saved).not.toContain(null)
+})
+
+test('a user who is rejected on a connection that was made while the page before was there keeps nothing either', async () => {
+  const { first, second } = await overlap({}, {})
+  second.snapshot().reconnect()
+  const rejected = await server.visit()
+  first.unmount()
+  await rejected.gone
+  const again = await server.visit()
+  expect(again.headers['last-event-id']).toBe('e2')
+  again.answer(403)
+  again.end()
+  expect((await server.visit()).headers['last-event-id']).toBeUndefined()
+  expect(second.snapshot()).toMatchObject({ value: 0 })
+})
+
+test('a component that is rejected on its own connection goes on where it was when it may read again', async () => {
+  const reader = component()
+  const visit = await server.stream()
+  const later = component()
+  visit.send(...message('e1', 1))
+  for (const { shows } of [reader, later]) await shows(1)
+  reader.snapshot().reconnect()
+  const rejected = await server.visit()
+  rejected.answer(401)
+  rejected.end()
+  await expect.poll(() => reader.snapshot()).toMatchObject({ state: 'closed', value: 1 })
+  expect(later.snapshot()).toMatchObject({ value: 1 })
+  reader.snapshot().reconnect()
+  const next = await server.stream()
+  expect(next.headers['last-event-id']).toBe('e1')
+  next.send(...message('e2', 2))
+  for (const { shows } of [reader, later]) await shows(3)
+})
+
+test.each<[string, (token: () => string) => StoreOptions]>([
+  ['a token function', (token) => ({ token })],
+  ['a token function that is async', (token) => ({ token: async () => token() })],
+  ['a function for headers', (token) => ({ headers: () => ({ Authorization: `Bearer ${token()}` }) })],
+])(
+  '%s that gives the JWT of another user starts anew, and goes on with a fresh one of the same user',
+  async (_, by) => {
+    let token = tokenOf('ada', 1)
+    const reader = component(by(() => token))
+    const list = component({ ...by(() => token), reduce: undefined })
+    const visit = await server.stream()
+    visit.send(...message('e1', 1))
+    await reader.shows(1)
+    token = tokenOf('ada', 2)
+    reader.snapshot().reconnect()
+    const fresh = await server.stream()
+    expect(fresh.headers).toMatchObject({ authorization: `Bearer ${token}`, 'last-event-id': 'e1' })
+    fresh.send(...message('e2', 2))
+    await reader.shows(3)
+    token = tokenOf('ben', 3)
+    reader.snapshot().reconnect()
+    const other = await server.stream()
+    expect(other.headers.authorization).toBe(`Bearer ${token}`)
+    expect(other.headers['last-event-id']).toBeUndefined()
+    expect(list.snapshot()).toMatchObject({ events: [] })
+    other.send(...message('e7', 7))
+    await reader.shows(7)
+    expect(server.visits()).toBe(3)
+  },
+)
+
+test('a token function that gives the JWT of another user while the connection is open closes that at once', async () => {
+  let token = tokenOf('ada', 1)
+  const reader = component({ token: () => token })
+  const visit = await server.stream()
+  visit.send(...hello({ expiresInMs: 1000 }))
+  visit.send(...message('e1', 1))
+  await reader.shows(1)
+  token = tokenOf('ben', 1)
+  clock.advance(5000)
+  const other = await server.stream()
+  await visit.gone
+  expect(other.headers['last-event-id']).toBeUndefined()
+  other.send(...message('e7', 7))
+  await reader.shows(7)
+})
+
+test('when pages of two users overlap whose functions give JWTs, the second user begins anew, even if both may read', async () => {
+  const { first, second, visit } = await overlap({ token: () => tokenOf('ada', 1) }, { token: () => tokenOf('ben', 1) })
+  first.unmount()
+  const next = await server.stream()
+  await visit.gone
+  expect(next.headers).toMatchObject({ authorization: `Bearer ${tokenOf('ben', 1)}` })
+  expect(next.headers['last-event-id']).toBeUndefined()
+  next.send(...message('e7', 7))
+  await second.shows(7)
+  expect(server.visits()).toBe(2)
+})
+
+test('a component that returns to the stream of another user, known by a JWT, begins anew', async () => {
+  let token = tokenOf('ada', 1)
+  const returns = component({ token: () => token })
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await returns.shows(1)
+  returns.unmount()
+  await visit.gone
+  token = tokenOf('ben', 1)
+  const stays = component({ token: () => token })
+  const next = await server.stream()
+  next.send(...message('e2', 2))
+  await stays.shows(2)
+  returns.mount()
+  next.send(...message('e3', 3))
+  await stays.shows(5)
+  await expect.poll(() => returns.snapshot().value).toBeLessThan(6)
+  expect(server.visits()).toBe(2)
+})
+
+test('an identity says who reads, whatever a token function gives', async () => {
+  let token = tokenOf('ada', 1)
+  const reader = component({ identity: 'ada', token: () => token })
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await reader.shows(1)
+  token = tokenOf('session-2', 1)
+  reader.snapshot().reconnect()
+  const next = await server.stream()
+  expect(next.headers['last-event-id']).toBe('e1')
+  next.send(...message('e2', 2))
+  await reader.shows(3)
+})
+
+test('when a token function gives the JWT of another user, the stored cursor of the first is not used', async () => {
+  const stored = new Map<string, string>()
+  const getItem = (key: string) => stored.get(key) ?? null
+  vi.stubGlobal('sessionStorage', { getItem, setItem: (key: string, value: string) => stored.set(key, value) })
+  let token = tokenOf('ada', 1)
+  const reader = component({ token: () => token, persist: 'session' })
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await reader.shows(1)
+  await expect.poll(() => [...stored.values()]).toEqual(['e1'])
+  token = tokenOf('ben', 1)
+  reader.snapshot().reconnect()
+  const other = await server.stream()
+  expect(other.headers['last-event-id']).toBeUndefined()
+  other.send(...message('e7', 7))
+  await reader.shows(7)
+  await expect.poll(() => [...stored.values()]).toEqual(['e7'])
+})
+
+test('a token function that fails for a while, or gives tokens that are no JWTs, loses nothing', async () => {
+  const reported = vi.fn()
+  vi.stubGlobal('reportError', reported)
+  const tokens = [() => 'one', () => Promise.reject(new Error('offline')), () => 'two', () => tokenOf('ada', 1)]
+  const reader = component({ token: () => tokens.shift()!() })
+  const visit = await server.stream()
+  visit.send(...message('e1', 1))
+  await reader.shows(1)
+  reader.snapshot().reconnect()
+  await expect.poll(() => reader.snapshot()).toMatchObject({ closeReason: 'no-credentials', value: 1 })
+  reader.snapshot().reconnect()
+  const next = await server.stream()
+  expect(next.headers).toMatchObject({ authorization: 'Bearer two', 'last-event-id': 'e1' })
+  await reader.shows(1)
+  reader.snapshot().reconnect()
+  const last = await server.stream()
+  expect(last.headers).toMatchObject({ authorization: `Bearer ${tokenOf('ada', 1)}`, 'last-event-id': 'e1' })
+  expect(reported).toHaveBeenCalledOnce()
+})
 
 test('when the component stays that opened the connection, others come and go on it', async () => {
   const stays = component()

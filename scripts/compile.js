@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { embedLua } from './lua.js'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -18,6 +19,7 @@ export async function compile(project) {
   forgetRemovedOutput()
   const tsc = join(root, 'node_modules/typescript/bin/tsc')
   const [code] = await once(spawn(process.execPath, [tsc, '-b', project], { cwd: root, stdio: 'inherit' }), 'exit')
+  embedLua(join(root, 'packages/hub'))
   return code === 0
 }
 

@@ -127,6 +127,9 @@ export const services = [
   },
 ]
 
+/** Checks the script for Redis, in `npm run lint`. */
+export const luacheck = { name: 'luacheck', binaries: ['luacheck'], packages: ['lua-check'], tests: [] }
+
 /** @param {Service} service */
 export function isPresent(service) {
   return executableOf(service) !== undefined

@@ -4,7 +4,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { compile, root } from './compile.js'
 import { install, mayInstall } from './debian.js'
-import { debianPackages, installCommand, isNeededBy, isPresent, services } from './services.js'
+import { debianPackages, installCommand, isNeededBy, isPresent, luacheck, services } from './services.js'
 import { vitest, vitestBeside } from './vitest.js'
 
 /** @typedef {import('./vitest.js').Tally} Tally */
@@ -19,11 +19,13 @@ const skips = []
 /** @type {import('./vitest.js').FileTime[]} */
 const times = []
 
+const unchecked = provideServices([luacheck])
 await step('lint', () => single('lint', lint()))
 await step('types and build', async () => single('types and build', await compile('.')))
 await step('unit tests', () => vitest(['unit', 'unit-alone']))
 const files = serviceTests()
-const missing = provideServices(services.filter((service) => files.some((file) => isNeededBy(service, file))))
+const needed = services.filter((service) => files.some((file) => isNeededBy(service, file)))
+const missing = [...unchecked, ...provideServices(needed)]
 const runnable = files.filter((file) => !missing.some((service) => isNeededBy(service, file)))
 // They wait for nothing and hold nothing to a time: they take what the tests beside them leave of the processor.
 const simulations = vitestBeside(['simulation'], ['--maxWorkers=1'])
@@ -43,6 +45,7 @@ for (const file of files.filter((file) => !runnable.includes(file))) {
   const names = missing.filter((service) => isNeededBy(service, file)).map((service) => service.name)
   skips.push(`${file} (needs ${names.join(' and ')})`)
 }
+for (const { name } of unchecked) skips.push(`lint of the script for Redis (needs ${name})`)
 
 report()
 

@@ -206,6 +206,17 @@ describe('a page that is bundled by', () => {
   })
 })
 
+test('a server that esbuild bundles has the script for Redis in its one file', async () => {
+  await write('server-of-redis.js', "export { redisLog } from '@rejoin/hub/redis'\n")
+  const outfile = join(project.folder, 'out/server-of-redis.mjs')
+  await esbuild({
+    ...{ entryPoints: [join(project.folder, 'server-of-redis.js')], outfile, logLevel: 'error' },
+    ...{ bundle: true, platform: 'node', format: 'esm', external: ['ioredis', 'redis'] },
+  })
+  const { redisLog } = await import(/* @vite-ignore */ pathToFileURL(outfile).href)
+  expect(redisLog('redis://127.0.0.1').name).toBe('redis')
+})
+
 test('the client in one file reads events, and loads nothing else', async () => {
   const file = join(project.folder, 'node_modules/@rejoin/client/dist/standalone.js')
   const code = await readFile(file, 'utf8')

@@ -36,7 +36,7 @@ export function mutantPlugin(patchesOf: (mutant: string) => readonly Patch[]): M
         return found?.id.startsWith(packages) ? found.id : undefined
       })
       const loaded = await graph.loadedWith(resolved.id)
-      const isPatched = patchesOf(mutant).some(({ file }) => loaded.has(packages + file))
+      const isPatched = patchesOf(mutant).some((patch) => loaded.has(packages + moduleOf(patch)))
       return isPatched ? resolved.id + mark + mutant : resolved
     },
     load(id) {
@@ -49,7 +49,7 @@ export function mutantPlugin(patchesOf: (mutant: string) => readonly Patch[]): M
 
 /** Loads the sources themselves with these patches, for whoever imports them. */
 export function patchPlugin(patches: readonly Patch[]): PatchPlugin {
-  const files = new Set(patches.map(({ file }) => packages + file))
+  const files = new Set(patches.map((patch) => packages + moduleOf(patch)))
   return {
     name: 'rejoin-patches',
     enforce: 'pre',
@@ -59,11 +59,23 @@ export function patchPlugin(patches: readonly Patch[]): PatchPlugin {
 
 /** Throws unless every patch finds its text. A file that was moved is never loaded, so `load` alone would not notice. */
 export function checkPatches(patches: readonly Patch[]): void {
-  for (const { file } of patches) patchedSource(packages + file, patches)
+  for (const patch of patches) patchedSource(packages + moduleOf(patch), patches)
 }
 
-function patchedSource(file: string, patches: readonly Patch[]): string {
-  return patches.filter((patch) => file === packages + patch.file).reduce(applyPatch, readFileSync(file, 'utf8'))
+/** The module that a patch changes. A Lua file is text in the module beside it that reads it. */
+function moduleOf({ file }: Patch): string {
+  return file.replace(/[^/]+\.lua$/, 'lua.ts')
+}
+
+function patchedSource(module: string, patches: readonly Patch[]): string {
+  const own = patches.filter((patch) => module === packages + moduleOf(patch))
+  const source = own.filter(({ file }) => module === packages + file).reduce(applyPatch, readFileSync(module, 'utf8'))
+  const luaFiles = new Set(own.map(({ file }) => file).filter((file) => file.endsWith('.lua')))
+  return [...luaFiles].reduce((loader, file) => {
+    const text = own.filter((patch) => patch.file === file).reduce(applyPatch, readFileSync(packages + file, 'utf8'))
+    const find = `read('./${file.slice(file.lastIndexOf('/') + 1)}')`
+    return applyPatch(loader, { file: module.slice(packages.length), find, replace: JSON.stringify(text) })
+  }, source)
 }
 
 /** A source that was rewritten must not leave a mutant that breaks nothing. */

@@ -175,7 +175,7 @@ export const mends: readonly Mend[] = [
   {
     name: 'keys-forgotten-by-number-on-redis',
     mistake: 'forgets an idempotency key on Redis because many came after it',
-    patches: [{ file: `${redis}/script/append.ts`, find: '(age > onceHorizonMs and ', replace: '(' }],
+    patches: [{ file: `${redis}/script/append.lua`, find: '(age > onceHorizonMs and ', replace: '(' }],
     caughtBy: service('redis/log.test.ts', 'a key younger than ten minutes is not forgotten'),
   },
   {
@@ -183,7 +183,7 @@ export const mends: readonly Mend[] = [
     mistake: 'forgets a channel on Redis with its end, and tells nobody from before the end',
     patches: [
       {
-        file: `${redis}/script/upkeep.ts`,
+        file: `${redis}/script/upkeep.lua`,
         find: "      if it.ended ~= '-' then forgotten = latest(forgotten, string.match(it.ended, '^[^,]+')) end\n",
         replace: '',
       },
@@ -285,7 +285,7 @@ export const mends: readonly Mend[] = [
     mistake: 'deletes every event of a channel in Redis when one of its events was lost',
     patches: [
       {
-        file: `${redis}/script/upkeep.ts`,
+        file: `${redis}/script/upkeep.lua`,
         find: '  it.newest = newest\n',
         replace:
           "  redis.call('DEL', streamOf(channel))\n  it.newest, it.trimmed, it.base, it.count = newest, newest, it.total, 0\n",
@@ -298,7 +298,7 @@ export const mends: readonly Mend[] = [
     mistake: 'takes a loss for recorded because its channel has lost something later, too',
     patches: [
       {
-        file: `${redis}/script/upkeep.ts`,
+        file: `${redis}/script/upkeep.lua`,
         find: '  if isMark(log, since) and marksChannel(since, channel) then return true end',
         replace:
           '  for _, at in ipairs(marksOf(log)) do if not isAfter(since, at) and marksChannel(at, channel) then return true end end',
@@ -321,7 +321,7 @@ export const mends: readonly Mend[] = [
   {
     name: 'removed-values-told-as-none',
     mistake: 'tells values that were removed by hand as if there had been none',
-    patches: [{ file: `${redis}/script/read.ts`, find: '    return expected == 0\n', replace: '    return true\n' }],
+    patches: [{ file: `${redis}/script/read.lua`, find: '    return expected == 0\n', replace: '    return true\n' }],
     caughtBy: service(
       'redis/faults.test.ts',
       'retained values that were removed by hand, of a channel, are not told as none',

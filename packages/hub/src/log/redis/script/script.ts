@@ -4,12 +4,7 @@ import type { Complete } from '../../../with-defaults.ts'
 import { retainLimits, type WindowOptions } from '../../contract.ts'
 import { type KeyLimits, retryHorizonMs } from '../../idempotency.ts'
 import type { ServerIdentity } from '../checks.ts'
-import { append } from './append.ts'
-import { budget } from './budget.ts'
-import { common } from './common.ts'
-import { read } from './read.ts'
-import { upkeep } from './upkeep.ts'
-import { values } from './values.ts'
+import { lua } from './lua.ts'
 
 /** The text of a script, and the digest by which Redis knows it. */
 export interface Script {
@@ -53,17 +48,7 @@ export const slots = 1024
  * @param nonce - has to be new when an earlier text may have reached another process than the one that it names
  */
 export function scriptFor(settings: ScriptSettings, server: ServerIdentity, nonce: string): Script {
-  const source = [
-    `-- ${nonce}`,
-    constants(settings, server),
-    common,
-    budget,
-    append,
-    read,
-    upkeep,
-    values,
-    dispatch,
-  ].join('\n')
+  const source = [`-- ${nonce}`, constants(settings, server), ...lua].join('\n')
   return { source, sha: createHash('sha1').update(source).digest('hex') }
 }
 
@@ -83,7 +68,7 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
   const values: Record<string, string | number | boolean> = {
     run,
     lineage,
-    prefix,
+    keyPrefix: prefix,
     logKey: `${prefix}log`,
     feedKey: `${prefix}feed`,
     channelsKey: `${prefix}channels`,
@@ -152,9 +137,3 @@ function literal(value: string | number | boolean): string {
   if (value === Number.POSITIVE_INFINITY) return 'math.huge'
   return typeof value === 'string' ? `'${value.replaceAll(/[\\']/g, '\\$&')}'` : String(value)
 }
-
-const dispatch = `
-local answer = steps[ARGV[1]]()
-if heldChange ~= 0 then redis.call('HINCRBY', logKey, 'held', whole(heldChange)) end
-return answer
-`

@@ -1,5 +1,5 @@
-/** The upkeep of the log: its creation, its branches, repairs, and the sweep of channels that nobody uses. */
-export const upkeep = String.raw`
+-- The upkeep of the log: its creation, its branches, repairs, and the sweep of channels that nobody uses.
+
 -- Everything that a hub has to know before it may use a connection. INFO costs as much as an append, so appends and reads do
 -- not call it.
 -- ARGV: hello
@@ -62,12 +62,13 @@ steps.create = function()
   keepRange(ARGV[7], ARGV[8], ARGV[9])
   local now, floor = positionClock(ARGV[2], 0), ARGV[5]
   for _, name in ipairs(redis.call('ZRANGE', namesKey, 0, -1)) do redis.call('UNLINK', streamOf(name), retainedOf(name)) end
-  redis.call('UNLINK', marksKey, feedKey, channelsKey, namesKey, keyedKey, agesKey, onceKey, onceOrderKey, onceCountsKey, branchesKey)
+  redis.call('UNLINK', marksKey, feedKey, channelsKey, namesKey, keyedKey, agesKey, onceKey, onceOrderKey, onceCountsKey,
+    branchesKey)
   local first = '0-0'
   if hybrid or floor ~= '' then first = beginning(floor ~= '' and floor or '0-0', now) end
-  redis.call('HSET', logKey, 'version', formatVersion, 'ids', ARGV[4], 'run', run, 'lineage', lineage, 'last', first, 'epoch', ARGV[3], 'mean', 300,
-    'forgotten', '0-0', 'channels', 0, 'tidied', 0, 'keyed', 0, 'held', 0, 'maxSeq', ARGV[7], 'minMs', ARGV[8],
-    'maxMs', ARGV[9])
+  redis.call('HSET', logKey, 'version', formatVersion, 'ids', ARGV[4], 'run', run, 'lineage', lineage, 'last', first,
+    'epoch', ARGV[3], 'mean', 300, 'forgotten', '0-0', 'channels', 0, 'tidied', 0, 'keyed', 0, 'held', 0,
+    'maxSeq', ARGV[7], 'minMs', ARGV[8], 'maxMs', ARGV[9])
   -- Makes an empty stream that knows its newest position. So a feed without entries differs from a feed that somebody removed.
   redis.call('XGROUP', 'CREATE', feedKey, 'none', '$', 'MKSTREAM')
   redis.call('XGROUP', 'DESTROY', feedKey, 'none')
@@ -338,4 +339,3 @@ steps.sweep = function()
   saveLog(log, now)
   return { 'swept', page[1], isOver and '1' or '0' }
 end
-`

@@ -1,8 +1,6 @@
-/**
- * The Lua that all steps share: positions, the state of a channel, and how an entry is written. A position is a text, `ms-seq`,
- * like the id of a stream entry in Redis. Both halves fit into a number of Lua, which holds 53 bits.
- */
-export const common = String.raw`
+-- The Lua that all steps share: positions, the state of a channel, and how an entry is written. A position is a text, `ms-seq`,
+-- like the id of a stream entry in Redis. Both halves fit into a number of Lua, which holds 53 bits.
+
 local function split(position)
   local ms, seq = string.match(position, '^(%d+)-(%d+)$')
   return tonumber(ms), tonumber(seq)
@@ -77,8 +75,8 @@ local function keepRange(most, least, last)
   maxSeq, minMs, maxMs = tonumber(most), tonumber(least), tonumber(last) or maxMs
 end
 
-local function streamOf(channel) return prefix .. 'c:' .. channel end
-local function retainedOf(channel) return prefix .. 'r:' .. channel end
+local function streamOf(channel) return keyPrefix .. 'c:' .. channel end
+local function retainedOf(channel) return keyPrefix .. 'r:' .. channel end
 
 -- The log's own state. Or nil and the reason why the caller has to look at the log again.
 local function openLog(seen)
@@ -326,4 +324,3 @@ local function saveLog(log, now)
   redis.call('HSET', logKey, 'last', log.last, 'mean', log.mean)
   tidyFeed(log, now)
 end
-`

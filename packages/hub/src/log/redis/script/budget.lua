@@ -1,5 +1,5 @@
-/** The budget of the whole log. The oldest events of all channels go first. */
-export const budget = `
+-- The budget of the whole log. The oldest events of all channels go first.
+
 -- Lets go of a channel's events up to an age, until so many bytes are gone. Returns how many entries it has looked at.
 local function letGoOldest(log, channel, now, through, excess, atMost)
   local packed = redis.call('HGET', channelsKey, channel)
@@ -62,4 +62,3 @@ steps.budget = function()
   if not log then return why end
   return { redis.call('HGET', logKey, 'held') or '0' }
 end
-`

@@ -1,5 +1,5 @@
-/** Reads. Each answers with its events and with the state of the channel at that same moment. */
-export const read = String.raw`
+-- Reads. Each answers with its events and with the state of the channel at that same moment.
+
 -- The state of a channel after a trim.
 local function current(log, channel, now)
   local it = openChannel(log, channel)
@@ -193,7 +193,8 @@ steps.back = function()
   -- All names together must not take longer than one name alone.
   local atMost = math.max(10, math.floor(searchAtMost / (#ARGV - 6)))
   for index = 7, #ARGV do
-    local name, page = ARGV[index], nil
+    local name = ARGV[index]
+    local page
     if string.sub(name, 1, 1) == '*' then
       page = feedBack(log, string.sub(name, 2), now, after, through, most, atMost)
     else
@@ -316,4 +317,3 @@ steps.head = function()
   if not log then return why end
   return { log.last, log.epoch }
 end
-`

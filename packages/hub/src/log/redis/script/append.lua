@@ -1,8 +1,8 @@
-/** Appends, invalidations and ends: the steps that assign positions. Each step decides before its first write. */
-export const append = String.raw`
+-- Appends, invalidations and ends: the steps that assign positions. Each step decides before its first write.
+
 -- The first byte of a body: an event with a key, an event that forgets its key, a live event.
 local byte = string.byte
-local keyed, forgets, isLive = byte('k'), byte('f'), byte('l')
+local hasKey, forgetsKey, isLive = byte('k'), byte('f'), byte('l')
 
 -- The channel that would retain too much with these entries, or nil.
 local function overRetaining(entries, channels)
@@ -24,7 +24,7 @@ local function overRetaining(entries, channels)
       size.keys = size.keys - 1
       size.bytes = size.bytes - before
     end
-    if entry.kind == keyed then
+    if entry.kind == hasKey then
       size.keys = size.keys + 1
       size.bytes = size.bytes + entry.cost
       values[channel][entry.key] = entry.cost
@@ -47,7 +47,7 @@ local function retain(channel, it, entry, id, value)
   local key = retainedOf(channel)
   local held = redis.call('HGET', key, entry.key)
   if held then it.retained = it.retained - tonumber(string.match(held, '^%d+')) end
-  if entry.kind == keyed then
+  if entry.kind == hasKey then
     redis.call('HSET', key, entry.key, entry.cost .. ' ' .. id .. ' ' .. value)
     it.retained = it.retained + entry.cost
     countKeyed(redis.call('ZADD', keyedKey, 0, channel))
@@ -99,9 +99,9 @@ local function headOf(args, index)
 end
 
 -- The index of the next entry after a head. An entry takes three arguments, and two more when it has a key.
-local function behind(args, index)
+local function nextEntry(args, index)
   local kind = byte(args[index + 2])
-  if kind == keyed or kind == forgets then return index + 5 end
+  if kind == hasKey or kind == forgetsKey then return index + 5 end
   return index + 3
 end
 
@@ -123,7 +123,7 @@ local function openChannels(log, args, from)
       index = first
       for _ = 1, count do
         add(args[index])
-        index = behind(args, index)
+        index = nextEntry(args, index)
       end
     end
   end
@@ -192,7 +192,7 @@ local function appendEntries(log, channels, now, args, from, count, digest, hash
   for _ = 1, count do
     local channel = args[index]
     if channels[channel].ended ~= '-' then return 'ended ' .. channel end
-    local next = behind(args, index)
+    local next = nextEntry(args, index)
     if next == index + 5 then
       kept = kept or {}
       kept[#kept + 1] = {
@@ -214,7 +214,7 @@ local function appendEntries(log, channels, now, args, from, count, digest, hash
     local id, value = feed(log, it, now, body)
     first = first or id
     hold(channel, it, now, id, value, args[index + 1], byte(body))
-    local next = behind(args, index)
+    local next = nextEntry(args, index)
     if next == index + 5 then
       keptSoFar = keptSoFar + 1
       retain(channel, it, kept[keptSoFar], id, value)
@@ -258,7 +258,7 @@ steps.append = function()
       local count, digest, hash, from = headOf(args, index)
       outcomes[#outcomes + 1] = appendEntries(log, channels, now, args, from, count, digest, hash)
       index = from
-      for _ = 1, count do index = behind(args, index) end
+      for _ = 1, count do index = nextEntry(args, index) end
     end
   end
   saveChannels(log, channels, now)
@@ -305,4 +305,3 @@ steps['end'] = function()
   local id, at, previous = string.match(it.ended, '^(%S+),(%S+),(%S+)$')
   return { id, at, previous, log.epoch }
 end
-`

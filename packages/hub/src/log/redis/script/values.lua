@@ -1,10 +1,10 @@
-/** What the hubs of the log agree on: short texts, which Redis expires itself, and the time. */
-export const values = `
+-- What the hubs of the log agree on: short texts, which Redis expires itself, and the time.
+
 -- ARGV: put, seen, now, name, text, for how long in ms or ''
 steps.put = function()
   local log, why = openLog(ARGV[2])
   if not log then return why end
-  local key = prefix .. 'v:' .. ARGV[4]
+  local key = keyPrefix .. 'v:' .. ARGV[4]
   local standing = redis.call('GET', key)
   if standing then return { 'standing', standing } end
   if ARGV[6] == '' then
@@ -19,4 +19,3 @@ end
 steps.clock = function()
   return { whole(clock(ARGV[3])) }
 end
-`

@@ -266,7 +266,7 @@ export const mends: readonly Mend[] = [
         replace: '    void noFeed\n',
       },
     ],
-    caughtBy: service('redis/operation.test.ts', 'a log beside which there is no feed is away'),
+    caughtBy: service('redis/operation.test.ts', 'a log whose feed is missing is unavailable'),
   },
   {
     name: 'two-servers-at-once',
@@ -317,15 +317,6 @@ export const mends: readonly Mend[] = [
       },
     ],
     caughtBy: service('redis/loss.test.ts', 'rolled back to its beginning'),
-  },
-  {
-    name: 'removed-values-told-as-none',
-    mistake: 'tells values that were removed by hand as if there had been none',
-    patches: [{ file: `${redis}/script/read.lua`, find: '    return expected == 0\n', replace: '    return true\n' }],
-    caughtBy: service(
-      'redis/faults.test.ts',
-      'retained values that were removed by hand, of a channel, are not told as none',
-    ),
   },
   {
     name: 'replicas-read',

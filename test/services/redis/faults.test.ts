@@ -250,46 +250,7 @@ test('an older log that is put back under the running Redis is noticed by a hub 
   expect(await hub.judge(id)).toBe('epoch')
 })
 
-test.each([
-  ['a channel was trimmed', ['XTRIM', '{rejoin}:c:a', 'MAXLEN', '1']],
-  ['a channel was removed', ['DEL', '{rejoin}:c:a']],
-  ['all that is known of channels was removed', ['DEL', '{rejoin}:channels']],
-  ['the names of channels were removed, and one', ['DEL', '{rejoin}:names', '{rejoin}:c:a']],
-])('when %s by hand, readers that miss something are told', async (_, command) => {
-  const server = await redis()
-  const hub = await openRedisLog(server.port)
-  const [first, , third] = await hub.publish('a', '1', '2', '3')
-  await operate(server.port, ...command)
-  expect((await hub.read(['a'], first!)).gap).toMatchObject({ channels: ['a'], reason: 'expired' })
-  expect((await hub.read(['a'], third!)).gap).toBeUndefined()
-  const [fourth] = await hub.publish('a', '4')
-  expect((await hub.read(['a'], third!)).data).toEqual(['4'])
-  await hub.reached(fourth!)
-  expect(hub.events()).toHaveLength(4)
-})
-
-test.each([
-  ['of a channel', '{rejoin}:r:a/1', ['a/1'], ['a/2']],
-  ['of a channel, for readers of a pattern', '{rejoin}:r:a/1', ['a/*'], ['a/2']],
-  ['of which channels retain some', '{rejoin}:keyed', ['a/*'], ['a/1']],
-])('retained values that were removed by hand, %s, are not told as none (§4.6)', async (_, key, lacking, whole) => {
-  const server = await redis()
-  const { log } = await openRedisLog(server.port)
-  const retained = async (names: readonly string[]) => (await log.retained(names))?.map(({ data }) => data)
-  const publish = (channel: string, data: string, more = {}) =>
-    log.append([{ channel, type: 'message', data, key: 'k', ...more }], { token: `${channel} ${data}` })
-  await publish('a/1', '1')
-  await publish('a/2', '2')
-  expect(await retained(['a/*'])).toEqual(['1', '2'])
-  await operate(server.port, 'DEL', key)
-  expect([await retained(lacking), (await retained(whole))?.length]).toEqual([undefined, 1])
-  await log.invalidate('a/1')
-  expect(await retained(['a/1'])).toEqual([])
-  await publish('a/2', 'gone', { forget: true })
-  expect(await retained(['a/2'])).toEqual([])
-})
-
-test('an event removed from the middle of a channel is a gap there, not before', async () => {
+test('an event that another one names as the event before it, and that is gone, is a gap there and not before', async () => {
   const server = await redis()
   const hub = await openRedisLog(server.port)
   const [first, second, third] = await hub.publish('a', '1', '2', '3')
@@ -300,7 +261,7 @@ test('an event removed from the middle of a channel is a gap there, not before',
   expect((await hub.read(['a'], third!)).gap).toBeUndefined()
 })
 
-test('events removed from several channels are one gap, up to where all of them are whole', async () => {
+test('events that are gone from several channels are one gap, up to where all of them are whole', async () => {
   const server = await redis()
   const hub = await openRedisLog(server.port)
   const [, second, , fourth] = await hub.publish('a', '1', '2', '3', '4', '5')
@@ -316,7 +277,7 @@ test('events removed from several channels are one gap, up to where all of them 
   expect((await hub.read(['b', 'a'], eighth!)).gap).toBeUndefined()
 })
 
-test('after the feed was removed, a tail that was behind is told from where it goes on, and patterns miss nothing', async () => {
+test('a tail that was behind when the feed was removed is told where it goes on, and patterns miss nothing', async () => {
   const server = await redis()
   const hub = await openRedisLog(server.port)
   const [first, second] = await hub.publish('a/1', '1', '2')

@@ -259,7 +259,7 @@ test.each([
   ).toEqual(texts)
 })
 
-test('a log beside which there is no feed is away, and not continued on a new branch', async () => {
+test('a log whose feed is missing is unavailable, and not continued on a new branch', async () => {
   const server = await redis(flushing)
   const before = await openRedisLog(server.port)
   const [first, second] = await before.publish('a', '1', '2')
@@ -276,6 +276,29 @@ test('a log beside which there is no feed is away, and not continued on a new br
   // The one branch is that of a hub which starts alone.
   expect(after.log.history).toEqual([...before.log.history, expect.objectContaining({ fork: second })])
   expect((await after.read(['a'], first!)).data).toEqual(['2'])
+})
+
+test('a log whose state is removed under running hubs begins anew, and tells every reader (§2.3)', async () => {
+  const server = await redis(flushing)
+  const hub = await openRedisLog(server.port)
+  const [one] = await hub.publish('a', 'one')
+  const id = hub.idOf(one!)
+  await operate(server.port, 'DEL', '{rejoin}:log')
+  const [two] = await eventually(() => hub.publish('a', 'two'))
+  expect([await hub.judge(id), await hub.judge(hub.idOf(two!))]).toEqual(['epoch', 'ok'])
+  expect((await hub.read(['a'], origin)).data).toEqual(['two'])
+})
+
+test('a list of branches that is removed under running hubs stops no publish, and cursors from before are told when it is missed', async () => {
+  const server = await redis(flushing)
+  const hub = await openRedisLog(server.port)
+  const id = hub.idOf((await hub.publish('a', 'one'))[0]!)
+  await operate(server.port, 'DEL', '{rejoin}:branches')
+  const [two] = await hub.publish('a', 'two')
+  await hub.reached(two!)
+  const late = await openRedisLog(server.port)
+  expect([await late.judge(id), await late.judge(late.idOf(two!))]).toEqual(['epoch', 'ok'])
+  expect((await late.read(['a'], origin)).data).toEqual(['one', 'two'])
 })
 
 test('a feed that is deleted under running hubs is made again by the next publish, and readers miss nothing', async () => {

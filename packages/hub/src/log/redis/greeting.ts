@@ -78,7 +78,7 @@ export function createGreeting(options: GreetingOptions): Greet {
 
     // Taken before the question: by the time of the answer, this hub may have seen more over another connection.
     const { seen } = state
-    const hello = readHello(await step('hello'))
+    const hello = readHello(await step('hello', '', ''))
     if (!isSameServer(hello, server)) {
       // The script has reached another process than the one that it names. Or the server has just got its first replica, and with
       // it another `master_replid`. The script must not be used any more.
@@ -90,12 +90,10 @@ export function createGreeting(options: GreetingOptions): Greet {
     onServer(hello, isNew)
     const isVouchedFor = async () => state.epoch !== '' || (await witnesses.areThere(connection, server.run))
     let lines = await bringUp(step, hello, seen, isVouchedFor)
-    // Somebody removed the list of branches, so nobody knows on which branch an old event lies. A new branch makes the list good
-    // again from here on.
-    if (lines.length === 1 && lines[0] !== '!empty') lines = await openBranch(step, hello.epoch, hello.top)
-    if (lines[0] === '!empty') return undefined
+    if (lines[0] === '!nameless') lines = await openBranch(step, hello.epoch, hello.top)
+    if (lines[0]?.startsWith('!')) return undefined
     lines = await reportLoss(step, lines)
-    if (lines[0] === '!empty') return undefined
+    if (lines[0]?.startsWith('!')) return undefined
     state.adopt(parseTold(lines))
     await witnesses.join(connection, server.run)
     return script
@@ -112,15 +110,15 @@ export function createGreeting(options: GreetingOptions): Greet {
       const { maxSeq, minMs, maxMs } = state.formats.range
       // A log that this hub knew before keeps its ids.
       const written = state.ids || ids
-      const first = [now(), newEpoch(), written, seenText(state), String(number)]
-      return step('create', ...first, String(maxSeq), String(minMs), String(maxMs))
+      const first = [newEpoch(), written, seenText(state), String(number)]
+      return step('create', '', now(), ...first, String(maxSeq), String(minMs), String(maxMs))
     }
     checkFormat(hello)
     if (hello.top === '') throw unavailable(noFeed(settings.prefix))
     const last = parsePosition(hello.last)
     const isStored = isSameServer(hello, { run: hello.logRun, lineage: hello.logLineage })
     const isProved = isStored && hello.top === hello.last && !(seen && isAfter(seen, last))
-    if (isProved && (await isVouchedFor())) return step('history')
+    if (isProved && (await isVouchedFor())) return step('history', '', '')
     const isBehind = hello.epoch === state.epoch && state.seen !== undefined && isAfter(state.seen, last)
     // Reports the loss in the step that opens the branch, so that no reader crosses the fork before the loss is on record.
     const loss = isBehind ? { fork: last, through: state.seen } : undefined
@@ -133,7 +131,7 @@ export function createGreeting(options: GreetingOptions): Greet {
    */
   async function reportLoss(step: Step, found: readonly string[]): Promise<string[]> {
     let lines = [...found]
-    for (let round = 0; round < rounds && lines[0] !== '!empty'; round += 1) {
+    for (let round = 0; round < rounds && !lines[0]?.startsWith('!'); round += 1) {
       const { history: stored } = parseTold(lines)
       const loss = state.lossIn(stored)
       const reported = loss?.branch?.reported
@@ -149,7 +147,7 @@ export function createGreeting(options: GreetingOptions): Greet {
     const positions = [top, seenText(state)].filter((position) => position !== '')
     const floor = positions.reduce((a, b) => (isAfter(parsePosition(a), parsePosition(b)) ? a : b), '0-0')
     const named = [newEpoch(), String(newStep()), floor, newEpoch()]
-    return step('branch', now(), epoch, ...named, ...(loss ? lossArguments(loss) : []))
+    return step('branch', '', now(), epoch, ...named, ...(loss ? lossArguments(loss) : []))
   }
 
   function lossArguments({ branch, fork, through }: Loss): string[] {
@@ -233,10 +231,10 @@ function isSameServer(a: ServerIdentity, b: ServerIdentity): boolean {
   return a.run === b.run && a.lineage === b.lineage
 }
 
-/** The reason why no branch is opened without a feed: the other half of a log that is being moved would overwrite the branch. */
+/** The reason why such a log is not continued: the other half of a log that is being moved would overwrite what it gets. */
 function noFeed(prefix: string): string {
   return (
     `the log under ${prefix} has no feed. While its keys are moved to another server, that passes. ` +
-    `If the feed was deleted, DEL ${prefix}log begins a new log, and all readers are told`
+    `If the feed was deleted, DEL ${prefix}log begins a new log, and all readers are notified`
   )
 }

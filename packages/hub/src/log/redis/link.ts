@@ -33,11 +33,9 @@ export interface LinkOptions {
   readonly keys: readonly string[]
   readonly answerWithinMs: number
   readonly greet: Greet
-  /** The step that repairs a log from which somebody removed keys by hand. */
-  readonly repairStep: string
 }
 
-export function createLink({ connector, keys, answerWithinMs, greet, repairStep }: LinkOptions): Link {
+export function createLink({ connector, keys, answerWithinMs, greet }: LinkOptions): Link {
   const callOf = ({ script }: Greeted, args: readonly string[]) => [
     ...['EVALSHA', script.sha, String(keys.length), ...keys],
     ...args,
@@ -139,8 +137,7 @@ export function createLink({ connector, keys, answerWithinMs, greet, repairStep 
         answer = await answered
       } catch (error) {
         const reason = reasonOf(error)
-        // `ERR` means that the script itself failed, because somebody changed its keys by hand.
-        if ((reason === 'NOSCRIPT' || reason === 'ERR') && mayTryAgain) {
+        if (reason === 'NOSCRIPT' && mayTryAgain) {
           await renew(taken, greeted)
           continue
         }
@@ -155,8 +152,7 @@ export function createLink({ connector, keys, answerWithinMs, greet, repairStep 
       const [why] = reply
       if (typeof why !== 'string' || !why.startsWith('!')) return [reply, answer]
       if (!mayTryAgain) throw unavailable(`its log is not in order (${why.slice(1)})`)
-      if (why === '!damaged') await repair(greeted, deadline)
-      else await renew(taken, greeted)
+      await renew(taken, greeted)
     }
   }
 
@@ -191,14 +187,6 @@ export function createLink({ connector, keys, answerWithinMs, greet, repairStep 
   function rejected(error: unknown): RejoinError {
     const isMistake = error instanceof RejoinError && error.code === 'invalid-option'
     return isMistake && wasGreeted ? unavailable(error.message, error) : asUnavailable(error)
-  }
-
-  async function repair(greeted: Greeted, deadline: number): Promise<void> {
-    try {
-      await limited(greeted.connection.send(callOf(greeted, [repairStep])), deadline)
-    } catch (error) {
-      throw asUnavailable(error)
-    }
   }
 
   return {

@@ -244,7 +244,7 @@ class RedisLog implements Log {
 
   async retained(selectors: readonly string[]): Promise<readonly LogEvent[] | undefined> {
     this.#assertOpen()
-    return retainedOf((...args) => this.#link.step(...args), this.#seen, selectors)
+    return retainedOf(this.#ask, selectors)
   }
 
   async tail(after: Position, onBatch: (batch: TailBatch) => void): Promise<Tail> {
@@ -336,7 +336,7 @@ class RedisLog implements Log {
 
   async head(): Promise<Position> {
     this.#assertOpen()
-    const [last, epoch] = (await this.#link.step('head', this.#seen)) as [string, string]
+    const [last, epoch] = (await this.#ask('head')) as [string, string]
     const position = parsePosition(last)
     await this.#met(position, epoch)
     return position
@@ -389,7 +389,7 @@ class RedisLog implements Log {
   }
 
   async #refresh(): Promise<void> {
-    this.#state.adopt(parseTold((await this.#link.step('history')) as string[]))
+    this.#state.adopt(parseTold((await this.#link.step('history', '', '')) as string[]))
   }
 
   #assertOpen(): void {

@@ -38,10 +38,10 @@ export async function openLog(
   }
   const ids = idsOf(codec ?? ulid())
   const greet = createGreeting({ settings: script, ids, formatsOf, state, environment, now, onServer })
-  const link = createLink({ connector, greet, keys: keysOf(script.prefix), answerWithinMs, repairStep: 'repair' })
+  const link = createLink({ connector, greet, keys: keysOf(script.prefix), answerWithinMs })
   try {
     const flushing = createFlushing(warn)
-    const [head, flushed] = await link.stepThen(flushingCommand, 'head', '')
+    const [head, flushed] = await link.stepThen(flushingCommand, 'head', '', '')
     state.see(parsePosition(head[0] as string))
     flushing.learn(flushed)
     const writeStep = () => ['probe', seenText(state), now()]

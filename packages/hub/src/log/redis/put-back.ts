@@ -29,8 +29,7 @@ export async function reportPutBack(
   for (let round = 0; round < rounds; round += 1) {
     const epoch = createEpoch(environment.random)
     const named = [epoch, String(drawBranchStep(environment.random)), positionText(state.seen ?? fork)]
-    const spare = createEpoch(environment.random)
-    const lines = await link.step('branch', now, known, ...named, spare, '', reportedBy, behindFork, ...channels)
+    const lines = await link.step('branch', '', now, known, ...named, '', '', reportedBy, behindFork, ...channels)
     const newest = parseTold(lines as string[]).history.at(-1)?.epoch ?? ''
     if (newest === epoch || newest === known) return
     // Another hub has opened a branch first. Its report may be smaller, so this hub reports once more.

@@ -101,8 +101,8 @@ function readChannel(reply: Reply, range: Range): SelectorRead {
   const isWhole = (event: LogEvent, index: number) =>
     !isAfter(event.previous, events[index - 1]?.position ?? latest(after, trimmedThrough))
   const gapAt = events.findIndex((event, index) => !isWhole(event, index))
-  // Somebody has removed the event that another event names as `previous`. The events before such a gap are whole, and are served
-  // first.
+  // An event names as `previous` a mark that is no longer listed, or an event that is gone. The events before such a gap are
+  // whole, and are served first.
   if (gapAt === 0) {
     const last = events.findLast((event, index) => !isWhole(event, index)) as LogEvent
     return gapBehind(last.previous, after)

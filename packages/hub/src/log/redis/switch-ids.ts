@@ -31,7 +31,7 @@ export async function switchIds(options: SwitchOptions, format: NewIdFormat, dry
     if (!planned.isNew || dryRun) return planned.told(state.formats)
     const { maxSeq, minMs, maxMs } = planned.since(positionBehind(seen as Position)).range
     const opened = createEpoch(random)
-    const branch = [opened, String(drawBranchStep(random)), createEpoch(random)]
+    const branch = [opened, String(drawBranchStep(random))]
     const version = format.version === undefined ? '' : ` ${format.version}`
     const range = [String(maxSeq), String(minMs), String(maxMs)]
     const lines = await ask('ids', epoch, ...branch, idsOf(format.codec), version, ...range)

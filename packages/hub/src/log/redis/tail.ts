@@ -108,7 +108,7 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
   async function lookForMissing(): Promise<void> {
     const { connection } = greeted as Greeted
     const seen = positionText(state.seen ?? cursor)
-    const head = await within(graceMs, () => link.stepOver(greeted as Greeted, 'look', seen))
+    const head = await within(graceMs, () => link.stepOver(greeted as Greeted, 'look', seen, ''))
     const [last = ''] = head as string[]
     if (last.startsWith('!')) {
       greeted = await link.greetAgain(greeted as Greeted)
@@ -118,7 +118,7 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
     if (!isAfter(parsePosition(last), cursor)) return
     const found = await readFeed(connection, readEvents.most, false)
     if (found.length > 0) return deliver(found)
-    // The feed has let go of the newer entries, or somebody removed them.
+    // The feed has trimmed the newer entries.
     await refresh()
     if (closed) return
     state.channels.startAt(parsePosition(last))

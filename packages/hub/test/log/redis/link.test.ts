@@ -44,7 +44,6 @@ function linkTo({
       accept(process)
       return { connection, script: { source: '', sha: 'sha' }, process }
     },
-    repairStep: 'repair',
   })
   onTestFinished(() => link.close())
   return { link, connections }
@@ -75,28 +74,6 @@ test.each([
     retryable: true,
     message: expect.stringContaining('It evicts. Do not.'),
   })
-})
-
-test.each<[string, () => Promise<unknown>]>([
-  ['is rejected', () => Promise.reject(new Error('OOM command not allowed'))],
-  ['is not answered', () => new Promise(() => undefined)],
-])('a repair that %s makes the log unavailable', async (_, repair) => {
-  const { link } = linkTo({
-    answer: async ([, , , , step]) => (step === 'repair' ? repair() : ['!damaged']),
-    answerWithinMs: 200,
-  })
-  await expect(link.step('append')).rejects.toMatchObject({ code: 'log-unavailable', retryable: true })
-})
-
-test('a repair that is done lets the step through', async () => {
-  let isWhole = false
-  const { link } = linkTo({
-    answer: async ([, , , , step]) => {
-      if (step === 'repair') isWhole = true
-      return isWhole ? ['done'] : ['!damaged']
-    },
-  })
-  expect(await link.step('append')).toEqual(['done'])
 })
 
 test('all connections lead to one server: one that leads elsewhere is tried again, and in the end the others follow it', async () => {

@@ -37,12 +37,6 @@ local function overRetaining(entries, channels)
   end
 end
 
--- Counts the channels that retain something, beside the set of their names. By the count it shows when somebody removed names by
--- hand. A log of an earlier version has no count.
-local function countKeyed(change)
-  if change ~= 0 and redis.call('HEXISTS', logKey, 'keyed') == 1 then redis.call('HINCRBY', logKey, 'keyed', change) end
-end
-
 local function retain(channel, it, entry, id, value)
   local key = retainedOf(channel)
   local held = redis.call('HGET', key, entry.key)
@@ -50,10 +44,10 @@ local function retain(channel, it, entry, id, value)
   if entry.kind == hasKey then
     redis.call('HSET', key, entry.key, entry.cost .. ' ' .. id .. ' ' .. value)
     it.retained = it.retained + entry.cost
-    countKeyed(redis.call('ZADD', keyedKey, 0, channel))
+    redis.call('ZADD', keyedKey, 0, channel)
   else
     redis.call('HDEL', key, entry.key)
-    if redis.call('EXISTS', key) == 0 then countKeyed(-redis.call('ZREM', keyedKey, channel)) end
+    if redis.call('EXISTS', key) == 0 then redis.call('ZREM', keyedKey, channel) end
   end
 end
 
@@ -138,12 +132,12 @@ local function openChannels(log, args, from)
   return channels
 end
 
-local function saveChannels(log, channels, now)
+local function saveChannels(channels, now)
   local fields = {}
   for channel, it in pairs(channels) do
     if it.isChanged then
       trim(channel, it, now)
-      if it.isNew then enroll(log, channel, it) end
+      if it.isNew then enroll(channel, it) end
       fields[#fields + 1] = channel
       fields[#fields + 1] = packChannel(channel, it)
     end
@@ -233,13 +227,10 @@ local function appendEntries(log, channels, now, args, from, count, digest, hash
 end
 
 -- Makes several appends, one after the other, so that they share the cost of a call.
--- ARGV: append, seen, now, number of this call, then each append: cost, channel and body; or its head, and for each of its
--- entries channel, cost, body, and for an entry with a key the key and the cost of retaining it.
-steps.append = function()
-  local log, why = openLog(ARGV[2])
-  if not log then return why end
-  if redis.call('HLEN', channelsKey) ~= log.channels then return { '!damaged' } end
-  local now, number = positionClock(ARGV[3], log.ms), ARGV[4]
+-- ARGV: number of this call, then each append: cost, channel and body; or its head, and for each of its entries channel, cost,
+-- body, and for an entry with a key the key and the cost of retaining it.
+dated.append = function(log, now)
+  local number = ARGV[4]
 
   -- A client library, or the hub itself, repeats a call without an answer. No hub has more calls under way than there are slots.
   local slot = tonumber(number) % slots
@@ -261,46 +252,39 @@ steps.append = function()
       for _ = 1, count do index = nextEntry(args, index) end
     end
   end
-  saveChannels(log, channels, now)
+  saveChannels(channels, now)
   at, answer = whole(now), table.concat(outcomes, '\n')
   redis.call('HSET', writerKey, slot, number .. ' ' .. at .. '\n' .. answer)
   -- A new key gets its time to live, too: the key of a hub that publishes seldom has expired since its last call.
   if not known or slot % 512 == 1 then redis.call('PEXPIRE', writerKey, writerTtlMs) end
   shrink(log, now, 128 + #outcomes)
-  saveLog(log, now)
   return { log.epoch, at, answer }
 end
 
--- ARGV: invalidate, seen, now, channel, body
-steps.invalidate = function()
-  local log, why = openLog(ARGV[2])
-  if not log then return why end
-  local now, channel = positionClock(ARGV[3], log.ms), ARGV[4]
+-- ARGV: channel, body
+dated.invalidate = function(log, now)
+  local channel = ARGV[4]
   local it = openChannel(log, channel)
   local previous = it.newest
   local id = feed(log, it, now, ARGV[5])
   redis.call('DEL', streamOf(channel), retainedOf(channel))
-  countKeyed(-redis.call('ZREM', keyedKey, channel))
+  redis.call('ZREM', keyedKey, channel)
   it.newest, it.trimmed, it.invalidated = id, id, id
   it.base, it.count, it.emptySince, it.retained = it.total, 0, now, 0
-  saveChannel(log, channel, it)
-  saveLog(log, now)
+  saveChannel(channel, it)
   return { id, tostring(now), previous, log.epoch }
 end
 
--- ARGV: end, seen, now, channel, body
-steps['end'] = function()
-  local log, why = openLog(ARGV[2])
-  if not log then return why end
-  local now, channel = positionClock(ARGV[3], log.ms), ARGV[4]
+-- ARGV: channel, body
+dated['end'] = function(log, now)
+  local channel = ARGV[4]
   local it = openChannel(log, channel)
   if it.ended == '-' then
     local previous = it.newest
     local id = feed(log, it, now, ARGV[5])
     it.ended = id .. ',' .. now .. ',' .. previous
     if it.count == 0 then it.emptySince = now end
-    saveChannel(log, channel, it)
-    saveLog(log, now)
+    saveChannel(channel, it)
   end
   local id, at, previous = string.match(it.ended, '^(%S+),(%S+),(%S+)$')
   return { id, at, previous, log.epoch }

@@ -1,6 +1,10 @@
 -- The Lua that all steps share: positions, the state of a channel, and how an entry is written. A position is a text, `ms-seq`,
 -- like the id of a stream entry in Redis. Both halves fit into a number of Lua, which holds 53 bits.
 
+-- The steps that hubs ask for. Most get the open log and the time. A dated step assigns positions, and its time is one that they
+-- can have. A bare step gets nothing: there may be no log, or one that the hub has to look at first.
+local steps, dated, bare = {}, {}, {}
+
 local function split(position)
   local ms, seq = string.match(position, '^(%d+)-(%d+)$')
   return tonumber(ms), tonumber(seq)
@@ -78,21 +82,27 @@ end
 local function streamOf(channel) return keyPrefix .. 'c:' .. channel end
 local function retainedOf(channel) return keyPrefix .. 'r:' .. channel end
 
--- The log's own state. Or nil and the reason why the caller has to look at the log again.
-local function openLog(seen)
-  local found = redis.call('HMGET', logKey, 'run', 'last', 'epoch', 'mean', 'forgotten', 'channels', 'tidied', 'raised',
-    'maxSeq', 'minMs', 'maxMs', 'marks', 'marked')
-  if not found[1] then return nil, { '!empty' } end
-  if found[1] ~= run then return nil, { '!run' } end
-  -- The caller has seen a position that this log does not reach: the log was rolled back in the same process.
-  if seen ~= '' and isAfter(seen, found[2]) then return nil, { '!behind' } end
-  keepRange(found[9], found[10], found[11])
+-- The log's own state, or nil where there is no log.
+local function loadLog()
+  local found = redis.call('HMGET', logKey, 'run', 'last', 'epoch', 'mean', 'forgotten', 'tidied', 'raised', 'maxSeq', 'minMs',
+    'maxMs', 'marks', 'marked')
+  if not found[1] then return nil end
+  keepRange(found[8], found[9], found[10])
   local ms, seq = split(found[2])
   return {
-    last = found[2], ms = ms, seq = seq, epoch = found[3], mean = tonumber(found[4]), forgotten = found[5],
-    channels = tonumber(found[6]), tidied = tonumber(found[7]), raised = found[8], marks = found[12], marked = found[13],
-    entries = 0, bytes = 0,
+    run = found[1], last = found[2], ms = ms, seq = seq, epoch = found[3], mean = tonumber(found[4]), forgotten = found[5],
+    tidied = tonumber(found[6]), raised = found[7], marks = found[11], marked = found[12], entries = 0, bytes = 0,
   }
+end
+
+-- The log's own state when the caller may use it, or nil and the reason why the caller has to look at the log again.
+local function openLog(seen)
+  local log = loadLog()
+  if not log then return nil, { '!empty' } end
+  if log.run ~= run then return nil, { '!run' } end
+  -- The caller has seen a position that this log does not reach: the log was rolled back in the same process.
+  if seen ~= '' and isAfter(seen, log.last) then return nil, { '!behind' } end
+  return log
 end
 
 -- A mark is a position before which a rollback took events. No event has it, and no reader crosses it unannounced. The log's own
@@ -206,15 +216,13 @@ local function openChannel(log, channel)
   return unknownChannel(log)
 end
 
-local function enroll(log, channel, it)
+local function enroll(channel, it)
   redis.call('ZADD', namesKey, 0, channel)
-  log.channels = log.channels + 1
-  redis.call('HSET', logKey, 'channels', log.channels)
   it.isNew = nil
 end
 
-local function saveChannel(log, channel, it)
-  if it.isNew then enroll(log, channel, it) end
+local function saveChannel(channel, it)
+  if it.isNew then enroll(channel, it) end
   redis.call('HSET', channelsKey, channel, packChannel(channel, it))
   it.isChanged = nil
 end
@@ -315,12 +323,11 @@ local function tidyFeed(log, now)
   redis.call('HSET', logKey, 'tidied', now)
 end
 
+-- Saves a log that has new entries.
 local function saveLog(log, now)
-  if log.entries > 0 then
-    -- The mean of some thousand entries.
-    local weight = math.min(1, log.entries / 4096)
-    log.mean = log.mean + (log.bytes / log.entries - log.mean) * weight
-  end
+  -- The mean of some thousand entries.
+  local weight = math.min(1, log.entries / 4096)
+  log.mean = log.mean + (log.bytes / log.entries - log.mean) * weight
   redis.call('HSET', logKey, 'last', log.last, 'mean', log.mean)
   tidyFeed(log, now)
 end

@@ -10,7 +10,6 @@ export const lua: readonly string[] = [
   read('./append.lua'),
   read('./read.lua'),
   read('./upkeep.lua'),
-  read('./values.lua'),
   read('./dispatch.lua'),
 ]
 

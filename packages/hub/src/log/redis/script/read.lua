@@ -5,13 +5,8 @@ local function current(log, channel, now)
   local it = openChannel(log, channel)
   if it.isNew then return it end
   trim(channel, it, now)
-  if it.isChanged then saveChannel(log, channel, it) end
+  if it.isChanged then saveChannel(channel, it) end
   return it
-end
-
--- Whether somebody removed the state of channels by hand. Without this check, lost events would look as if they had never been.
-local function isDamaged(log)
-  return redis.call('HLEN', channelsKey) ~= log.channels or redis.call('ZCARD', namesKey) ~= log.channels
 end
 
 -- The events of a stream after a position. They are read in pieces, so that large events do not fill the memory before they are
@@ -33,12 +28,9 @@ local function events(stream, after, through, limit, bytes)
   end
 end
 
--- ARGV: read, seen, now, after, through, events, bytes, channels...
-steps.read = function()
-  local log, why = openLog(ARGV[2])
-  if not log then return why end
-  if isDamaged(log) then return { '!damaged' } end
-  local now, after, through = clock(ARGV[3]), ARGV[4], ARGV[5]
+-- ARGV: after, through, events, bytes, channels...
+steps.read = function(log, now)
+  local after, through = ARGV[4], ARGV[5]
   local limit, bytes = tonumber(ARGV[6]), tonumber(ARGV[7])
   local answer = {}
   for index = 8, #ARGV do
@@ -65,12 +57,9 @@ end
 
 -- The events of channels with a prefix, from the feed. The feed has every entry since its oldest, so the search looks only at
 -- channels with new entries. Answers 'far' when the feed does not reach back to the cursor.
--- ARGV: search, seen, now, after, through, events, bytes, prefix
-steps.search = function()
-  local log, why = openLog(ARGV[2])
-  if not log then return why end
-  if isDamaged(log) then return { '!damaged' } end
-  local now, after, through, prefix = clock(ARGV[3]), ARGV[4], ARGV[5], ARGV[8]
+-- ARGV: after, through, events, bytes, prefix
+steps.search = function(log, now)
+  local after, through, prefix = ARGV[4], ARGV[5], ARGV[8]
   local limit, bytes = tonumber(ARGV[6]), tonumber(ARGV[7])
   local mark = nextMark(log, after, through, marksPrefix, prefix)
   if mark ~= '' then through = mark end
@@ -108,13 +97,9 @@ steps.search = function()
       end
     end
     if complete == '' and #piece < 100 then
-      -- The feed ends before the entry that the log has: somebody took entries from the feed.
+      -- The feed has trimmed all that the log has in this range.
       if not reached and isAfter(log.last, after) and not isAfter(through, log.last) and isAfter(through, after) then
         return { 'far' }
-      end
-      if reached and reached ~= through and isAfter(log.last, reached) and not isAfter(through, log.last) then
-        local behind = redis.call('XRANGE', feedKey, '(' .. reached, '+', 'COUNT', 1)[1]
-        if not behind or headerOf(behind[1], behind[2][2]).fedAfter ~= reached then return { 'far' } end
       end
       complete = through
     end
@@ -183,12 +168,9 @@ local function feedBack(log, prefix, now, after, through, most, atMost)
   return { floor, floor, found }
 end
 
--- ARGV: back, seen, now, after, through, how many, names of channels, and prefixes with a star in front...
-steps.back = function()
-  local log, why = openLog(ARGV[2])
-  if not log then return why end
-  if isDamaged(log) then return { '!damaged' } end
-  local now, after, through, most = clock(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6])
+-- ARGV: after, through, how many, names of channels, and prefixes with a star in front...
+steps.back = function(log, now)
+  local after, through, most = ARGV[4], ARGV[5], tonumber(ARGV[6])
   local answer = {}
   -- All names together must not take longer than one name alone.
   local atMost = math.max(10, math.floor(searchAtMost / (#ARGV - 6)))
@@ -225,24 +207,17 @@ local function windowOf(log, channel, now)
     ended, it.newest, it.invalidated, previous }
 end
 
--- ARGV: windows, seen, now, channels...
-steps.windows = function()
-  local log, why = openLog(ARGV[2])
-  if not log then return why end
-  if isDamaged(log) then return { '!damaged' } end
-  local now = clock(ARGV[3])
+-- ARGV: channels...
+steps.windows = function(log, now)
   local answer = { log.forgotten }
   for index = 4, #ARGV do answer[#answer + 1] = windowOf(log, ARGV[index], now) end
   return answer
 end
 
 -- The windows of the next channels with a prefix, in the order of their names.
--- ARGV: registry, seen, now, prefix, name after which to go on, how many
-steps.registry = function()
-  local log, why = openLog(ARGV[2])
-  if not log then return why end
-  if isDamaged(log) then return { '!damaged' } end
-  local now, prefix, behind, most = clock(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6])
+-- ARGV: prefix, name after which to go on, how many
+steps.registry = function(log, now)
+  local prefix, behind, most = ARGV[4], ARGV[5], tonumber(ARGV[6])
   local from = '[' .. prefix
   if behind ~= '' and behind >= prefix then from = '(' .. behind end
   local names = redis.call('ZRANGEBYLEX', namesKey, from, '[' .. prefix .. '\255', 'LIMIT', 0, most)
@@ -252,12 +227,9 @@ steps.registry = function()
 end
 
 -- The next channels with a prefix that have anything after a position, and what they have lost.
--- ARGV: changed, seen, now, prefix, name after which to go on, how many, after, through
-steps.changed = function()
-  local log, why = openLog(ARGV[2])
-  if not log then return why end
-  if isDamaged(log) then return { '!damaged' } end
-  local now, prefix, behind, most, after = clock(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
+-- ARGV: prefix, name after which to go on, how many, after, through
+steps.changed = function(log, now)
+  local prefix, behind, most, after = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
   local from = '[' .. prefix
   if behind ~= '' then from = '(' .. behind end
   local names = redis.call('ZRANGEBYLEX', namesKey, from, '[' .. prefix .. '\255', 'LIMIT', 0, most)
@@ -276,44 +248,30 @@ steps.changed = function()
   return { names[most] or '', trimmed, invalidated, changed, markText(log, mark) }
 end
 
--- The retained events. Answers 'unknown' when there are too many, or when some are missing: a reader would take an incomplete
--- list for the whole state.
--- ARGV: retained, seen, names of channels, and prefixes with a star in front...
+-- The retained events. Answers 'unknown' when there are too many: a reader would take an incomplete list for the whole state.
+-- ARGV: names of channels, and prefixes with a star in front...
 steps.retained = function()
-  local log, why = openLog(ARGV[2])
-  if not log then return why end
   local found, size = {}, 0
-  local function add(channel)
-    local expected = openChannel(log, channel).retained
-    for _, held in ipairs(redis.call('HVALS', retainedOf(channel))) do
-      local cost, id, value = string.match(held, '^(%d+) (%S+) (.*)$')
-      found[#found + 1] = id
-      found[#found + 1] = value
-      size = size + tonumber(cost)
-      expected = expected - tonumber(cost)
-      if #found > 2 * retainKeys or size > retainBytes then return false end
-    end
-    return expected == 0
-  end
-  local keyed = redis.call('HGET', logKey, 'keyed')
-  for index = 3, #ARGV do
+  for index = 4, #ARGV do
     local name = ARGV[index]
     local channels = { name }
     if string.sub(name, 1, 1) == '*' then
-      if keyed and tonumber(keyed) ~= redis.call('ZCARD', keyedKey) then return { 'unknown' } end
       local prefix = string.sub(name, 2)
       channels = redis.call('ZRANGEBYLEX', keyedKey, '[' .. prefix, '[' .. prefix .. '\255', 'LIMIT', 0, retainKeys + 1)
     end
     for _, channel in ipairs(channels) do
-      if not add(channel) then return { 'unknown' } end
+      for _, held in ipairs(redis.call('HVALS', retainedOf(channel))) do
+        local cost, id, value = string.match(held, '^(%d+) (%S+) (.*)$')
+        found[#found + 1] = id
+        found[#found + 1] = value
+        size = size + tonumber(cost)
+        if #found > 2 * retainKeys or size > retainBytes then return { 'unknown' } end
+      end
     end
   end
   return { 'found', found }
 end
 
--- ARGV: head, seen
-steps.head = function()
-  local log, why = openLog(ARGV[2])
-  if not log then return why end
+steps.head = function(log)
   return { log.last, log.epoch }
 end

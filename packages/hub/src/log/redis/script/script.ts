@@ -121,7 +121,6 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
     ...lines,
     `local window = ${windowTable(window)}`,
     `local ownWindows = ${own.length === 0 ? 'nil' : `{ ${own.join(', ')} }`}`,
-    'local steps = {}',
   ].join('\n')
 }
 

@@ -1,9 +1,9 @@
--- The upkeep of the log: its creation, its branches, repairs, and the sweep of channels that nobody uses.
+-- The upkeep of the log: its creation, its branches, what hubs leave for each other, and the sweep of channels that nobody
+-- uses.
 
 -- Everything that a hub has to know before it may use a connection. INFO costs as much as an append, so appends and reads do
 -- not call it.
--- ARGV: hello
-steps.hello = function()
+bare.hello = function()
   local info = redis.call('INFO', 'server', 'memory', 'persistence', 'replication')
   local function of(name) return string.match(info, '\n' .. name .. ':([^\r\n]*)') or '' end
   local found = redis.call('HMGET', logKey, 'run', 'lineage', 'last', 'epoch', 'version', 'ids')
@@ -22,11 +22,10 @@ end
 
 -- Like head, for a tail that asks every few seconds. A server may have copied its data from another server in the meantime. It
 -- is the same process then, but holds the data of the other server.
--- ARGV: look, seen
-steps.look = function()
+steps.look = function(log)
   local info = redis.call('INFO', 'replication')
   if string.match(info, '\nmaster_replid:([^\r\n]*)') ~= lineage then return { '!run' } end
-  return steps.head()
+  return steps.head(log)
 end
 
 local function branches()
@@ -34,14 +33,14 @@ local function branches()
 end
 
 -- What a hub has to know before it works with positions: the formats of the ids, and the branches, one on each line.
-local function told()
+local function history()
   local lines = branches()
+  if #lines == 0 then return { '!nameless' } end
   table.insert(lines, 1, redis.call('HGET', logKey, 'ids') or '')
   return lines
 end
 
--- ARGV: history
-steps.history = told
+bare.history = history
 
 -- The first position of a new branch. It has to be after every position that any hub has seen, and the caller knows only its
 -- own. Positions are not ahead of the clock, so the next millisecond will do. The clock of another machine may be behind the
@@ -54,27 +53,27 @@ local function beginning(floor, now)
   return text(ms + 10000, 0)
 end
 
--- Makes a log when there is none. Somebody may have removed the state of an earlier log by hand. What is left of that log belongs
--- to no branch, so this step removes it.
--- ARGV: create, now, epoch, ids, floor, number of its first branch, maxSeq, minMs, maxMs
-steps.create = function()
-  if redis.call('EXISTS', logKey) == 1 then return told() end
-  keepRange(ARGV[7], ARGV[8], ARGV[9])
-  local now, floor = positionClock(ARGV[2], 0), ARGV[5]
+-- Makes a log when there is none. What is left of an earlier log, whose state is gone, belongs to no branch, so this step
+-- removes it.
+-- ARGV: epoch, ids, floor, number of its first branch, maxSeq, minMs, maxMs
+bare.create = function()
+  if redis.call('EXISTS', logKey) == 1 then return history() end
+  keepRange(ARGV[8], ARGV[9], ARGV[10])
+  local now, floor = positionClock(ARGV[3], 0), ARGV[6]
   for _, name in ipairs(redis.call('ZRANGE', namesKey, 0, -1)) do redis.call('UNLINK', streamOf(name), retainedOf(name)) end
   redis.call('UNLINK', marksKey, feedKey, channelsKey, namesKey, keyedKey, agesKey, onceKey, onceOrderKey, onceCountsKey,
     branchesKey)
   local first = '0-0'
   if hybrid or floor ~= '' then first = beginning(floor ~= '' and floor or '0-0', now) end
-  redis.call('HSET', logKey, 'version', formatVersion, 'ids', ARGV[4], 'run', run, 'lineage', lineage, 'last', first,
-    'epoch', ARGV[3], 'mean', 300, 'forgotten', '0-0', 'channels', 0, 'tidied', 0, 'keyed', 0, 'held', 0,
-    'maxSeq', ARGV[7], 'minMs', ARGV[8], 'maxMs', ARGV[9])
-  -- Makes an empty stream that knows its newest position. So a feed without entries differs from a feed that somebody removed.
+  redis.call('HSET', logKey, 'version', formatVersion, 'ids', ARGV[5], 'run', run, 'lineage', lineage, 'last', first,
+    'epoch', ARGV[4], 'mean', 300, 'forgotten', '0-0', 'tidied', 0, 'held', 0,
+    'maxSeq', ARGV[8], 'minMs', ARGV[9], 'maxMs', ARGV[10])
+  -- Makes an empty stream that knows its newest position. So a feed without entries differs from a missing feed.
   redis.call('XGROUP', 'CREATE', feedKey, 'none', '$', 'MKSTREAM')
   redis.call('XGROUP', 'DESTROY', feedKey, 'none')
   if first ~= '0-0' then redis.call('XSETID', feedKey, first) end
-  redis.call('RPUSH', branchesKey, ARGV[3] .. ' ' .. ARGV[6] .. ' ' .. first .. ' -')
-  return told()
+  redis.call('RPUSH', branchesKey, ARGV[4] .. ' ' .. ARGV[7] .. ' ' .. first .. ' -')
+  return history()
 end
 
 -- Marks a channel, or all channels ('*'), at these positions: readers that come to one have lost something. The last position is
@@ -90,7 +89,7 @@ local function markChannel(log, channel, positions, now)
   local it = openChannel(log, channel)
   it.newest = newest
   if it.count == 0 then it.emptySince = now end
-  saveChannel(log, channel, it)
+  saveChannel(channel, it)
 end
 
 -- Adds marks to the list of the log. Forgets marks from before every window, and the oldest of too many. Readers from before such
@@ -153,13 +152,9 @@ local function mergeBranches()
 end
 
 -- Opens a branch that goes on from the stored events, by an entry of the feed.
-local function layBranch(fork, first, now, epoch, step, spare, lost)
+local function layBranch(fork, first, now, epoch, step, lost)
   local value = fork .. ' 0-0 ' .. (hybrid and split(first) - now or now) .. ' 0\nb\n\n\n' .. table.concat(lost, '\n')
   redis.call('XADD', feedKey, first, 'e', value)
-  -- Somebody removed the list of branches. One more branch gives ids to the older events, under an epoch that no cursor has.
-  if redis.call('EXISTS', branchesKey) == 0 then
-    redis.call('RPUSH', branchesKey, spare .. ' ' .. whole(step - 1) .. ' ' .. text(hybrid and minMs or 0, 0) .. ' -')
-  end
   local before = string.match(redis.call('LINDEX', branchesKey, -1), '^%S+ (%d+)')
   redis.call('RPUSH', branchesKey, epoch .. ' ' .. whole(before + step) .. ' ' .. first .. ' ' .. fork)
   mergeBranches()
@@ -172,73 +167,70 @@ end
 --
 -- A report that comes after the branch that lost the events makes two marks. One stands where the log goes on, for readers from
 -- before. The other is the branch that opens now, for readers that have passed the first before it was there.
--- ARGV: branch, now, epoch that the caller knows, new epoch, step of its number, floor, epoch for events without a branch, seen
--- through, epoch of the branch that lost the events, where the log goes on, channels...
-steps.branch = function()
-  local found = redis.call('HMGET', logKey, 'epoch', 'last', 'forgotten', 'channels', 'raised', 'maxSeq', 'minMs', 'maxMs', 'marks',
-    'marked')
-  if not found[1] then return { '!empty' } end
-  if found[1] ~= ARGV[3] then return told() end
-  keepRange(found[6], found[7], found[8])
-  local now, fork, floor = positionClock(ARGV[2], (split(found[2]))), found[2], ARGV[6]
-  local log = {
-    last = fork, forgotten = found[3], channels = tonumber(found[4]), raised = found[5], marks = found[9], marked = found[10],
-  }
-  local through, lostBy, since, lost = ARGV[8] or '', ARGV[9] or '', ARGV[10] or '', {}
+--
+-- Without the list of branches, it is not known which ids are good. One more branch gives ids to the events that there are, by an
+-- epoch that no cursor has.
+-- ARGV: epoch that the caller knows, new epoch, step of its number, floor, epoch for events without a branch or '', seen through,
+-- epoch of the branch that lost the events, where the log goes on, channels...
+bare.branch = function()
+  local log = loadLog()
+  if not log then return { '!empty' } end
+  if log.epoch ~= ARGV[4] then return history() end
+  if redis.call('EXISTS', branchesKey) == 0 then
+    if ARGV[8] == '' then return history() end
+    redis.call('RPUSH', branchesKey, ARGV[8] .. ' ' .. whole(ARGV[6] - 1) .. ' ' .. text(hybrid and minMs or 0, 0) .. ' -')
+  end
+  local now, fork, floor = positionClock(ARGV[3], log.ms), log.last, ARGV[7]
+  local through, lostBy, since, lost = ARGV[9] or '', ARGV[10] or '', ARGV[11] or '', {}
   local first = beginning(floor ~= '' and latest(fork, floor) or fork, now)
   local lostAt = '0-0'
   for _, line in ipairs(branches()) do
     local epoch, start = string.match(line, '^(%S+) %S+ (%S+)')
     if epoch == lostBy then lostAt = start end
   end
-  for index = 11, #ARGV do
+  for index = 12, #ARGV do
     if lostBy == '' or not isOnRecord(log, ARGV[index], lostAt) then lost[#lost + 1] = ARGV[index] end
   end
   if lostBy ~= '' and #lost == 0 then
     if through ~= '' then setReported(lostBy, through) end
-    return told()
+    return history()
   end
-  layBranch(fork, first, now, ARGV[4], ARGV[5], ARGV[7], lost)
-  if through ~= '' then setReported(lostBy ~= '' and lostBy or ARGV[4], through) end
+  layBranch(fork, first, now, ARGV[5], ARGV[6], lost)
+  if through ~= '' then setReported(lostBy ~= '' and lostBy or ARGV[5], through) end
   if #lost > 0 then
     local positions = { first }
     if since ~= '' and isBetweenEntries(since) then table.insert(positions, 1, since) end
     for _, channel in ipairs(lost) do markChannel(log, channel, positions, now) end
     listMarks(log, positions, now)
   end
-  return told()
+  return history()
 end
 
 -- Switches the format of the ids from the first position of a new branch on, unless another hub has opened a branch since the
 -- caller looked. Every answer names the newest branch, so no hub works with a position of that branch before it has asked for
 -- its format.
--- ARGV: ids, seen, now, epoch that the caller knows, new epoch, step of its number, epoch for events without a branch, the
--- codec, its version with a space before it or '', maxSeq, minMs, maxMs
-steps.ids = function()
-  local log, why = openLog(ARGV[2])
-  if not log then return why end
-  if log.epoch ~= ARGV[4] then return told() end
-  keepRange(ARGV[10], ARGV[11], ARGV[12])
+-- ARGV: epoch that the caller knows, new epoch, step of its number, the codec, its version with a space before it or '', maxSeq,
+-- minMs, maxMs
+steps.ids = function(log)
+  if log.epoch ~= ARGV[4] or redis.call('EXISTS', branchesKey) == 0 then return history() end
+  keepRange(ARGV[9], ARGV[10], ARGV[11])
   local now = positionClock(ARGV[3], log.ms)
   local first = beginning(log.last, now)
-  local ids = redis.call('HGET', logKey, 'ids') .. '\n' .. ARGV[8] .. ' ' .. first .. ARGV[9]
-  redis.call('HSET', logKey, 'ids', ids, 'maxSeq', ARGV[10], 'minMs', ARGV[11], 'maxMs', ARGV[12])
-  layBranch(log.last, first, now, ARGV[5], ARGV[6], ARGV[7], {})
-  return told()
+  local ids = redis.call('HGET', logKey, 'ids') .. '\n' .. ARGV[7] .. ' ' .. first .. ARGV[8]
+  redis.call('HSET', logKey, 'ids', ids, 'maxSeq', ARGV[9], 'minMs', ARGV[10], 'maxMs', ARGV[11])
+  layBranch(log.last, first, now, ARGV[5], ARGV[6], {})
+  return history()
 end
 
 -- Writes a field that nobody reads.
--- ARGV: probe, seen, now
-steps.probe = function()
-  local log, why = openLog(ARGV[2])
-  if not log then return why end
-  redis.call('HSET', logKey, 'probed', positionClock(ARGV[3], log.ms))
+dated.probe = function(_, now)
+  redis.call('HSET', logKey, 'probed', now)
   return { 'probed' }
 end
 
 -- The notes that the hubs of this log leave for each other. They have nothing to do with events.
--- ARGV: meet, seen, now, note, for how long in ms
-steps.meet = function()
+-- ARGV: note, for how long in ms
+bare.meet = function()
   local now, answer = clock(ARGV[3]), {}
   redis.call('HSET', notesKey, writerKey, whole(now + ARGV[5]) .. ' ' .. ARGV[4])
   redis.call('PEXPIRE', notesKey, ARGV[5])
@@ -255,8 +247,8 @@ steps.meet = function()
 end
 
 -- Orders of one hub to all hubs, for example to reject revoked rights. Redis keeps them for hubs that start later.
--- ARGV: orders, seen, now, after, for how long the hub counts in ms, order or '', until or '', the order to count for or ''
-steps.orders = function()
+-- ARGV: after, for how long the hub counts in ms, order or '', until or '', the order to count for or ''
+bare.orders = function()
   local now, after, posted = clock(ARGV[3]), ARGV[4], ''
   if ARGV[6] ~= '' then
     if redis.call('XLEN', ordersKey) >= mostOrders then
@@ -289,31 +281,13 @@ steps.orders = function()
   return answer
 end
 
--- Repairs the log after somebody removed keys by hand. Nobody knows which, so every unknown channel has lost everything.
--- ARGV: repair
-steps.repair = function()
-  local last = redis.call('HGET', logKey, 'last')
-  if not last then return { '!empty' } end
-  redis.call('DEL', namesKey)
-  local held = 0
-  for _, name in ipairs(redis.call('HKEYS', channelsKey)) do
-    redis.call('ZADD', namesKey, 0, name)
-    held = held + (unpackChannel(redis.call('HGET', channelsKey, name)).counted or 0)
-  end
-  redis.call('HSET', logKey, 'forgotten', last, 'channels', redis.call('HLEN', channelsKey), 'held', whole(held))
-  return { 'repaired' }
-end
-
 -- One hub at a time goes round the channels. The sweep trims and in the end forgets channels to which nobody publishes, and
 -- counts channels that the budget does not count yet.
--- ARGV: sweep, seen, now, cursor, lease in ms
-steps.sweep = function()
-  local log, why = openLog(ARGV[2])
-  if not log then return why end
+-- ARGV: cursor, lease in ms
+steps.sweep = function(log, now)
   local holder = redis.call('GET', sweepKey)
   if holder and holder ~= writerKey then return { 'leased' } end
   redis.call('SET', sweepKey, writerKey, 'PX', ARGV[5])
-  local now = clock(ARGV[3])
   local page = redis.call('HSCAN', channelsKey, ARGV[4], 'COUNT', 200)
   local forgotten = log.forgotten
   for index = 1, #page[2], 2 do
@@ -326,16 +300,30 @@ steps.sweep = function()
       if it.ended ~= '-' then forgotten = latest(forgotten, string.match(it.ended, '^[^,]+')) end
       redis.call('HDEL', channelsKey, channel)
       redis.call('ZREM', namesKey, channel)
-      log.channels = log.channels - 1
     elseif it.isChanged or (maxHeld and it.count > 0 and not it.counted) then
       redis.call('HSET', channelsKey, channel, packChannel(channel, it))
-    elseif maxHeld and it.count > 0 then
-      -- Adds the channel again, in case somebody removed it from the order by hand.
-      redis.call('ZADD', agesKey, 'NX', ageOf(it.trimmed), channel)
     end
   end
-  redis.call('HSET', logKey, 'forgotten', forgotten, 'channels', log.channels)
+  redis.call('HSET', logKey, 'forgotten', forgotten)
   local isOver = shrink(log, now, 1000)
-  saveLog(log, now)
+  tidyFeed(log, now)
   return { 'swept', page[1], isOver and '1' or '0' }
+end
+
+-- What the hubs of the log agree on: short texts, which Redis expires itself, and the time.
+-- ARGV: name, text, for how long in ms or ''
+steps.put = function()
+  local key = keyPrefix .. 'v:' .. ARGV[4]
+  local standing = redis.call('GET', key)
+  if standing then return { 'standing', standing } end
+  if ARGV[6] == '' then
+    redis.call('SET', key, ARGV[5])
+  else
+    redis.call('SET', key, ARGV[5], 'PX', ARGV[6])
+  end
+  return { 'put', ARGV[5] }
+end
+
+bare.clock = function()
+  return { whole(clock(ARGV[3])) }
 end

@@ -257,6 +257,31 @@ export const mends: readonly Mend[] = [
     caughtBy: service('redis/operation.test.ts', 'a server that copied its data from a stale one is not vouched for'),
   },
   {
+    name: 'copy-taken-for-the-log-that-was-left',
+    mistake:
+      'takes a log for the one that was left last, although a hub has come to it since and an older copy may be back',
+    patches: [
+      {
+        file: `${redis}/witnesses.ts`,
+        find: 'return known[0] === 1 && known[1] === 0',
+        replace: 'return known[0] === 1',
+      },
+    ],
+    caughtBy: service('redis/starts.test.ts', 'whatever hubs and operators do'),
+  },
+  {
+    name: 'log-left-beside-another-hub',
+    mistake: 'leaves the proof that the log is whole while another hub goes on with the log',
+    patches: [
+      {
+        file: `${redis}/witnesses.ts`,
+        find: 'if ((await othersOn(connection, process)).length > 0) return',
+        replace: 'await othersOn(connection, process)',
+      },
+    ],
+    caughtBy: service('redis/starts.test.ts', 'a hub that stops beside another one proves nothing'),
+  },
+  {
     name: 'branch-beside-a-missing-feed',
     mistake: 'opens a branch on a log whose feed is not there, as while a slot is moved',
     patches: [

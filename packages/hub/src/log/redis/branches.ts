@@ -1,6 +1,15 @@
-import { type Branch, type Epoch, type History, isAfter, isSame, origin, type Position } from '@rejoin/protocol'
+import {
+  type Branch,
+  type Epoch,
+  type History,
+  isAfter,
+  isSame,
+  mergeBranches,
+  origin,
+  type Position,
+} from '@rejoin/protocol'
 import type { StoredFormat } from '../stored-formats.ts'
-import { parsePosition } from './entry.ts'
+import { parsePosition, positionText } from './entry.ts'
 
 /** The formats and the history of the log, as a step of the script tells them. */
 export interface Told {
@@ -41,6 +50,18 @@ function parseBranches(lines: readonly string[]): History {
     return reported === '' ? forked : { ...forked, reported: parsePosition(reported) }
   })
 }
+
+/**
+ * The branches of an answer as the log should list them instead: the oldest are merged. Undefined while there are few.
+ */
+export function mergedLines([, ...branches]: readonly string[]): readonly string[] | undefined {
+  if (branches.length <= mostBranches) return undefined
+  const [heir, ...kept] = mergeBranches(parseBranches(branches), mostBranches) as [Branch, ...Branch[]]
+  return [`${heir.epoch} ${heir.number} ${positionText(heir.first)} -`, ...branches.slice(-kept.length)]
+}
+
+// These take about 50 KB, which a hub reads when it connects, and when a branch opens.
+const mostBranches = 1000
 
 /**
  * Merges the history that the hub knew with the stored one. A stored history without the hub's branches is that of another log:

@@ -1,8 +1,9 @@
+import { createHash } from 'node:crypto'
 import { createEpoch, type IdFormats, isAfter, type Position } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 import { invalidOption } from '../../invalid-option.ts'
 import { drawBranchStep } from '../branch-step.ts'
-import { parseTold } from './branches.ts'
+import { mergedLines, parseTold } from './branches.ts'
 import { checkServer, type ServerFacts, type ServerIdentity, unavailable } from './checks.ts'
 import type { Connection } from './client.ts'
 import { parsePosition, positionText } from './entry.ts'
@@ -16,7 +17,7 @@ import {
   scriptFor,
 } from './script/script.ts'
 import { type KnownState, type Loss, seenText } from './state.ts'
-import { createWitnesses } from './witnesses.ts'
+import type { Witnesses } from './witnesses.ts'
 
 /** A connection to a known server, with the script that only this server process knows. */
 export interface Greeted {
@@ -33,6 +34,7 @@ export interface GreetingOptions {
   /** Reads the stored formats of a log, and rejects those that this hub cannot go on with. */
   formatsOf(ids: string): IdFormats
   readonly state: KnownState
+  readonly witnesses: Witnesses
   readonly environment: Environment
   /** The time to date events with, '' for that of Redis. */
   now(): string
@@ -48,15 +50,15 @@ export interface GreetingOptions {
  * other way does Redis lose what it keeps in memory. A process that was started again, and a replica that took over, have
  * another `run_id`. A master that was a replica for a while has another `master_replid`.
  *
- * A hub that starts cannot know whether somebody put an older copy of the keys back into the same process. Unless another hub
- * has followed the log all the time, the starting hub opens a branch. Older cursors stay good, and cursors of lost events are
- * past the fork.
+ * A hub that starts cannot know whether an older copy of the keys was put back into the same process. Unless another hub has
+ * followed the log all the time, or the last hub has left a proof (`witnesses.ts`), the starting hub opens a branch. Older cursors
+ * stay good, and cursors of lost events are past the fork.
  */
 export function createGreeting(options: GreetingOptions): Greet {
-  const { settings, ids, formatsOf, state, environment, now, onServer } = options
+  const { settings, ids, formatsOf, state, witnesses, environment, now, onServer } = options
   const keys = keysOf(settings.prefix)
+  const readLeft = ['HGET', `${settings.prefix}log`, 'left']
   const scripts = new Map<string, Script>()
-  const witnesses = createWitnesses(settings.prefix, settings.writer)
 
   async function greet(connection: Connection, accept: (process: string) => void): Promise<Greeted> {
     for (let round = 0; round < rounds; round += 1) {
@@ -88,14 +90,19 @@ export function createGreeting(options: GreetingOptions): Greet {
     if (hello.role !== 'master') throw unavailable(`it is a ${hello.role}, which takes no events`)
     checkServer.policy(hello.policy)
     onServer(hello, isNew)
-    const isVouchedFor = async () => state.epoch !== '' || (await witnesses.areThere(connection, server.run))
+    const isVouchedFor = async () =>
+      state.epoch !== '' ||
+      (await witnesses.areThere(connection, server.run)) ||
+      (await witnesses.isAsLeft(connection, server.run, hello))
     let lines = await bringUp(step, hello, seen, isVouchedFor)
     if (lines[0] === '!nameless') lines = await openBranch(step, hello.epoch, hello.top)
     if (lines[0]?.startsWith('!')) return undefined
     lines = await reportLoss(step, lines)
     if (lines[0]?.startsWith('!')) return undefined
+    const merged = mergedLines(lines)
+    if (merged) lines = await step('merge', '', '', digestOf(lines.slice(1)), ...merged)
     state.adopt(parseTold(lines))
-    await witnesses.join(connection, server.run)
+    await witnesses.join(connection, server.run, async () => String((await connection.send(readLeft)) ?? ''))
     return script
   }
 
@@ -204,6 +211,8 @@ interface Hello extends ServerIdentity, ServerFacts {
   readonly ids: string
   /** The newest id of the feed, '' when there is no feed. */
   readonly top: string
+  /** The name that the last hub gave to the log when it stopped; '' when it gave none. */
+  readonly left: string
 }
 
 function readHello(reply: readonly string[]): Hello {
@@ -222,9 +231,15 @@ function readHello(reply: readonly string[]): Hello {
     version = '',
     ids = '',
     top = '',
+    left = '',
   ] = reply
   const facts = { aof: aof === '1', waitAof: waitAof === '1', replicas: Number(replicas) }
-  return { run, lineage, policy, ...facts, role, logRun, logLineage, last, epoch, version, ids, top }
+  return { run, lineage, policy, ...facts, role, logRun, logLineage, last, epoch, version, ids, top, left }
+}
+
+/** As `merge` in the script has it. */
+function digestOf(branches: readonly string[]): string {
+  return createHash('sha1').update(branches.join('\n')).digest('hex')
 }
 
 function isSameServer(a: ServerIdentity, b: ServerIdentity): boolean {

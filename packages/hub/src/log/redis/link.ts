@@ -20,6 +20,8 @@ export interface Link {
   open(): Promise<Greeted>
   /** Runs one step over the given connection, without another try. */
   stepOver(greeted: Greeted, ...args: string[]): Promise<unknown>
+  /** Does something over the connection for steps before it is closed, if there is one. Gives up soon, and in silence. */
+  last(task: (greeted: Greeted) => Promise<void>): Promise<void>
   /** Looks at the log once more, over the given connection. */
   greetAgain(greeted: Greeted): Promise<Greeted>
   close(): void
@@ -195,6 +197,10 @@ export function createLink({ connector, keys, answerWithinMs, greet }: LinkOptio
     open,
     stepOver: (greeted, ...args) => greeted.connection.send(callOf(greeted, args)),
     greetAgain,
+    async last(task) {
+      const taken = current
+      if (taken) await within(lastWithinMs, async () => task(await taken)).catch(() => undefined)
+    },
     close() {
       closed = true
       void current?.then(
@@ -214,6 +220,9 @@ class Elsewhere extends Error {
     super('its connections lead to different servers')
   }
 }
+
+// Most servers answer in a millisecond. A hub that stops should not wait for one that does not.
+const lastWithinMs = 500
 
 // How often a step is tried in all, when it is told to look again or when its server goes away.
 const attempts = 5

@@ -98,6 +98,7 @@ class RedisLog implements Log {
   readonly #confirmation: Confirmation | undefined
   readonly #keyPrefix: string
   readonly #now: () => string
+  readonly #leave: () => Promise<void>
   readonly #stopSweep: Cancel
   readonly #tails = new Set<Tail>()
   readonly #appends = createAppends(
@@ -123,6 +124,7 @@ class RedisLog implements Log {
     this.#confirmation = opened.confirmation
     this.#keyPrefix = opened.keyPrefix
     this.#now = opened.now
+    this.#leave = opened.leave
     const sweeping = { maxAgeMs: windows.shortestAgeMs, hasBudget: maxBytes !== undefined }
     this.#stopSweep = startSweep(this.#ask, environment, sweeping)
   }
@@ -350,6 +352,7 @@ class RedisLog implements Log {
     // Publishes from before the close are stored and answered as usual.
     await this.#appends.settled()
     await this.#confirmation?.close()
+    await this.#leave()
     this.#link.close()
   }
 

@@ -13,6 +13,7 @@ import { createLink, type Link } from './link.ts'
 import { keysOf, type ScriptSettings } from './script/script.ts'
 import type { RedisSettings } from './settings.ts'
 import { createKnownState, type KnownState, seenText } from './state.ts'
+import { createWitnesses } from './witnesses.ts'
 
 /**
  * Connects to the log, or makes it where there is none, and learns how safe an answered publish is. Rejects a server on which
@@ -37,7 +38,8 @@ export async function openLog(
     if (durability === 'replicated' && found.replicas < replicas) warn(replicasWarning(found.replicas, replicas))
   }
   const ids = idsOf(codec ?? ulid())
-  const greet = createGreeting({ settings: script, ids, formatsOf, state, environment, now, onServer })
+  const witnesses = createWitnesses(script.prefix, script.writer)
+  const greet = createGreeting({ settings: script, ids, formatsOf, state, witnesses, environment, now, onServer })
   const link = createLink({ connector, greet, keys: keysOf(script.prefix), answerWithinMs })
   try {
     const flushing = createFlushing(warn)
@@ -48,7 +50,14 @@ export async function openLog(
     const waiting = { replicas, link, state, flushing, answerWithinMs, facts: () => facts, writeStep }
     const confirmation = durability === 'server' ? undefined : createConfirmation({ durability, ...waiting })
     await confirmation?.check()
-    return { link, state, flushing, confirmation, keyPrefix: script.prefix, now }
+    const leave = () =>
+      link.last((greeted) =>
+        witnesses.leave(greeted.connection, greeted.process, async (left) => {
+          const [last, epoch] = (await link.stepOver(greeted, 'leave', seenText(state), '', left)) as string[]
+          return { left, epoch: epoch ?? '', last: last ?? '' }
+        }),
+      )
+    return { link, state, flushing, confirmation, keyPrefix: script.prefix, now, leave }
   } catch (error) {
     link.close()
     throw error
@@ -65,6 +74,8 @@ export interface OpenedLog {
   readonly keyPrefix: string
   /** The time to date events with, '' for that of Redis. */
   now(): string
+  /** Leaves a proof for the next hub. Only for a hub that writes nothing more. */
+  leave(): Promise<void>
 }
 
 function scriptSettingsOf(settings: RedisSettings, { range }: IdFormats): ScriptSettings {

@@ -20,7 +20,11 @@ test.each([
 test('where Redis does not tell who is connected, nobody vouches for the log', async () => {
   const witnesses = createWitnesses('{rejoin}:', 'self')
   const silent = answering({})
-  await witnesses.join(silent, 'run')
+  await witnesses.join(silent, 'run', async () => 'name')
+  await expect(witnesses.leave(silent, 'run', async (left) => ({ left, epoch: '', last: '' }))).rejects.toThrow(
+    'NOPERM',
+  )
+  expect(await witnesses.isAsLeft(silent, 'run', { left: 'name', epoch: '', last: '' })).toBe(false)
   expect(await witnesses.areThere(silent, 'run')).toBe(false)
 })
 
@@ -32,3 +36,15 @@ function answering(answers: Record<string, string>): Connection {
     over: new Promise(() => undefined),
   }
 }
+
+test.each([
+  ['as the last hub left it', [1, 0], true],
+  ['that a hub has come to since', [1, 1], false],
+  ['that no hub left in this process of Redis', [0, 0], false],
+])('the log is proved only as the last hub left it: a log %s (%j: %s)', async (_, known, isProved) => {
+  const witnesses = createWitnesses('{rejoin}:', 'self')
+  const log = { left: 'name', epoch: 'EPOCH', last: '1-0' }
+  const answers = answering({ INFO: own, EXISTS: known as never })
+  expect(await witnesses.isAsLeft(answers, 'run', log)).toBe(isProved)
+  expect(await witnesses.isAsLeft(answers, 'run', { ...log, left: '' })).toBe(false)
+})

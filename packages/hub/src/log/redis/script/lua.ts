@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 
 /**
  * The Lua files beside this one, in the order in which they make up the script: each uses what the files before it define. The
- * build puts the texts into the place of this module (scripts/lua.js), so that a bundle of the hub has them.
+ * build replaces this module by one that holds the texts (scripts/lua.js), so that a bundle of the hub has them.
  */
 export const lua: readonly string[] = [
   read('./common.lua'),

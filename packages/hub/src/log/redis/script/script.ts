@@ -89,8 +89,6 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
     notesKey: `${prefix}notes`,
     ordersKey: `${prefix}orders`,
     heardKey: `${prefix}heard`,
-    // These take about 200 KB, which a hub reads when it connects, and when a branch opens.
-    mostBranches: 4000,
     // These take about 2 MB. For more revocations than that, the operator should change the signing key.
     mostOrders: 10_000,
     writerKey: `${prefix}w:${writer}`,

@@ -6,7 +6,7 @@
 bare.hello = function()
   local info = redis.call('INFO', 'server', 'memory', 'persistence', 'replication')
   local function of(name) return string.match(info, '\n' .. name .. ':([^\r\n]*)') or '' end
-  local found = redis.call('HMGET', logKey, 'run', 'lineage', 'last', 'epoch', 'version', 'ids')
+  local found = redis.call('HMGET', logKey, 'run', 'lineage', 'last', 'epoch', 'version', 'ids', 'left')
   local top = ''
   if redis.call('EXISTS', feedKey) == 1 then
     local stream = redis.call('XINFO', 'STREAM', feedKey)
@@ -17,7 +17,8 @@ bare.hello = function()
   local known = redis.pcall('COMMAND', 'INFO', 'WAITAOF')
   return { of('run_id'), of('master_replid'), of('maxmemory_policy'), of('aof_enabled'), of('role'),
     of('connected_slaves'), not known.err and known[1] and '1' or '0',
-    found[1] or '', found[2] or '', found[3] or '', found[4] or '', found[5] or '', found[6] or '', top }
+    found[1] or '', found[2] or '', found[3] or '', found[4] or '', found[5] or '', found[6] or '', top,
+    found[7] or '' }
 end
 
 -- Like head, for a tail that asks every few seconds. A server may have copied its data from another server in the meantime. It
@@ -141,14 +142,14 @@ local function setReported(epoch, through)
   end
 end
 
--- Every hub that starts alone opens a branch. When there are too many, this merges the older half into the branch after it, which
--- then keeps their events.
-local function mergeBranches()
-  if redis.call('LLEN', branchesKey) <= mostBranches then return end
-  local first = string.match(redis.call('LINDEX', branchesKey, 0), '^%S+ %S+ (%S+)')
-  redis.call('LTRIM', branchesKey, -mostBranches / 2, -1)
-  local heir = string.match(redis.call('LINDEX', branchesKey, 0), '^%S+ %S+')
-  redis.call('LSET', branchesKey, 0, heir .. ' ' .. first .. ' -')
+-- Replaces the list of branches, unless it has changed since the caller read it.
+-- ARGV: digest of the list that the caller has merged, branches...
+bare.merge = function()
+  if redis.sha1hex(table.concat(branches(), '\n')) == ARGV[4] then
+    redis.call('DEL', branchesKey)
+    redis.call('RPUSH', branchesKey, unpack(ARGV, 5))
+  end
+  return history()
 end
 
 -- Opens a branch that goes on from the stored events, by an entry of the feed.
@@ -157,7 +158,6 @@ local function layBranch(fork, first, now, epoch, step, lost)
   redis.call('XADD', feedKey, first, 'e', value)
   local before = string.match(redis.call('LINDEX', branchesKey, -1), '^%S+ (%d+)')
   redis.call('RPUSH', branchesKey, epoch .. ' ' .. whole(before + step) .. ' ' .. first .. ' ' .. fork)
-  mergeBranches()
   redis.call('HSET', logKey, 'run', run, 'lineage', lineage, 'last', first, 'epoch', epoch)
 end
 
@@ -220,6 +220,13 @@ steps.ids = function(log)
   redis.call('HSET', logKey, 'ids', ids, 'maxSeq', ARGV[9], 'minMs', ARGV[10], 'maxMs', ARGV[11])
   layBranch(log.last, first, now, ARGV[5], ARGV[6], {})
   return history()
+end
+
+-- Notes the name that a hub gives to the log when it stops.
+-- ARGV: name
+steps.leave = function(log)
+  redis.call('HSET', logKey, 'left', ARGV[4])
+  return { log.last, log.epoch }
 end
 
 -- Writes a field that nobody reads.

@@ -195,12 +195,12 @@ export const mends: readonly Mend[] = [
     mistake: 'adopts a branch and keeps to itself which channels it saw something of beyond the fork',
     patches: [
       {
-        file: `${redis}/greeting.ts`,
+        file: `${redis}/handshake.ts`,
         find: '    const loss = isBehind ? ',
         replace: '    const loss = isBehind && !isBehind ? ',
       },
       {
-        file: `${redis}/greeting.ts`,
+        file: `${redis}/handshake.ts`,
         find: '    lines = await reportLoss(step, lines)\n',
         replace: '    void reportLoss\n',
       },
@@ -214,7 +214,7 @@ export const mends: readonly Mend[] = [
     name: 'loss-told-to-everybody',
     mistake: 'puts a loss on record for all channels, those that lost nothing included',
     patches: [
-      { file: `${redis}/greeting.ts`, find: 'lost ? [...lost.keys()] : ', replace: 'lost && !lost ? [...lost] : ' },
+      { file: `${redis}/handshake.ts`, find: 'lost ? [...lost.keys()] : ', replace: 'lost && !lost ? [...lost] : ' },
     ],
     caughtBy: service(
       'redis/split.test.ts',
@@ -249,7 +249,7 @@ export const mends: readonly Mend[] = [
     mistake: 'knows a server by its process alone, also after that has copied its data from elsewhere',
     patches: [
       {
-        file: `${redis}/greeting.ts`,
+        file: `${redis}/handshake.ts`,
         find: 'return a.run === b.run && a.lineage === b.lineage',
         replace: 'return a.run === b.run',
       },
@@ -286,7 +286,7 @@ export const mends: readonly Mend[] = [
     mistake: 'opens a branch on a log whose feed is not there, as while a slot is moved',
     patches: [
       {
-        file: `${redis}/greeting.ts`,
+        file: `${redis}/handshake.ts`,
         find: "    if (hello.top === '') throw unavailable(noFeed(settings.prefix))\n",
         replace: '    void noFeed\n',
       },

@@ -1,6 +1,11 @@
-import type { AppendOptions, NewEvent } from '../contract.ts'
-import { pushEntry, pushPlain } from './entry.ts'
-import { slots } from './script/script.ts'
+import { createHash } from 'node:crypto'
+import { type Position, RejoinError } from '@rejoin/protocol'
+import type { Appended, AppendOptions, NewEvent, Stamp } from '../contract.ts'
+import { channelEnded } from '../ended.ts'
+import { keyReused, noRoomForKeys, type Once } from '../idempotency.ts'
+import { tooMuch } from '../retained.ts'
+import { isPositionText, parsePosition, pushEntry, pushPlain } from './entry.ts'
+import { digestChars, slots } from './script/script.ts'
 
 /**
  * Sends the appends of one turn of the event loop, and all that come while a call is under way, in one call. So they share the
@@ -127,8 +132,8 @@ export function createAppends<Appended>(
 
   return {
     add(entries, once, digest) {
-      const room = isBehind() ? behind.entries : most.entries
-      if (gathered.entries + entries.length > room || gathered.bytes > most.bytes) flush()
+      const capacity = isBehind() ? behind.entries : most.entries
+      if (gathered.entries + entries.length > capacity || gathered.bytes > most.bytes) flush()
       if (gathered.takers.length === 0) setImmediate(sendOrHold)
       const [first] = entries
       if (entries.length === 1 && digest === '' && first?.key === undefined) {
@@ -167,4 +172,62 @@ interface Taker<Appended> {
 
 function nothingYet(): Gathered<never> {
   return { args: [], takers: [], entries: 0, bytes: 0 }
+}
+
+/**
+ * Reads the outcome of an append, as the script writes it. Throws the rejection of an append that was rejected.
+ *
+ * @param maxSeqAt - the largest `seq` of the log at the time of a position
+ */
+export function appendedAs(
+  outcome: string,
+  callAt: number,
+  count: number,
+  maxSeqAt: (position: Position) => number,
+): Appended {
+  const [what = '', first = what, at = callAt] = isPositionText(outcome) ? [outcome] : outcome.split(' ')
+  const repeated = what === 'repeated'
+  if (!repeated && !isPositionText(what)) throw rejection(what, outcome.slice(what.length + 1))
+  const position = parsePosition(first)
+  return { stamps: stampsFrom(position, Number(at), count, maxSeqAt(position)), repeated }
+}
+
+/** The entries of an append stand next to each other and share their time, so the first position tells the others. */
+function stampsFrom(first: Position, at: number, count: number, maxSeq: number): Stamp[] {
+  const stamps: Stamp[] = []
+  for (let { ms, seq } = first; stamps.length < count; ) {
+    stamps.push({ position: { ms, seq }, at })
+    if (seq < maxSeq) {
+      seq += 1
+    } else {
+      ms += 1
+      seq = 0
+    }
+  }
+  return stamps
+}
+
+function rejection(outcome: string, channel: string): RejoinError {
+  switch (outcome) {
+    case 'ended':
+      return channelEnded(channel)
+    case 'full':
+      return tooMuch(channel)
+    case 'key-reused':
+      return keyReused()
+    case 'crowded':
+      return noRoomForKeys()
+    default:
+      return new RejoinError('The log has used all stamps of its counter. Start a new log.', { code: 'too-large' })
+  }
+}
+
+/** The digest of an idempotency key, by which the script recognises a repeated publish, followed by a tag of the publisher. */
+export function digestOf({ scope, key }: Once): string {
+  // No header and no subject contains a line break, so no two pairs of scope and key have the same text.
+  return digest(`${scope}\n${key}`, digestChars) + digest(scope, 8)
+}
+
+function digest(text: string, chars: number): string {
+  return createHash('sha256').update(text).digest('base64url').slice(0, chars)
 }

@@ -12,7 +12,7 @@ import type { StoredFormat } from '../stored-formats.ts'
 import { parsePosition, positionText } from './entry.ts'
 
 /** The formats and the history of the log, as a step of the script tells them. */
-export interface Told {
+export interface StoredHistory {
   /** The formats of the ids, for `parseFormats`. */
   readonly ids: string
   readonly history: History
@@ -22,7 +22,7 @@ export interface Told {
  * Reads the lines of an answer. Formats and history come together: with a new history and old formats, or the reverse, this hub
  * could render an id that the event has on no other hub.
  */
-export function parseTold([ids = '', ...branches]: readonly string[]): Told {
+export function parseStoredHistory([ids = '', ...branches]: readonly string[]): StoredHistory {
   return { ids, history: parseBranches(branches) }
 }
 
@@ -65,8 +65,8 @@ const mostBranches = 1000
 
 /**
  * Merges the history that the hub knew with the stored one. A stored history without the hub's branches is that of another log:
- * somebody emptied Redis. None of the old events has survived, but the hub's readers still stand on the old branches and have
- * to be told. So the old branches stay in the history, and the new log forks off at the origin.
+ * Redis was emptied. None of the old events has survived, but the hub's readers still stand on the old branches and have
+ * to be notified. So the old branches stay in the history, and the new log forks off at the origin.
  */
 export function mergeHistories(known: History, stored: History): History {
   const [oldest, ...later] = stored

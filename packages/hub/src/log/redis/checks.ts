@@ -29,7 +29,7 @@ export const checkServer = {
     throw invalidOption(`This Redis has version ${version}. The log needs 7.0 or later.`)
   },
 
-  /** Without an identity, nobody can tell a server that was restarted or rolled back from a server that lost nothing. */
+  /** Without an identity, no hub can tell a server that was restarted or rolled back from a server that lost nothing. */
   identity(info: string): ServerIdentity {
     const [run, lineage] = [fieldOf(info, 'run_id'), fieldOf(info, 'master_replid')]
     if (run !== '' && lineage !== '') return { run, lineage }
@@ -52,7 +52,7 @@ export const checkServer = {
 }
 
 export const noAofWarning =
-  'Redis has appendonly no: a restart loses every event. Readers will be told, but set appendonly yes to keep them.'
+  'Redis has appendonly no: a restart loses every event. Readers will be notified, but set appendonly yes to keep them.'
 
 export function replicasWarning(found: number, needed: number): string {
   return (
@@ -66,9 +66,12 @@ export function fieldOf(info: string, name: string): string {
 }
 
 export function unavailable(reason: string, cause?: unknown): RejoinError {
-  return new RejoinError(`Redis cannot be used now: ${reason.replace(/\.+$/, '')}. It is tried again; so can you.`, {
-    code: 'log-unavailable',
-    retryable: true,
-    ...(cause === undefined ? {} : { cause }),
-  })
+  return new RejoinError(
+    `Redis is unavailable: ${reason.replace(/\.+$/, '')}. The hub is retrying; retry your request.`,
+    {
+      code: 'log-unavailable',
+      retryable: true,
+      ...(cause === undefined ? {} : { cause }),
+    },
+  )
 }

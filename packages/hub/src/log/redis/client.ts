@@ -62,7 +62,7 @@ async function connectIoRedis(template: IoRedis): Promise<Connection> {
     autoResendUnfulfilledCommands: false,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
-    ...patient,
+    ...unlimited,
   }
   const client = template.isCluster
     ? template.duplicate([], {
@@ -73,7 +73,7 @@ async function connectIoRedis(template: IoRedis): Promise<Connection> {
         // A replica may be behind. The package sends a command in capitals to the master anyway, but does not promise that.
         scaleReads: 'master',
         // Some versions of the package drop the options that are not named here, such as a password.
-        redisOptions: { ...template.options?.redisOptions, ...patient },
+        redisOptions: { ...template.options?.redisOptions, ...unlimited },
       })
     : template.duplicate(alone)
   const over = new Promise<void>((resolve) => void client.once('end', () => resolve()))
@@ -208,4 +208,32 @@ const connectWithinMs = 2000
 
 // The client must not limit how long an answer takes: a tail waits for two seconds when there is no event. The log has its own
 // limit.
-const patient = { connectTimeout: connectWithinMs, commandTimeout: undefined, socketTimeout: undefined }
+const unlimited = { connectTimeout: connectWithinMs, commandTimeout: undefined, socketTimeout: undefined }
+
+/**
+ * A client for the address of a Redis, of the package that the application has installed. The client never connects: the log
+ * takes from it how to connect.
+ */
+export async function clientAt(address: string): Promise<RedisClient> {
+  const ioredis = await installed<{ Redis: new (url: string, options: object) => IoRedisClient }>('ioredis')
+  if (ioredis) return new ioredis.Redis(address, { lazyConnect: true })
+  const redis = await installed<{ createClient(options: object): NodeRedisClient }>('redis')
+  if (redis) return redis.createClient({ url: address })
+  throw invalidOption('redisLog was given an address, and no client is installed. Run `npm install ioredis`.')
+}
+
+/** The message leaves the address out, because it may contain a password. */
+export function checkAddress(address: string): void {
+  if (/^rediss?:\/\/./.test(address)) return
+  throw invalidOption('The address of a Redis begins with redis:// or rediss://. Give one, or a client.')
+}
+
+/** Undefined for a package that is not installed. Throws when an installed package fails, so that its reason is seen. */
+async function installed<Package>(name: string): Promise<Package | undefined> {
+  try {
+    return (await import(name)) as Package
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND') return undefined
+    throw error
+  }
+}

@@ -2,9 +2,8 @@ import type { Position, RejoinError } from '@rejoin/protocol'
 import { invalidOption } from '../../invalid-option.ts'
 import { lostAt } from './branches.ts'
 import { type ServerFacts, unavailable } from './checks.ts'
-import { confirmsEarly, createConfirmationPace } from './early-confirmation.ts'
 import { type Flushing, flushingCommand } from './flushing.ts'
-import type { Greeted } from './greeting.ts'
+import type { ReadyConnection } from './handshake.ts'
 import { asUnavailable, backoff, type Link, pause, within } from './link.ts'
 import type { KnownState } from './state.ts'
 
@@ -44,7 +43,7 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
   const { durability, replicas, link, state, flushing, answerWithinMs, facts, writeStep } = options
   const roundMs = Math.min(answerWithinMs, longestRoundMs)
   let waiting: Waiter[] = []
-  let greeted: Greeted | undefined
+  let ready: ReadyConnection | undefined
   let running: Promise<void> | undefined
   const pace = createConfirmationPace()
   let judged: { readonly process: string; readonly isEarly: boolean } | undefined
@@ -92,7 +91,7 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
   }
 
   /** Judges the pace of rounds, and sees to it that there are enough of them to judge by, also where few publish. */
-  async function isTooFast(over: Greeted, confirmedAt: number): Promise<boolean> {
+  async function isTooFast(over: ReadyConnection, confirmedAt: number): Promise<boolean> {
     if (pace.isEarly(confirmedAt)) {
       // A second trial: the start of an AOF rewrite is a flush out of turn.
       judged = undefined
@@ -105,18 +104,18 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
     return false
   }
 
-  async function connected(): Promise<Greeted> {
-    if (greeted) return greeted
+  async function connected(): Promise<ReadyConnection> {
+    if (ready) return ready
     const over = await link.open()
-    greeted = over
+    ready = over
     void over.connection.over.then(() => {
-      if (greeted === over) greeted = undefined
+      if (ready === over) ready = undefined
     })
     return over
   }
 
   /** Whether this server confirms too early. Finds out once for each process, and again after a pace that is too fast. */
-  async function isEarly(over: Greeted): Promise<boolean> {
+  async function isEarly(over: ReadyConnection): Promise<boolean> {
     const { process, connection } = over
     if (!needsWaitAof()) return false
     if (judged?.process === process) return judged.isEarly
@@ -132,16 +131,16 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
     return found
   }
 
-  function waitFor(over: Greeted, withinMs: number): Promise<number> {
+  function waitFor(over: ReadyConnection, withinMs: number): Promise<number> {
     return within(withinMs + graceMs, () => waitOver(over, withinMs)).catch((error) => {
       over.connection.destroy()
-      if (greeted === over) greeted = undefined
+      if (ready === over) ready = undefined
       throw error
     })
   }
 
   /** How many have the events: 1 for the server's own disk, or the number of replicas. */
-  async function waitOver(over: Greeted, withinMs: number): Promise<number> {
+  async function waitOver(over: ReadyConnection, withinMs: number): Promise<number> {
     const written = link.stepOver(over, ...writeStep())
     const waited = over.connection.sendTo(over.process, command(withinMs))
     const [[outcome], answer] = (await Promise.all([written, waited])) as [[string], unknown]
@@ -195,9 +194,9 @@ export function createConfirmation(options: ConfirmationOptions): Confirmation {
     async close() {
       trials = 0
       // A round that no publisher waits for need not end.
-      if (publishers === 0 && waiting.length === 0) greeted?.connection.destroy()
+      if (publishers === 0 && waiting.length === 0) ready?.connection.destroy()
       await running
-      greeted?.connection.destroy()
+      ready?.connection.destroy()
     },
   }
 }
@@ -221,3 +220,55 @@ const longestRoundMs = 2000
 const trialEveryMs = 60_000
 // Time for the answer to travel.
 const graceMs = 2000
+
+/**
+ * Whether a server under `appendfsync everysec` confirms writes before it has flushed them. Such a server begins at most one flush
+ * a second. Each of three writes is sent after the confirmation of the one before, so each needs a flush of its own, and the third
+ * cannot be on the disk within a second of the first confirmation. Two writes would not tell: the flush behind the first may
+ * have taken longer than a second itself.
+ *
+ * `confirm` writes something, and waits at most that long for its confirmation. Undefined when the server has confirmed nothing
+ * in time, so that there is nothing to judge.
+ */
+export async function confirmsEarly(
+  confirm: (withinMs: number) => Promise<boolean>,
+  { firstWithinMs, now }: { readonly firstWithinMs: number; now(): number },
+): Promise<boolean | undefined> {
+  if (!(await confirm(firstWithinMs))) return undefined
+  const deadline = now() + soonestMs
+  for (let writes = 2; writes > 0; writes -= 1) {
+    const leftMs = Math.floor(deadline - now())
+    // WAITAOF takes 0 for no limit.
+    if (leftMs < 1 || !(await confirm(leftMs))) return false
+  }
+  return now() < deadline
+}
+
+/**
+ * The same rule for the confirmations that follow. A server that has writes to do in every turn flushes before it confirms, and
+ * confirms too early only when it is less busy. So one trial at the start proves little about a server that was busy then.
+ */
+export function createConfirmationPace(): ConfirmationPace {
+  let times: readonly number[] = []
+  return {
+    isEarly(confirmedAt) {
+      const [first] = times.length === 2 ? times : []
+      times = [...times.slice(-1), confirmedAt]
+      return first !== undefined && confirmedAt - first < soonestMs
+    },
+    interrupt() {
+      times = []
+    },
+  }
+}
+
+/** Watches confirmations, of writes that were each sent after the confirmation before. */
+export interface ConfirmationPace {
+  /** Notes a confirmation. True when it and the two before it came faster than a server can flush. */
+  isEarly(confirmedAt: number): boolean
+  /** The next confirmation does not follow those before it: another server answers, or nothing was confirmed in time. */
+  interrupt(): void
+}
+
+// A second, less what the clock of Redis is behind on a busy machine.
+const soonestMs = 800

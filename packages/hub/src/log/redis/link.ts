@@ -1,7 +1,7 @@
 import { RejoinError } from '@rejoin/protocol'
 import { unavailable } from './checks.ts'
 import type { Connection, Connector } from './client.ts'
-import type { Greet, Greeted } from './greeting.ts'
+import type { Handshake, ReadyConnection } from './handshake.ts'
 
 /** The connection over which a hub runs steps of the script. It reconnects by itself, and no step waits longer than it may. */
 export interface Link {
@@ -16,45 +16,48 @@ export interface Link {
    * answer to the command is undefined when the server rejects it.
    */
   stepThen(command: readonly string[] | undefined, ...args: string[]): Promise<readonly [Reply, unknown]>
-  /** Opens another connection, greeted, for the caller alone. It leads to the same server as all connections of this hub. */
-  open(): Promise<Greeted>
+  /** Opens another connection for the caller alone. It leads to the same server as all connections of this hub. */
+  open(): Promise<ReadyConnection>
   /** Runs one step over the given connection, without another try. */
-  stepOver(greeted: Greeted, ...args: string[]): Promise<unknown>
+  stepOver(ready: ReadyConnection, ...args: string[]): Promise<unknown>
   /** Does something over the connection for steps before it is closed, if there is one. Gives up soon, and in silence. */
-  last(task: (greeted: Greeted) => Promise<void>): Promise<void>
+  last(task: (ready: ReadyConnection) => Promise<void>): Promise<void>
   /** Looks at the log once more, over the given connection. */
-  greetAgain(greeted: Greeted): Promise<Greeted>
+  handshakeAgain(ready: ReadyConnection): Promise<ReadyConnection>
   close(): void
 }
 
 export type Reply = readonly (string | Reply)[]
+
+/** Runs a step of the script. Adds the first two arguments of every step: how far this hub has seen, and the time. */
+export type Ask = (step: string, ...args: string[]) => Promise<Reply>
 
 export interface LinkOptions {
   readonly connector: Connector
   /** The keys that every call names. */
   readonly keys: readonly string[]
   readonly answerWithinMs: number
-  readonly greet: Greet
+  readonly handshake: Handshake
 }
 
-export function createLink({ connector, keys, answerWithinMs, greet }: LinkOptions): Link {
-  const callOf = ({ script }: Greeted, args: readonly string[]) => [
+export function createLink({ connector, keys, answerWithinMs, handshake }: LinkOptions): Link {
+  const callOf = ({ script }: ReadyConnection, args: readonly string[]) => [
     ...['EVALSHA', script.sha, String(keys.length), ...keys],
     ...args,
   ]
-  const inUse = new Set<Greeted>()
-  let current: Promise<Greeted> | undefined
+  const inUse = new Set<ReadyConnection>()
+  let current: Promise<ReadyConnection> | undefined
   let failures = 0
-  let wasGreeted = false
+  let wasReady = false
   let closed = false
 
-  function ready(): Promise<Greeted> {
+  function connected(): Promise<ReadyConnection> {
     if (!current) {
       const attempt = (failures === 0 ? open() : pause(backoff(failures)).then(open)).then(
-        (greeted) => {
+        (ready) => {
           failures = 0
-          void greeted.connection.over.then(() => drop(attempt))
-          return greeted
+          void ready.connection.over.then(() => drop(attempt))
+          return ready
         },
         (error) => {
           failures += 1
@@ -67,11 +70,11 @@ export function createLink({ connector, keys, answerWithinMs, greet }: LinkOptio
     return current
   }
 
-  function drop(attempt: Promise<Greeted> | undefined): void {
+  function drop(attempt: Promise<ReadyConnection> | undefined): void {
     if (attempt && current === attempt) current = undefined
   }
 
-  async function open(): Promise<Greeted> {
+  async function open(): Promise<ReadyConnection> {
     if (closed) throw closedError()
     let connection: Connection | undefined
     let isGivenUp = false
@@ -80,7 +83,7 @@ export function createLink({ connector, keys, answerWithinMs, greet }: LinkOptio
         for (let tries = 1; ; tries += 1) {
           connection = await connector.connect()
           try {
-            return use(await greet(connection, (process) => agree(process, tries >= believedAfter)))
+            return use(await handshake(connection, (process) => agree(process, tries >= believedAfter)))
           } catch (error) {
             if (!(error instanceof Elsewhere)) throw error
           }
@@ -102,16 +105,16 @@ export function createLink({ connector, keys, answerWithinMs, greet }: LinkOptio
    * another server time after time, the hub believes them and ends its connections to the old server.
    */
   function agree(process: string, isBelieved: boolean): void {
-    const others = [...inUse].filter((greeted) => greeted.process !== process)
+    const others = [...inUse].filter((ready) => ready.process !== process)
     if (others.length > 0 && !isBelieved) throw new Elsewhere()
     for (const { connection } of others) connection.destroy()
   }
 
-  function use(greeted: Greeted): Greeted {
-    wasGreeted = true
-    inUse.add(greeted)
-    void greeted.connection.over.then(() => inUse.delete(greeted))
-    return greeted
+  function use(ready: ReadyConnection): ReadyConnection {
+    wasReady = true
+    inUse.add(ready)
+    void ready.connection.over.then(() => inUse.delete(ready))
+    return ready
   }
 
   const step = async (...args: string[]) => (await stepThen(undefined, ...args))[0]
@@ -123,30 +126,30 @@ export function createLink({ connector, keys, answerWithinMs, greet }: LinkOptio
     const deadline = performance.now() + answerWithinMs
     for (let attempt = 1; ; attempt += 1) {
       if (closed) throw closedError()
-      const taken = ready()
-      const greeted = await limited(taken, deadline).catch((error) => {
+      const taken = connected()
+      const ready = await limited(taken, deadline).catch((error) => {
         throw asUnavailable(error)
       })
       const mayTryAgain = attempt < attempts && performance.now() < deadline
       let reply: Reply
       let answer: unknown
       try {
-        const sent = greeted.connection.send(callOf(greeted, args))
+        const sent = ready.connection.send(callOf(ready, args))
         // A rejected command tells nothing. The step tells whether the connection works.
-        const behind = command && limited(greeted.connection.sendTo(greeted.process, command), deadline)
+        const behind = command && limited(ready.connection.sendTo(ready.process, command), deadline)
         const answered = behind?.catch(() => undefined)
         reply = (await limited(sent, deadline)) as Reply
         answer = await answered
       } catch (error) {
         const reason = reasonOf(error)
         if (reason === 'NOSCRIPT' && mayTryAgain) {
-          await renew(taken, greeted)
+          await renew(taken, ready)
           continue
         }
         if (!rejections.has(reason)) {
           // The server is gone, or it hangs, or it is no longer the master.
           drop(taken)
-          greeted.connection.destroy()
+          ready.connection.destroy()
           if (mayTryAgain && !isLate(error)) continue
         }
         throw asUnavailable(error)
@@ -154,28 +157,28 @@ export function createLink({ connector, keys, answerWithinMs, greet }: LinkOptio
       const [why] = reply
       if (typeof why !== 'string' || !why.startsWith('!')) return [reply, answer]
       if (!mayTryAgain) throw unavailable(`its log is not in order (${why.slice(1)})`)
-      await renew(taken, greeted)
+      await renew(taken, ready)
     }
   }
 
-  /** All steps that were told to look again share one look. */
-  async function renew(taken: Promise<Greeted>, greeted: Greeted): Promise<void> {
+  /** All steps that have to look again share one look. */
+  async function renew(taken: Promise<ReadyConnection>, ready: ReadyConnection): Promise<void> {
     if (current !== taken) return
-    const again = greetAgain(greeted).catch((error) => {
+    const again = handshakeAgain(ready).catch((error) => {
       drop(again)
-      greeted.connection.destroy()
+      ready.connection.destroy()
       throw error
     })
     current = again
-    void greeted.connection.over.then(() => drop(again))
+    void ready.connection.over.then(() => drop(again))
     await again
   }
 
-  async function greetAgain(greeted: Greeted): Promise<Greeted> {
-    inUse.delete(greeted)
+  async function handshakeAgain(ready: ReadyConnection): Promise<ReadyConnection> {
+    inUse.delete(ready)
     try {
       // Believes the connection at once, because it was good so far: the client of a Cluster finds a new master by itself.
-      const again = await within(answerWithinMs, () => greet(greeted.connection, (process) => agree(process, true)))
+      const again = await within(answerWithinMs, () => handshake(ready.connection, (process) => agree(process, true)))
       return use(again)
     } catch (error) {
       throw rejected(error)
@@ -184,19 +187,19 @@ export function createLink({ connector, keys, answerWithinMs, greet }: LinkOptio
 
   /**
    * When a log is opened on a server that it rejects, that is a mistake of the caller. Later, for example after a failover to a
-   * server that evicts keys, no publisher has made a mistake: the log is away.
+   * server that evicts keys, no publisher has made a mistake: the log is unavailable.
    */
   function rejected(error: unknown): RejoinError {
     const isMistake = error instanceof RejoinError && error.code === 'invalid-option'
-    return isMistake && wasGreeted ? unavailable(error.message, error) : asUnavailable(error)
+    return isMistake && wasReady ? unavailable(error.message, error) : asUnavailable(error)
   }
 
   return {
     step,
     stepThen,
     open,
-    stepOver: (greeted, ...args) => greeted.connection.send(callOf(greeted, args)),
-    greetAgain,
+    stepOver: (ready, ...args) => ready.connection.send(callOf(ready, args)),
+    handshakeAgain,
     async last(task) {
       const taken = current
       if (taken) await within(lastWithinMs, async () => task(await taken)).catch(() => undefined)
@@ -224,7 +227,7 @@ class Elsewhere extends Error {
 // Most servers answer in a millisecond. A hub that stops should not wait for one that does not.
 const lastWithinMs = 500
 
-// How often a step is tried in all, when it is told to look again or when its server goes away.
+// How often a step is tried in all, when it has to look again or when its server goes away.
 const attempts = 5
 
 /** Error codes of a server that rejects a command while the connection is good. */

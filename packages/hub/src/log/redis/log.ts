@@ -36,29 +36,22 @@ import type {
   WindowOptions,
 } from '../contract.ts'
 import type { Windows } from '../window.ts'
-import { checkAddress, clientAt } from './address.ts'
-import { type Answers, createAppends } from './appends.ts'
-import { parseTold } from './branches.ts'
+import { type Answers, appendedAs, createAppends, digestOf } from './appends.ts'
+import { parseStoredHistory } from './branches.ts'
 import { unavailable } from './checks.ts'
-import { connectorOf, type RedisClient } from './client.ts'
+import { checkAddress, clientAt, connectorOf, type RedisClient } from './client.ts'
 import type { Confirmation } from './confirmation.ts'
 import { bodyOf, parsePosition } from './entry.ts'
 import { type Flushing, flushingCommand } from './flushing.ts'
-import { closedError, type Link, type Reply } from './link.ts'
+import { type Ask, closedError, type Link, type Reply } from './link.ts'
+import { reportPutBack, switchIds } from './new-branch.ts'
 import { type OpenedLog, openLog } from './opening.ts'
-import type { RedisLogOptions } from './options.ts'
-import { exchangeOrders } from './orders.ts'
-import { appendedAs, digestOf } from './outcome.ts'
-import { reportPutBack } from './put-back.ts'
-import { readBack, readPage } from './read.ts'
-import { registryPage } from './registry.ts'
-import { retainedOf } from './retained.ts'
-import { type RedisSettings, settingsOf } from './settings.ts'
+import { type RedisLogOptions, type RedisSettings, settingsOf } from './options.ts'
+import { readBack, readPage, retainedOf } from './read.ts'
 import { type KnownState, seenText } from './state.ts'
 import { startSweep } from './sweep.ts'
-import { switchIds } from './switch-ids.ts'
 import { followFeed } from './tail.ts'
-import { windowIn, windowsOfSelectors } from './windows.ts'
+import { registryPage, windowIn, windowsOfSelectors } from './windows.ts'
 
 export type { IoRedisClient, NodeRedisClient, RedisClient } from './client.ts'
 export type { FeedOptions, RedisLogOptions } from './options.ts'
@@ -148,7 +141,7 @@ class RedisLog implements Log {
     const earlier = this.#tokens.get(token)
     if (earlier) return earlier.then(({ stamps }) => ({ stamps, repeated: true }))
     if (this.#appends.waiting >= mostWaiting) {
-      const full = `${mostWaiting} publishes wait for Redis. Try again when some are done.`
+      const full = `${mostWaiting} publishes wait for Redis. Retry when some are done.`
       return Promise.reject(new RejoinError(full, { code: 'log-unavailable', retryable: true }))
     }
     const added = this.#appends.add(entries, once, once ? digestOf(once) : '')
@@ -234,7 +227,7 @@ class RedisLog implements Log {
   ): Promise<BackPage | undefined> {
     this.#assertOpen()
     const page = await readBack(this.#ask, selectors, { after, through, most })
-    // Where Redis was emptied, the history still has the branches of before. A reader that began on one of them would be told of a
+    // Where Redis was emptied, the history still has the branches of before. A reader that began on one of them would be notified of a
     // loss, instead of getting the events that there are.
     return page && { ...page, wholeAfter: latest(page.wholeAfter, this.#state.base) }
   }
@@ -392,7 +385,7 @@ class RedisLog implements Log {
   }
 
   async #refresh(): Promise<void> {
-    this.#state.adopt(parseTold((await this.#link.step('history', '', '')) as string[]))
+    this.#state.adopt(parseStoredHistory((await this.#link.step('history', '', '')) as string[]))
   }
 
   #assertOpen(): void {
@@ -407,3 +400,20 @@ const mostWaiting = 10_000
 const tokensKept = 256
 // This many take some 20 ms, in which Redis answers nobody else.
 const mostListed = 5000
+
+/** Posts an order, if one is given, and reads the orders that this hub has not carried out yet. */
+export async function exchangeOrders(ask: Ask, call: OrdersCall): Promise<OrdersPage> {
+  const { after, forMs, order = '', until, reached = '' } = call
+  const reply = await ask('orders', after, String(forMs), order, until === undefined ? '' : String(until), reached)
+  const [posted = '', nodes, confirmed, ...entries] = reply as string[]
+  if (posted === 'full') {
+    throw new RejoinError('The log has no capacity for more revocations. Sign with a new key instead.', {
+      code: 'overloaded',
+    })
+  }
+  const orders: { id: string; order: string }[] = []
+  for (let index = 0; index + 1 < entries.length; index += 2) {
+    orders.push({ id: entries[index] as string, order: entries[index + 1] as string })
+  }
+  return { posted, orders, nodes: Number(nodes), confirmed: Number(confirmed) }
+}

@@ -8,10 +8,10 @@ import type { Connector } from './client.ts'
 import { type Confirmation, createConfirmation } from './confirmation.ts'
 import { parsePosition } from './entry.ts'
 import { createFlushing, type Flushing, flushingCommand } from './flushing.ts'
-import { createGreeting } from './greeting.ts'
+import { createHandshake } from './handshake.ts'
 import { createLink, type Link } from './link.ts'
+import type { RedisSettings } from './options.ts'
 import { keysOf, type ScriptSettings } from './script/script.ts'
-import type { RedisSettings } from './settings.ts'
 import { createKnownState, type KnownState, seenText } from './state.ts'
 import { createWitnesses } from './witnesses.ts'
 
@@ -39,8 +39,8 @@ export async function openLog(
   }
   const ids = idsOf(codec ?? ulid())
   const witnesses = createWitnesses(script.prefix, script.writer)
-  const greet = createGreeting({ settings: script, ids, formatsOf, state, witnesses, environment, now, onServer })
-  const link = createLink({ connector, greet, keys: keysOf(script.prefix), answerWithinMs })
+  const handshake = createHandshake({ settings: script, ids, formatsOf, state, witnesses, environment, now, onServer })
+  const link = createLink({ connector, handshake, keys: keysOf(script.prefix), answerWithinMs })
   try {
     const flushing = createFlushing(warn)
     const [head, flushed] = await link.stepThen(flushingCommand, 'head', '', '')
@@ -51,9 +51,9 @@ export async function openLog(
     const confirmation = durability === 'server' ? undefined : createConfirmation({ durability, ...waiting })
     await confirmation?.check()
     const leave = () =>
-      link.last((greeted) =>
-        witnesses.leave(greeted.connection, greeted.process, async (left) => {
-          const [last, epoch] = (await link.stepOver(greeted, 'leave', seenText(state), '', left)) as string[]
+      link.last((ready) =>
+        witnesses.leave(ready.connection, ready.process, async (left) => {
+          const [last, epoch] = (await link.stepOver(ready, 'leave', seenText(state), '', left)) as string[]
           return { left, epoch: epoch ?? '', last: last ?? '' }
         }),
       )

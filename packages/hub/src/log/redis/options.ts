@@ -1,7 +1,9 @@
 import type { IdCodec } from '@rejoin/protocol'
+import { invalidOption } from '../../invalid-option.ts'
+import { type Complete, withDefaults } from '../../with-defaults.ts'
 import type { WindowOptions } from '../contract.ts'
-import type { IdempotencyOptions } from '../idempotency.ts'
-import type { ChannelWindows } from '../window.ts'
+import { type IdempotencyOptions, type KeyLimits, keyLimits } from '../idempotency.ts'
+import { budgetOf, type ChannelWindows, createWindows, type Windows, windowOf } from '../window.ts'
 
 export interface RedisLogOptions {
   /**
@@ -21,7 +23,7 @@ export interface RedisLogOptions {
    * @defaultValue none
    */
   windows?: ChannelWindows | undefined
-  /** Bounds of the feed: the entries of all channels together, for hubs that were away and for readers of patterns. */
+  /** Bounds of the feed: the entries of all channels together, for hubs that were disconnected and for readers of patterns. */
   feed?: FeedOptions | undefined
   /**
    * How a new log writes its ids. An existing log keeps its own codec, and does not open with a codec that it never had.
@@ -31,8 +33,8 @@ export interface RedisLogOptions {
   codec?: IdCodec | undefined
   /**
    * How long the log remembers an empty channel, in milliseconds. To forget a channel frees about 250 bytes of Redis. From then
-   * on, readers of unknown channels with an older cursor are told of a gap. A channel that has ended takes events again once it
-   * is forgotten; readers from before its end are told of a gap.
+   * on, readers of unknown channels with an older cursor are notified of a gap. A channel that has ended takes events again once it
+   * is forgotten; readers from before its end are notified of a gap.
    * @defaultValue 2592000000 (30 days)
    */
   forgetAfterMs?: number | undefined
@@ -40,7 +42,7 @@ export interface RedisLogOptions {
   idempotency?: IdempotencyOptions | undefined
   /**
    * Bytes that all channels may hold together, counted as in their windows. Beyond that the oldest events of all channels go
-   * first, and a reader that needs them is told of a gap. Publishing goes on. Use the same for all hubs of a log. Redis needs
+   * first, and a reader that needs them is notified of a gap. Publishing goes on. Use the same for all hubs of a log. Redis needs
    * more memory than that, and the memory of `feed` as well.
    * @defaultValue no bound but the windows
    */
@@ -80,7 +82,7 @@ export interface RedisLogOptions {
 
 export interface FeedOptions {
   /**
-   * Age in milliseconds at which the feed lets go of an entry. A hub that was away for longer sends its readers back to
+   * Age in milliseconds at which the feed trims an entry. A hub that was disconnected for longer sends its readers back to
    * reading. A read of a pattern from further back costs a look at each of its channels.
    * @defaultValue 300000
    */
@@ -90,4 +92,53 @@ export interface FeedOptions {
    * @defaultValue 268435456
    */
   maxBytes?: number | undefined
+}
+
+/** The options of a log, checked, with their defaults. */
+export interface RedisSettings {
+  readonly prefix: string
+  readonly clock: 'redis' | 'hub'
+  readonly codec: IdCodec | undefined
+  readonly durability: 'server' | 'disk' | 'replicated'
+  readonly replicas: number
+  readonly answerWithinMs: number
+  readonly window: Complete<WindowOptions>
+  readonly windows: Windows
+  readonly feed: Complete<FeedOptions>
+  readonly idempotency: KeyLimits
+  readonly forgetAfterMs: number
+  readonly maxBytes: number | undefined
+  readonly warn: (message: string) => void
+}
+
+export function settingsOf(options: RedisLogOptions): RedisSettings {
+  const { prefix = 'rejoin', clock = 'redis', codec, durability = 'server', replicas = 1 } = options
+  if (!/^[^{}\s]+$/.test(prefix))
+    throw invalidOption(`prefix is ${JSON.stringify(prefix)}. Use a name without braces and spaces.`)
+  if (clock !== 'redis' && clock !== 'hub')
+    throw invalidOption(`clock is ${JSON.stringify(clock)}. Choose 'redis' or 'hub'.`)
+  if (!['server', 'disk', 'replicated'].includes(durability)) {
+    throw invalidOption(`durability is ${JSON.stringify(durability)}. Choose 'server', 'disk' or 'replicated'.`)
+  }
+  const feed = withDefaults(options.feed, { maxAgeMs: 300_000, maxBytes: 256 * 1024 * 1024 })
+  const answerWithinMs = options.answerWithinMs ?? 5000
+  for (const [name, value] of Object.entries({ ...feed, answerWithinMs, replicas })) {
+    if (!(value >= 1)) throw invalidOption(`${name} is ${value}. Give a number of 1 or more, or leave it out.`)
+  }
+  const window = windowOf(options.window, { maxEvents: 1000, maxAgeMs: 3_600_000, maxBytes: 16 * 1024 * 1024 })
+  return {
+    prefix,
+    clock,
+    codec,
+    durability,
+    replicas,
+    answerWithinMs,
+    window,
+    windows: createWindows(window, options.windows),
+    feed,
+    idempotency: keyLimits(options.idempotency),
+    forgetAfterMs: options.forgetAfterMs ?? 30 * 24 * 3_600_000,
+    maxBytes: budgetOf(options.maxBytes),
+    warn: options.onWarning ?? ((message) => process.emitWarning(message)),
+  }
 }

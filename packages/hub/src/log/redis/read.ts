@@ -5,8 +5,7 @@ import { mergePages, type PartRead } from '../merged-page.ts'
 import { createWidePage } from '../wide-page.ts'
 import { lossRecordedAt } from './branches.ts'
 import { parseEvents, parsePosition, positionText } from './entry.ts'
-import type { Reply } from './link.ts'
-import type { Ask } from './registry.ts'
+import type { Ask, Reply } from './link.ts'
 import type { KnownState } from './state.ts'
 
 export interface Range {
@@ -15,7 +14,7 @@ export interface Range {
   readonly limit: PageLimit
 }
 
-/** The events of one selector in a range, and how far the selector has let go of events. */
+/** The events of one selector in a range, and how far the selector has trimmed events. */
 type SelectorRead = PartRead & Lost
 
 interface Lost {
@@ -211,4 +210,12 @@ function rangeArguments({ after, through, limit }: Range): string[] {
 // Lua cannot read `Infinity`.
 function bound(value: number): string {
   return String(Math.min(value, Number.MAX_SAFE_INTEGER))
+}
+
+/** The newest event of each key, oldest first. Undefined when there are too many to be read at once. */
+export async function retainedOf(ask: Ask, selectors: readonly string[]): Promise<readonly LogEvent[] | undefined> {
+  const asked = selectors.map((selector) => (isPattern(selector) ? `*${prefixOf(selector)}` : selector))
+  const [found, flat] = await ask('retained', ...asked)
+  if (found === 'unknown') return undefined
+  return parseEvents(flat as string[]).sort((a, b) => (isAfter(a.position, b.position) ? 1 : -1))
 }

@@ -1,5 +1,5 @@
 import type { Cancel, Environment } from '../../environment.ts'
-import type { Ask } from './registry.ts'
+import type { Ask } from './link.ts'
 
 /**
  * Goes round all channels, some at a time, and trims those to which nobody publishes. One hub does this at a time: it holds a
@@ -18,7 +18,7 @@ export function startSweep(ask: Ask, environment: Environment, { maxAgeMs, hasBu
         cursor = did === 'swept' ? (reached as string) : '0'
         goOn(cursor === '0' && isOver !== '1' ? roundMs : pauseMs)
       },
-      // Redis is away, or the log is being closed. The round begins again.
+      // Redis is unavailable, or the log is being closed. The round begins again.
       () => {
         cursor = '0'
         goOn(roundMs)

@@ -1,9 +1,8 @@
 import { type Branch, branchAt, isAfter, isSame, type Position } from '@rejoin/protocol'
 import type { LogEvent, Tail, TailBatch } from '../contract.ts'
 import { lostAt } from './branches.ts'
-import { fedAfterOf, isFedAfter, parseEntry, parsePosition, positionText } from './entry.ts'
-import type { Greeted } from './greeting.ts'
-import { createInternedNames } from './interned-names.ts'
+import { createInternedNames, fedAfterOf, isFedAfter, parseEntry, parsePosition, positionText } from './entry.ts'
+import type { ReadyConnection } from './handshake.ts'
 import { backoff, type Link, pause, within } from './link.ts'
 import type { KnownState } from './state.ts'
 
@@ -44,7 +43,7 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
   let branch = branchOf(cursor)
   let entryBytes = 1000
   const interned = createInternedNames()
-  let greeted: Greeted | undefined
+  let ready: ReadyConnection | undefined
   let closed = false
 
   state.channels.startAt(cursor)
@@ -56,14 +55,14 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
   async function follow(): Promise<void> {
     for (let failures = 0; !closed; ) {
       try {
-        greeted ??= await link.open()
+        ready ??= await link.open()
         failures = 0
         resume()
-        for (;;) await read(greeted)
+        for (;;) await read(ready)
       } catch {
         // For any error: the next connection goes on from the cursor, or finds out that it cannot.
-        greeted?.connection.destroy()
-        greeted = undefined
+        ready?.connection.destroy()
+        ready = undefined
         failures += 1
         if (!closed) await pause(backoff(failures))
       }
@@ -86,7 +85,7 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
     onBatch({ after: position, branch, events: [] })
   }
 
-  async function read({ connection }: Greeted): Promise<void> {
+  async function read({ connection }: ReadyConnection): Promise<void> {
     const count = Math.ceil(Math.min(readEvents.most, Math.max(readEvents.least, readBytes / entryBytes)))
     const found = await readFeed(connection, count, true)
     if (closed) throw new Error('closed')
@@ -95,7 +94,7 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
     if (found.length >= much && found.length < count) await pause(restMs)
   }
 
-  async function readFeed(connection: Greeted['connection'], count: number, wait: boolean): Promise<Entry[]> {
+  async function readFeed(connection: ReadyConnection['connection'], count: number, wait: boolean): Promise<Entry[]> {
     const blocking = wait ? ['BLOCK', String(blockMs)] : []
     const command = ['XREAD', 'COUNT', String(count), ...blocking, 'STREAMS', feedKey, positionText(cursor)]
     const reply = (await within(blockMs + graceMs, () => connection.send(command))) as FeedReply
@@ -106,12 +105,12 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
 
   /** Called when a read brought no entry. Asks whether the log has a newer one, and whether it is still the same log. */
   async function lookForMissing(): Promise<void> {
-    const { connection } = greeted as Greeted
+    const { connection } = ready as ReadyConnection
     const seen = positionText(state.seen ?? cursor)
-    const head = await within(graceMs, () => link.stepOver(greeted as Greeted, 'look', seen, ''))
+    const head = await within(graceMs, () => link.stepOver(ready as ReadyConnection, 'look', seen, ''))
     const [last = ''] = head as string[]
     if (last.startsWith('!')) {
-      greeted = await link.greetAgain(greeted as Greeted)
+      ready = await link.handshakeAgain(ready as ReadyConnection)
       resume()
       return
     }
@@ -159,16 +158,16 @@ export async function followFeed(options: TailOptions): Promise<Tail> {
     entryBytes = (entryBytes + bytes / entries.length) / 2
   }
 
-  greeted = await link.open()
+  ready = await link.open()
   resume()
   // Delivers the entries that are there already before the caller gets the tail.
-  const found = await readFeed(greeted.connection, readEvents.most, false)
+  const found = await readFeed(ready.connection, readEvents.most, false)
   if (found.length > 0) await deliver(found)
   void follow()
   return {
     close() {
       closed = true
-      greeted?.connection.destroy()
+      ready?.connection.destroy()
     },
   }
 }

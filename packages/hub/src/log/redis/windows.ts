@@ -3,7 +3,8 @@ import type { Window } from '../contract.ts'
 import { endedWindow } from '../ended.ts'
 import { lossOf, sumWindows, windowOfForgotten } from '../window.ts'
 import { lossRecordedAt } from './branches.ts'
-import { type Ask, type KnownChannel, registryPages, windowsOf } from './registry.ts'
+import { parsePosition } from './entry.ts'
+import type { Ask } from './link.ts'
 import type { KnownState } from './state.ts'
 
 /** The windows of channels and patterns, in the order asked for. */
@@ -39,4 +40,82 @@ export function windowIn(
   const loss = isRolledBack && lost !== 'forced' ? ({ lost: 'epoch' } as const) : lost ? { lost } : {}
   const ended = window.ended && endedWindow(window.ended, invalidatedThrough)
   return { ...window, ...ended, trimmedThrough: latest(window.trimmedThrough, base), ...loss }
+}
+
+/** The window of a channel, and positions that outlive its events. */
+export interface KnownChannel extends Window {
+  /** The position of the last event or invalidation. */
+  readonly newestPosition: Position
+  readonly invalidatedThrough: Position
+  /** The position that the oldest event names as `previous`; without events, the newest position. */
+  readonly previous: Position
+}
+
+export interface Registry {
+  readonly channels: readonly KnownChannel[]
+  /** The `trimmedThrough` of every unknown channel. */
+  readonly forgottenThrough: Position
+}
+
+/** All channels with a prefix, some at a time. A million channels take 2,000 calls, so use it only where nothing else will do. */
+export async function* registryPages(ask: Ask, prefix: string): AsyncGenerator<Registry> {
+  let behind = ''
+  do {
+    const page = await registryPage(ask, prefix, behind, channelsAtATime)
+    yield page
+    behind = page.last
+  } while (behind !== '')
+}
+
+/** The next channels after the name `behind`. `last` is the name to go on from, '' when there are no more channels. */
+export async function registryPage(
+  ask: Ask,
+  prefix: string,
+  behind: string,
+  limit: number,
+): Promise<Registry & { last: string }> {
+  const [forgotten, last, ...windows] = await ask('registry', prefix, behind, String(limit))
+  return {
+    channels: windows.map((window) => parseWindow(window as string[])),
+    forgottenThrough: parsePosition(forgotten as string),
+    last: last as string,
+  }
+}
+
+// A call takes Redis a millisecond or two.
+const channelsAtATime = 500
+
+/** The windows of channels, in the order asked for. */
+export async function windowsOf(ask: Ask, names: readonly string[]): Promise<Registry> {
+  const [forgotten, ...windows] = await ask('windows', ...names)
+  return {
+    channels: windows.map((window) => parseWindow(window as string[])),
+    forgottenThrough: parsePosition(forgotten as string),
+  }
+}
+
+function parseWindow(fields: readonly string[]): KnownChannel {
+  const [
+    channel = '',
+    events,
+    bytes,
+    trimmed = '',
+    oldest = '',
+    newest = '',
+    ended = '',
+    newestPosition = '',
+    invalidated = '',
+    previous = '',
+  ] = fields
+  return {
+    channel,
+    events: Number(events),
+    bytes: Number(bytes),
+    trimmedThrough: parsePosition(trimmed),
+    newestPosition: parsePosition(newestPosition),
+    invalidatedThrough: parsePosition(invalidated),
+    previous: parsePosition(previous),
+    ...(oldest ? { oldest: parsePosition(oldest), newest: parsePosition(newest) } : {}),
+    ...(ended ? { ended: parsePosition(ended) } : {}),
+  }
 }

@@ -1,7 +1,7 @@
 import { createEpoch } from '@rejoin/protocol'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createConfirmation } from '../../../src/log/redis/confirmation.ts'
-import type { Greeted } from '../../../src/log/redis/greeting.ts'
+import type { ReadyConnection } from '../../../src/log/redis/handshake.ts'
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -68,7 +68,7 @@ function openConfirmation() {
       command === 'WAITAOF'
         ? new Promise((resolve) => setTimeout(resolve, flushMs(), [1, 0]))
         : Promise.resolve(['appendonly', 'yes', 'appendfsync', 'everysec'])
-    return { process, connection: { over, sendTo, destroy: cut } } as unknown as Greeted
+    return { process, connection: { over, sendTo, destroy: cut } } as unknown as ReadyConnection
   }
   const confirmation = createConfirmation({
     durability: 'disk',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { confirmsEarly, createConfirmationPace } from '../../../src/log/redis/early-confirmation.ts'
+import { confirmsEarly, createConfirmationPace } from '../../../src/log/redis/confirmation.ts'
 
 test.each([
   ['at once', [0, 0, 0, 0]],

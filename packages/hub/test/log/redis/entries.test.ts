@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { bodyOf, isFedAfter, parseEntry } from '../../../src/log/redis/entry.ts'
-import { createInternedNames } from '../../../src/log/redis/interned-names.ts'
+import { bodyOf, createInternedNames, isFedAfter, parseEntry } from '../../../src/log/redis/entry.ts'
 
 test('an entry says the same, whatever came before it in the feed', () => {
   const entries = [

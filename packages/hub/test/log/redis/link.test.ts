@@ -7,12 +7,12 @@ type Answer = (args: readonly string[]) => Promise<unknown>
 
 /** A link to a server that greets and answers as told. */
 function linkTo({
-  greet = async () => undefined,
+  handshake = async () => undefined,
   answer,
   leadsTo = () => 'one',
   answerWithinMs = 20_000,
 }: {
-  greet?: () => Promise<unknown>
+  handshake?: () => Promise<unknown>
   answer: Answer
   /** Which process a new connection leads to. */
   leadsTo?: () => string
@@ -38,8 +38,8 @@ function linkTo({
     },
     keys: ['log'],
     answerWithinMs,
-    greet: async (connection, accept) => {
-      await greet()
+    handshake: async (connection, accept) => {
+      await handshake()
       const process = leadsTo()
       accept(process)
       return { connection, script: { source: '', sha: 'sha' }, process }
@@ -52,7 +52,7 @@ function linkTo({
 const evicts = () => new RejoinError('It evicts. Do not.', { code: 'invalid-option' })
 
 test('a server that is rejected while the log opens fails with the reason itself', async () => {
-  const { link } = linkTo({ greet: () => Promise.reject(evicts()), answer: async () => [] })
+  const { link } = linkTo({ handshake: () => Promise.reject(evicts()), answer: async () => [] })
   await expect(link.step('head')).rejects.toMatchObject({ code: 'invalid-option' })
 })
 
@@ -62,7 +62,7 @@ test.each([
 ])('a server that is rejected later makes the log unavailable, with the reason: %s', async (_, failure) => {
   let greetings = 0
   const { link } = linkTo({
-    greet: async () => {
+    handshake: async () => {
       greetings += 1
       if (greetings > 1) throw evicts()
     },

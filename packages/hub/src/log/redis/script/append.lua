@@ -55,7 +55,7 @@ end
 local function keyOf(digest) return string.sub(digest, 1, onceDigestChars) end
 local function publisherOf(digest) return string.sub(digest, onceDigestChars + 1) end
 
--- Forgets the oldest keys. The clock may have been ahead when a key came. Such a key counts from now on: it would take its room
+-- Forgets the oldest keys. The clock may have been ahead when a key came. Such a key counts from now on: it would take its capacity
 -- until the clock gets there.
 local function forgetKeys(now)
   for _ = 1, 64 do
@@ -76,12 +76,12 @@ local function forgetKeys(now)
   end
 end
 
--- A publisher may have as many keys as are free. While half of the room is free, that is always so.
-local function hasRoomForKey(now, digest)
-  if redis.call('ZCARD', onceOrderKey) * 2 < onceRoom then return true end
+-- A publisher may have as many keys as are free. While half of the capacity is free, that is always so.
+local function hasCapacityForKey(now, digest)
+  if redis.call('ZCARD', onceOrderKey) * 2 < onceCapacity then return true end
   forgetKeys(now)
   local own = tonumber(redis.call('HGET', onceCountsKey, publisherOf(digest)) or 0)
-  return own < onceRoom - redis.call('ZCARD', onceOrderKey)
+  return own < onceCapacity - redis.call('ZCARD', onceOrderKey)
 end
 
 -- Most appends are one entry without keys, and have three arguments: cost, channel, body. Any other append starts with a head:
@@ -179,7 +179,7 @@ local function appendEntries(log, channels, now, args, from, count, digest, hash
       if heldHash ~= hash then return 'key-reused' end
       return 'repeated ' .. first .. ' ' .. at
     end
-    if not hasRoomForKey(now, digest) then return 'crowded' end
+    if not hasCapacityForKey(now, digest) then return 'crowded' end
   end
   local kept
   local index = from

@@ -1,7 +1,7 @@
 -- The budget of the whole log. The oldest events of all channels go first.
 
--- Lets go of a channel's events up to an age, until so many bytes are gone. Returns how many entries it has looked at.
-local function letGoOldest(log, channel, now, through, excess, atMost)
+-- Evicts a channel's events up to an age, until so many bytes are gone. Returns how many entries it has looked at.
+local function evictOldest(log, channel, now, through, excess, atMost)
   local packed = redis.call('HGET', channelsKey, channel)
   local it = packed and knownChannel(log, packed)
   if not it or not it.counted then
@@ -37,8 +37,8 @@ local function letGoOldest(log, channel, now, through, excess, atMost)
   return math.max(1, looked)
 end
 
--- Lets go of the oldest events of all channels, some at a time, while the log is over its budget. Returns whether there is more
--- to let go of. A channel lets go of its events up to a 64th of the way to the newest event at once. Without that, channels
+-- Evicts the oldest events of all channels, some at a time, while the log is over its budget. Returns whether there is more
+-- to evict. A channel evicts its events up to a 64th of the way to the newest event at once. Without that, channels
 -- whose events alternate would take turns.
 local function shrink(log, now, atMost)
   if not maxHeld then return false end
@@ -51,7 +51,7 @@ local function shrink(log, now, atMost)
     local from = tonumber(oldest[2])
     local through = newest
     if oldest[4] then through = math.max(from + math.floor((newest - from) / 64), tonumber(oldest[4])) end
-    left = left - letGoOldest(log, oldest[1], now, through, stored + heldChange - maxHeld, left)
+    left = left - evictOldest(log, oldest[1], now, through, stored + heldChange - maxHeld, left)
   end
   return false
 end

@@ -199,7 +199,7 @@ local function unknownChannel(log)
   }
 end
 
--- When nobody knows which events a rollback took, every channel counts as one that has lost some. Earlier versions trimmed all
+-- When no hub knows which events a rollback took, every channel counts as one that has lost some. Earlier versions trimmed all
 -- channels for that (raised), instead of marking them.
 local function knownChannel(log, packed)
   local it = unpackChannel(packed)
@@ -272,7 +272,7 @@ local function isOverWindow(own, it, now)
     or it.oldestAt < now - own.maxAgeMs)
 end
 
--- Lets go of a channel's oldest events until it is within its window. The clock may have been ahead when an event came. The age of
+-- Trims a channel's oldest events until it is within its window. The clock may have been ahead when an event came. The age of
 -- such an event counts from when it is found to be the oldest. Otherwise it, and all behind it, would stay until then.
 local function trim(channel, it, now)
   local own = windowFor(channel)

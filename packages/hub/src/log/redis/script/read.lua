@@ -199,7 +199,7 @@ local function windowOf(log, channel, now)
       if log.marks then newest = redis.call('XREVRANGE', streamOf(channel), '+', '-', 'COUNT', 1)[1][1] end
     end
   end
-  -- Nothing was trimmed up to a mark: the reader of all events comes to it, and is told there.
+  -- Nothing was trimmed up to a mark: the reader of all events comes to it, and is notified there.
   if (isMark(log, previous) or previous == log.marked) and isAfter(previous, it.trimmed) then previous = '0-0' end
   local ended = ''
   if it.ended ~= '-' then ended = string.match(it.ended, '^[^,]+') end

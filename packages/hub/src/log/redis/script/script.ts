@@ -101,7 +101,7 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
     feedBytes: feed.maxBytes,
     onceAgeMs: idempotency.maxAgeMs,
     onceKeys: idempotency.maxKeys,
-    onceRoom: idempotency.maxRecentKeys,
+    onceCapacity: idempotency.maxRecentKeys,
     onceHorizonMs: retryHorizonMs,
     onceDigestChars: digestChars,
     forgetAfterMs,
@@ -123,7 +123,7 @@ function constants(settings: ScriptSettings, { run, lineage }: ServerIdentity) {
 }
 
 function windowTable(window: Complete<WindowOptions>): string {
-  // A full window would let go of one event for each that comes. In steps of a 64th of the window, that costs a tenth as much.
+  // A full window would trim one event for each that comes. In steps of a 64th of the window, that costs a tenth as much.
   const bounds = { ...window, slack: Math.floor(window.maxEvents / 64) }
   return `{ ${Object.entries(bounds)
     .map(([name, value]) => `${name} = ${literal(value)}`)

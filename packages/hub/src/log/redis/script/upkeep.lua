@@ -303,7 +303,7 @@ steps.sweep = function(log, now)
     if it.count == 0 and it.retained == 0 and now - it.emptySince > forgetAfterMs
       and redis.call('EXISTS', retainedOf(channel)) == 0 then
       forgotten = latest(forgotten, latest(it.trimmed, it.newest))
-      -- The end counts, too: a reader from before it has to be told, and the log forgets the end with the channel.
+      -- The end counts, too: a reader from before it has to be notified, and the log forgets the end with the channel.
       if it.ended ~= '-' then forgotten = latest(forgotten, string.match(it.ended, '^[^,]+')) end
       redis.call('HDEL', channelsKey, channel)
       redis.call('ZREM', namesKey, channel)

@@ -3,7 +3,7 @@ import { createEpoch, type IdFormats, isAfter, type Position } from '@rejoin/pro
 import type { Environment } from '../../environment.ts'
 import { invalidOption } from '../../invalid-option.ts'
 import { drawBranchStep } from '../branch-step.ts'
-import { mergedLines, parseTold } from './branches.ts'
+import { mergedLines, parseStoredHistory } from './branches.ts'
 import { checkServer, type ServerFacts, type ServerIdentity, unavailable } from './checks.ts'
 import type { Connection } from './client.ts'
 import { parsePosition, positionText } from './entry.ts'
@@ -20,14 +20,14 @@ import { type KnownState, type Loss, seenText } from './state.ts'
 import type { Witnesses } from './witnesses.ts'
 
 /** A connection to a known server, with the script that only this server process knows. */
-export interface Greeted {
+export interface ReadyConnection {
   readonly connection: Connection
   readonly script: Script
   /** The server's `run_id`. */
   readonly process: string
 }
 
-export interface GreetingOptions {
+export interface HandshakeOptions {
   readonly settings: ScriptSettings
   /** The format of the ids, for a log that is made now. */
   readonly ids: string
@@ -38,7 +38,7 @@ export interface GreetingOptions {
   readonly environment: Environment
   /** The time to date events with, '' for that of Redis. */
   now(): string
-  /** Called at every greeting. `isNew` is true when this hub meets that server for the first time. */
+  /** Called at every handshake. `isNew` is true when this hub meets that server for the first time. */
   onServer(facts: ServerFacts, isNew: boolean): void
 }
 
@@ -54,13 +54,13 @@ export interface GreetingOptions {
  * followed the log all the time, or the last hub has left a proof (`witnesses.ts`), the starting hub opens a branch. Older cursors
  * stay good, and cursors of lost events are past the fork.
  */
-export function createGreeting(options: GreetingOptions): Greet {
+export function createHandshake(options: HandshakeOptions): Handshake {
   const { settings, ids, formatsOf, state, witnesses, environment, now, onServer } = options
   const keys = keysOf(settings.prefix)
   const readLeft = ['HGET', `${settings.prefix}log`, 'left']
   const scripts = new Map<string, Script>()
 
-  async function greet(connection: Connection, accept: (process: string) => void): Promise<Greeted> {
+  async function handshake(connection: Connection, accept: (process: string) => void): Promise<ReadyConnection> {
     for (let round = 0; round < rounds; round += 1) {
       const server = checkServer.identity(checkServer.version(await ask(connection, probe, [])))
       accept(server.run)
@@ -101,7 +101,7 @@ export function createGreeting(options: GreetingOptions): Greet {
     if (lines[0]?.startsWith('!')) return undefined
     const merged = mergedLines(lines)
     if (merged) lines = await step('merge', '', '', digestOf(lines.slice(1)), ...merged)
-    state.adopt(parseTold(lines))
+    state.adopt(parseStoredHistory(lines))
     await witnesses.join(connection, server.run, async () => String((await connection.send(readLeft)) ?? ''))
     return script
   }
@@ -134,18 +134,18 @@ export function createGreeting(options: GreetingOptions): Greet {
 
   /**
    * Reports events that this hub has seen past the fork of a branch that another hub opened. The other hub may not have seen
-   * these events. One more branch puts their channels on record, and only readers of these channels are told.
+   * these events. One more branch puts their channels on record, and only readers of these channels are notified.
    */
   async function reportLoss(step: Step, found: readonly string[]): Promise<string[]> {
     let lines = [...found]
     for (let round = 0; round < rounds && !lines[0]?.startsWith('!'); round += 1) {
-      const { history: stored } = parseTold(lines)
+      const { history: stored } = parseStoredHistory(lines)
       const loss = state.lossIn(stored)
       const reported = loss?.branch?.reported
       if (!loss || (reported && loss.through && !isAfter(loss.through, reported))) break
       lines = await openBranch(step, stored.at(-1)?.epoch ?? '', '', loss)
       // The log does not know this hub's branch, so it cannot store how far the record goes. One report has to be enough.
-      if (!loss.through && parseTold(lines).history.length > stored.length) break
+      if (!loss.through && parseStoredHistory(lines).history.length > stored.length) break
     }
     return lines
   }
@@ -187,17 +187,17 @@ export function createGreeting(options: GreetingOptions): Greet {
     return connection.send(['EVAL', source, String(keys.length), ...keys, ...args])
   }
 
-  return greet
+  return handshake
 }
 
 /**
  * @param accept - gets the `run_id` of the process before anything is written, and throws when this process must not be used
  */
-export type Greet = (connection: Connection, accept: (process: string) => void) => Promise<Greeted>
+export type Handshake = (connection: Connection, accept: (process: string) => void) => Promise<ReadyConnection>
 
 type Step = (...args: string[]) => Promise<string[]>
 
-// Each further round means that somebody emptied Redis, or gave it its first replica, between two commands.
+// Each further round means that Redis was emptied, or got its first replica, between two commands.
 const rounds = 3
 
 interface Hello extends ServerIdentity, ServerFacts {

@@ -1,11 +1,13 @@
 import { createEpoch, type Position } from '@rejoin/protocol'
+import type { Environment } from '../../environment.ts'
 import { drawBranchStep } from '../branch-step.ts'
 import type { IdSwitch, NewIdFormat } from '../contract.ts'
 import { planIdSwitch, positionBehind } from '../id-switch.ts'
 import { idsOf } from '../stored-formats.ts'
-import { parseTold } from './branches.ts'
+import { parseStoredHistory } from './branches.ts'
 import { unavailable } from './checks.ts'
-import type { Ask } from './registry.ts'
+import { positionText } from './entry.ts'
+import type { Ask, Link } from './link.ts'
 import type { KnownState } from './state.ts'
 
 export interface SwitchOptions {
@@ -35,7 +37,7 @@ export async function switchIds(options: SwitchOptions, format: NewIdFormat, dry
     const version = format.version === undefined ? '' : ` ${format.version}`
     const range = [String(maxSeq), String(minMs), String(maxMs)]
     const lines = await ask('ids', epoch, ...branch, idsOf(format.codec), version, ...range)
-    state.adopt(parseTold(lines as string[]))
+    state.adopt(parseStoredHistory(lines as string[]))
     // Where the branch is missing, another hub has opened one in between, and the step did nothing.
     if (state.history.some((known) => known.epoch === opened)) {
       await confirmed()
@@ -43,6 +45,38 @@ export async function switchIds(options: SwitchOptions, format: NewIdFormat, dry
     }
   }
   throw unavailable('other hubs open branches all the time')
+}
+
+/**
+ * Reports a loss after an older copy of the log was put back, and another hub published to the copy before this hub
+ * looked. No branch lies between the lost events and the new ones. So this hub opens a branch now, which puts the channels of
+ * the lost events on record.
+ *
+ * @param fork - up to here the hub and the log agree
+ */
+export async function reportPutBack(
+  link: Link,
+  state: KnownState,
+  environment: Environment,
+  now: string,
+  fork: Position,
+): Promise<void> {
+  const lost = state.channels.past(fork)
+  const channels = lost ? [...lost.keys()] : ['*']
+  // The log went on in silence, so the mark for readers from before stands right behind the fork, unless an event has that position.
+  const behindFork = positionText({ ...fork, seq: fork.seq + 1 })
+  let known = state.epoch
+  let reportedBy = ''
+  for (let round = 0; round < rounds; round += 1) {
+    const epoch = createEpoch(environment.random)
+    const named = [epoch, String(drawBranchStep(environment.random)), positionText(state.seen ?? fork)]
+    const lines = await link.step('branch', '', now, known, ...named, '', '', reportedBy, behindFork, ...channels)
+    const newest = parseStoredHistory(lines as string[]).history.at(-1)?.epoch ?? ''
+    if (newest === epoch || newest === known) return
+    // Another hub has opened a branch first. Its report may be smaller, so this hub reports once more.
+    known = newest
+    reportedBy = newest
+  }
 }
 
 // Each further round means that another hub has opened a branch between two calls.

@@ -176,11 +176,12 @@ bare.branch = function()
   local log = loadLog()
   if not log then return { '!empty' } end
   if log.epoch ~= ARGV[4] then return history() end
-  if redis.call('EXISTS', branchesKey) == 0 then
-    if ARGV[8] == '' then return history() end
+  local isNameless = redis.call('EXISTS', branchesKey) == 0
+  if isNameless and ARGV[8] == '' then return history() end
+  local now, fork, floor = positionClock(ARGV[3], log.ms), log.last, ARGV[7]
+  if isNameless then
     redis.call('RPUSH', branchesKey, ARGV[8] .. ' ' .. whole(ARGV[6] - 1) .. ' ' .. text(hybrid and minMs or 0, 0) .. ' -')
   end
-  local now, fork, floor = positionClock(ARGV[3], log.ms), log.last, ARGV[7]
   local through, lostBy, since, lost = ARGV[9] or '', ARGV[10] or '', ARGV[11] or '', {}
   local first = beginning(floor ~= '' and latest(fork, floor) or fork, now)
   local lostAt = '0-0'

@@ -34,7 +34,7 @@ export const mends: readonly Mend[] = [
     patches: [
       {
         file: `${redis}/log.ts`,
-        find: 'wholeAfter: latest(page.wholeAfter, this.#state.base)',
+        find: 'wholeAfter: latest(page.wholeAfter, this.#opened.state.base)',
         replace: 'wholeAfter: latest(page.wholeAfter, origin)',
       },
     ],

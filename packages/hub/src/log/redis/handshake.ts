@@ -215,26 +215,12 @@ interface Hello extends ServerIdentity, ServerFacts {
   readonly left: string
 }
 
+/** @param reply - names and values in turn */
 function readHello(reply: readonly string[]): Hello {
-  const [
-    run = '',
-    lineage = '',
-    policy = '',
-    aof = '',
-    role = '',
-    replicas = '',
-    waitAof = '',
-    logRun = '',
-    logLineage = '',
-    last = '',
-    epoch = '',
-    version = '',
-    ids = '',
-    top = '',
-    left = '',
-  ] = reply
-  const facts = { aof: aof === '1', waitAof: waitAof === '1', replicas: Number(replicas) }
-  return { run, lineage, policy, ...facts, role, logRun, logLineage, last, epoch, version, ids, top, left }
+  const fields: Record<string, string> = {}
+  for (let index = 0; index < reply.length; index += 2) fields[reply[index] as string] = reply[index + 1] as string
+  const { aof, waitAof, replicas } = fields
+  return { ...(fields as never as Hello), aof: aof === '1', waitAof: waitAof === '1', replicas: Number(replicas) }
 }
 
 /** As `merge` in the script has it. */

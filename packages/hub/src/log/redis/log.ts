@@ -35,20 +35,18 @@ import type {
   Window,
   WindowOptions,
 } from '../contract.ts'
-import type { Windows } from '../window.ts'
 import { type Answers, appendedAs, createAppends, digestOf } from './appends.ts'
 import { parseStoredHistory } from './branches.ts'
 import { unavailable } from './checks.ts'
 import { checkAddress, clientAt, connectorOf, type RedisClient } from './client.ts'
-import type { Confirmation } from './confirmation.ts'
 import { bodyOf, parsePosition } from './entry.ts'
-import { type Flushing, flushingCommand } from './flushing.ts'
-import { type Ask, closedError, type Link, type Reply } from './link.ts'
+import { flushingCommand } from './flushing.ts'
+import { type Ask, closedError, type Reply } from './link.ts'
 import { reportPutBack, switchIds } from './new-branch.ts'
 import { type OpenedLog, openLog } from './opening.ts'
 import { type RedisLogOptions, type RedisSettings, settingsOf } from './options.ts'
 import { readBack, readPage, retainedOf } from './read.ts'
-import { type KnownState, seenText } from './state.ts'
+import { seenText } from './state.ts'
 import { startSweep } from './sweep.ts'
 import { followFeed } from './tail.ts'
 import { registryPage, windowIn, windowsOfSelectors } from './windows.ts'
@@ -82,16 +80,9 @@ class RedisLog implements Log {
   readonly name = 'redis'
   readonly window: Complete<WindowOptions>
 
-  readonly #windows: Windows
-  readonly #maxBytes: number | undefined
+  readonly #opened: OpenedLog
+  readonly #settings: RedisSettings
   readonly #environment: Environment
-  readonly #link: Link
-  readonly #state: KnownState
-  readonly #flushing: Flushing
-  readonly #confirmation: Confirmation | undefined
-  readonly #keyPrefix: string
-  readonly #now: () => string
-  readonly #leave: () => Promise<void>
   readonly #stopSweep: Cancel
   readonly #tails = new Set<Tail>()
   readonly #appends = createAppends(
@@ -106,32 +97,25 @@ class RedisLog implements Log {
   #heardAt = performance.now()
   #closed = false
 
-  constructor(opened: OpenedLog, { window, windows, maxBytes }: RedisSettings, environment: Environment) {
-    this.window = window
-    this.#windows = windows
-    this.#maxBytes = maxBytes
+  constructor(opened: OpenedLog, settings: RedisSettings, environment: Environment) {
+    this.window = settings.window
+    this.#opened = opened
+    this.#settings = settings
     this.#environment = environment
-    this.#link = opened.link
-    this.#state = opened.state
-    this.#flushing = opened.flushing
-    this.#confirmation = opened.confirmation
-    this.#keyPrefix = opened.keyPrefix
-    this.#now = opened.now
-    this.#leave = opened.leave
-    const sweeping = { maxAgeMs: windows.shortestAgeMs, hasBudget: maxBytes !== undefined }
+    const sweeping = { maxAgeMs: settings.windows.shortestAgeMs, hasBudget: settings.maxBytes !== undefined }
     this.#stopSweep = startSweep(this.#ask, environment, sweeping)
   }
 
   get durability(): Log['durability'] {
-    return this.#confirmation?.durability ?? this.#flushing.durability
+    return this.#opened.confirmation?.durability ?? this.#opened.flushing.durability
   }
 
   get history(): History {
-    return this.#state.history
+    return this.#opened.state.history
   }
 
   get formats(): IdFormats {
-    return this.#state.formats
+    return this.#opened.state.formats
   }
 
   /** Not `async`, because each promise less makes a publish cheaper. */
@@ -145,7 +129,7 @@ class RedisLog implements Log {
       return Promise.reject(new RejoinError(full, { code: 'log-unavailable', retryable: true }))
     }
     const added = this.#appends.add(entries, once, once ? digestOf(once) : '')
-    const appended = this.#confirmation ? this.#confirmed(added) : added
+    const appended = this.#opened.confirmation ? this.#confirmed(added) : added
     this.#tokens.setAtMost(tokensKept, token, appended)
     return appended
   }
@@ -153,17 +137,17 @@ class RedisLog implements Log {
   /** A repeated publish waits, too: the first try may have failed because its wait took too long. */
   async #confirmed(added: Promise<Appended>): Promise<Appended> {
     const appended = await added
-    await this.#confirmation?.confirmed(appended.stamps.at(-1)?.position)
+    await this.#opened.confirmation?.confirmed(appended.stamps.at(-1)?.position)
     return appended
   }
 
   #appendedAs(outcome: string, callAt: number, entries: readonly NewEvent[]): Appended {
     const appended = appendedAs(outcome, callAt, entries.length, (first) => this.#maxSeqAt(first))
-    this.#state.see((appended.stamps.at(-1) as Stamp).position)
+    this.#opened.state.see((appended.stamps.at(-1) as Stamp).position)
     // Notes the events at once: a failover may lose them after they are acknowledged and before the tail has heard of them.
     for (let index = 0; index < entries.length; index += 1) {
       const { live, channel } = entries[index] as NewEvent
-      if (!live) this.#state.channels.note(channel, (appended.stamps[index] as Stamp).position)
+      if (!live) this.#opened.state.channels.note(channel, (appended.stamps[index] as Stamp).position)
     }
     return appended
   }
@@ -203,8 +187,8 @@ class RedisLog implements Log {
     )) as string[]
     const position = parsePosition(text)
     await this.#met(position, epoch as string)
-    this.#state.channels.note(channel, position)
-    await this.#confirmation?.confirmed(position)
+    this.#opened.state.channels.note(channel, position)
+    await this.#opened.confirmation?.confirmed(position)
     const kind = step === 'end' ? 'end' : 'invalidation'
     return { kind, ...entry, position, at: Number(at), previous: parsePosition(previous) }
   }
@@ -212,10 +196,10 @@ class RedisLog implements Log {
   async read(selectors: readonly string[], after: Position, through: Position, limit: PageLimit): Promise<Page> {
     this.#assertOpen()
     for (;;) {
-      const { epoch } = this.#state
-      const page = await readPage(this.#ask, selectors, { after, through, limit }, this.#state)
+      const { epoch } = this.#opened.state
+      const page = await readPage(this.#ask, selectors, { after, through, limit }, this.#opened.state)
       // A page is read in parts. When a branch opened meanwhile, the parts may be of different branches.
-      if (epoch === this.#state.epoch) return page
+      if (epoch === this.#opened.state.epoch) return page
     }
   }
 
@@ -229,12 +213,12 @@ class RedisLog implements Log {
     const page = await readBack(this.#ask, selectors, { after, through, most })
     // Where Redis was emptied, the history still has the branches of before. A reader that began on one of them would be notified of a
     // loss, instead of getting the events that there are.
-    return page && { ...page, wholeAfter: latest(page.wholeAfter, this.#state.base) }
+    return page && { ...page, wholeAfter: latest(page.wholeAfter, this.#opened.state.base) }
   }
 
   async windows(selectors: readonly string[]): Promise<readonly Window[]> {
     this.#assertOpen()
-    return windowsOfSelectors(this.#ask, selectors, this.#state)
+    return windowsOfSelectors(this.#ask, selectors, this.#opened.state)
   }
 
   async retained(selectors: readonly string[]): Promise<readonly LogEvent[] | undefined> {
@@ -245,13 +229,14 @@ class RedisLog implements Log {
   async tail(after: Position, onBatch: (batch: TailBatch) => void): Promise<Tail> {
     this.#assertOpen()
     const tail = await followFeed({
-      link: this.#link,
-      state: this.#state,
-      prefix: this.#keyPrefix,
+      link: this.#opened.link,
+      state: this.#opened.state,
+      prefix: this.#opened.keyPrefix,
       after,
       onBatch,
       refresh: () => this.#refresh(),
-      onPutBack: (fork) => reportPutBack(this.#link, this.#state, this.#environment, this.#now(), fork),
+      onPutBack: (fork) =>
+        reportPutBack(this.#opened.link, this.#opened.state, this.#environment, this.#opened.now(), fork),
       onContact: () => {
         this.#heardAt = performance.now()
       },
@@ -268,11 +253,11 @@ class RedisLog implements Log {
   async channels({ prefix, after, limit }: ChannelPage): Promise<readonly Window[]> {
     this.#assertOpen()
     const page = await registryPage(this.#ask, prefix, after, Math.max(1, Math.min(limit, mostListed)))
-    return page.channels.map((channel) => windowIn(channel, this.#state, page.forgottenThrough))
+    return page.channels.map((channel) => windowIn(channel, this.#opened.state, page.forgottenThrough))
   }
 
   windowOf(name: string): Complete<WindowOptions> {
-    return this.#windows.of(name)
+    return this.#settings.windows.of(name)
   }
 
   tailSilenceMs(): number {
@@ -293,7 +278,7 @@ class RedisLog implements Log {
     this.#assertOpen()
     const lifetime = forMs === undefined ? '' : String(Math.max(1, Math.ceil(forMs)))
     const [, standing] = (await this.#write('put', name, text, lifetime)) as string[]
-    await this.#confirmation?.confirmed()
+    await this.#opened.confirmation?.confirmed()
     return standing as string
   }
 
@@ -306,27 +291,25 @@ class RedisLog implements Log {
   async probe(): Promise<void> {
     this.#assertOpen()
     await this.#write('probe')
-    await this.#confirmation?.confirmed()
+    await this.#opened.confirmation?.confirmed()
   }
 
   async budget(): Promise<LogBudget | undefined> {
     this.#assertOpen()
-    if (this.#maxBytes === undefined) return undefined
+    const { maxBytes } = this.#settings
+    if (maxBytes === undefined) return undefined
     const [held] = await this.#ask('budget')
-    return { usedBytes: Number(held), maxBytes: this.#maxBytes }
+    return { usedBytes: Number(held), maxBytes }
   }
 
   async switchIds(format: NewIdFormat, { dryRun = false }: IdSwitchOptions = {}): Promise<IdSwitch> {
     this.#assertOpen()
     this.#appends.flush()
-    const switching = {
-      ask: this.#ask,
-      state: this.#state,
-      random: this.#environment.random,
-      refresh: () => this.#refresh(),
-      confirmed: async () => this.#confirmation?.confirmed(),
-    }
-    return switchIds(switching, format, dryRun)
+    const { random } = this.#environment
+    const refresh = () => this.#refresh()
+    const switched = await switchIds({ ask: this.#ask, state: this.#opened.state, random, refresh }, format, dryRun)
+    if (!dryRun) await this.#opened.confirmation?.confirmed()
+    return switched
   }
 
   async head(): Promise<Position> {
@@ -344,23 +327,23 @@ class RedisLog implements Log {
     for (const tail of this.#tails) tail.close()
     // Publishes from before the close are stored and answered as usual.
     await this.#appends.settled()
-    await this.#confirmation?.close()
-    await this.#leave()
-    this.#link.close()
+    await this.#opened.confirmation?.close()
+    await this.#opened.leave()
+    this.#opened.link.close()
   }
 
   readonly #ask = (step: string, ...args: string[]): Promise<Reply> =>
-    this.#link.step(step, this.#seen, this.#now(), ...args)
+    this.#opened.link.step(step, this.#seen, this.#opened.now(), ...args)
 
   /** Runs a step that writes, and learns how safe the write is by the settings of Redis. */
   async #write(step: string, ...args: string[]): Promise<Reply> {
     // With a confirmation the settings are read every time: WAITAOF is worth nothing on a server that no longer flushes.
-    const isAsked = this.#confirmation !== undefined || this.#flushing.isDue(this.#writes > 0)
+    const isAsked = this.#opened.confirmation !== undefined || this.#opened.flushing.isDue(this.#writes > 0)
     this.#writes += 1
     try {
       const command = isAsked ? flushingCommand : undefined
-      const [reply, flushed] = await this.#link.stepThen(command, step, this.#seen, this.#now(), ...args)
-      if (isAsked) this.#flushing.learn(flushed)
+      const [reply, flushed] = await this.#opened.link.stepThen(command, step, this.#seen, this.#opened.now(), ...args)
+      if (isAsked) this.#opened.flushing.learn(flushed)
       return reply
     } finally {
       this.#writes -= 1
@@ -368,24 +351,24 @@ class RedisLog implements Log {
   }
 
   get #seen(): string {
-    return seenText(this.#state)
+    return seenText(this.#opened.state)
   }
 
   /** Notes a position that Redis answered with. Another hub may have opened its branch. */
   async #met(position: Position, epoch: string): Promise<void> {
     await this.#follow(epoch)
-    this.#state.see(position)
+    this.#opened.state.see(position)
   }
 
   /** Goes over to the branch of an answer. Rejects an answer of an earlier branch: other events may have its positions by now. */
   async #follow(epoch: string): Promise<void> {
-    if (epoch === this.#state.epoch) return
+    if (epoch === this.#opened.state.epoch) return
     await this.#refresh()
-    if (epoch !== this.#state.epoch) throw unavailable('its log has gone on on another branch meanwhile')
+    if (epoch !== this.#opened.state.epoch) throw unavailable('its log has gone on on another branch meanwhile')
   }
 
   async #refresh(): Promise<void> {
-    this.#state.adopt(parseStoredHistory((await this.#link.step('history', '', '')) as string[]))
+    this.#opened.state.adopt(parseStoredHistory((await this.#opened.link.step('history', '', '')) as string[]))
   }
 
   #assertOpen(): void {

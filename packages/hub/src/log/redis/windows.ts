@@ -4,7 +4,7 @@ import { endedWindow } from '../ended.ts'
 import { lossOf, sumWindows, windowOfForgotten } from '../window.ts'
 import { lossRecordedAt } from './branches.ts'
 import { parsePosition } from './entry.ts'
-import type { Ask } from './link.ts'
+import type { Ask, Reply } from './link.ts'
 import type { KnownState } from './state.ts'
 
 /** The windows of channels and patterns, in the order asked for. */
@@ -14,7 +14,7 @@ export async function windowsOfSelectors(
   state: Pick<KnownState, 'base' | 'history'>,
 ): Promise<readonly Window[]> {
   const channels = selectors.filter((selector) => !isPattern(selector))
-  const known = await windowsOf(ask, channels)
+  const known = parseRegistry(await ask('windows', ...channels))
   const windows = new Map(known.channels.map((it) => [it.channel, windowIn(it, state, known.forgottenThrough)]))
   for (const selector of selectors.filter(isPattern)) {
     let sum: Window | undefined
@@ -43,7 +43,7 @@ export function windowIn(
 }
 
 /** The window of a channel, and positions that outlive its events. */
-export interface KnownChannel extends Window {
+interface KnownChannel extends Window {
   /** The position of the last event or invalidation. */
   readonly newestPosition: Position
   readonly invalidatedThrough: Position
@@ -51,14 +51,16 @@ export interface KnownChannel extends Window {
   readonly previous: Position
 }
 
-export interface Registry {
+interface Registry {
   readonly channels: readonly KnownChannel[]
   /** The `trimmedThrough` of every unknown channel. */
   readonly forgottenThrough: Position
+  /** The name to go on from, '' when there are no more channels. */
+  readonly last: string
 }
 
 /** All channels with a prefix, some at a time. A million channels take 2,000 calls, so use it only where nothing else will do. */
-export async function* registryPages(ask: Ask, prefix: string): AsyncGenerator<Registry> {
+async function* registryPages(ask: Ask, prefix: string): AsyncGenerator<Registry> {
   let behind = ''
   do {
     const page = await registryPage(ask, prefix, behind, channelsAtATime)
@@ -67,30 +69,19 @@ export async function* registryPages(ask: Ask, prefix: string): AsyncGenerator<R
   } while (behind !== '')
 }
 
-/** The next channels after the name `behind`. `last` is the name to go on from, '' when there are no more channels. */
-export async function registryPage(
-  ask: Ask,
-  prefix: string,
-  behind: string,
-  limit: number,
-): Promise<Registry & { last: string }> {
-  const [forgotten, last, ...windows] = await ask('registry', prefix, behind, String(limit))
+// A call takes Redis a millisecond or two.
+const channelsAtATime = 500
+
+/** The next channels after the name `behind`. */
+export async function registryPage(ask: Ask, prefix: string, behind: string, limit: number): Promise<Registry> {
+  return parseRegistry(await ask('registry', prefix, behind, String(limit)))
+}
+
+function parseRegistry([forgotten, last, ...windows]: Reply): Registry {
   return {
     channels: windows.map((window) => parseWindow(window as string[])),
     forgottenThrough: parsePosition(forgotten as string),
     last: last as string,
-  }
-}
-
-// A call takes Redis a millisecond or two.
-const channelsAtATime = 500
-
-/** The windows of channels, in the order asked for. */
-export async function windowsOf(ask: Ask, names: readonly string[]): Promise<Registry> {
-  const [forgotten, ...windows] = await ask('windows', ...names)
-  return {
-    channels: windows.map((window) => parseWindow(window as string[])),
-    forgottenThrough: parsePosition(forgotten as string),
   }
 }
 

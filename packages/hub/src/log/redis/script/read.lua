@@ -209,7 +209,7 @@ end
 
 -- ARGV: channels...
 steps.windows = function(log, now)
-  local answer = { log.forgotten }
+  local answer = { log.forgotten, '' }
   for index = 4, #ARGV do answer[#answer + 1] = windowOf(log, ARGV[index], now) end
   return answer
 end

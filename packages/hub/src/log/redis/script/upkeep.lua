@@ -1,8 +1,8 @@
 -- The upkeep of the log: its creation, its branches, what hubs leave for each other, and the sweep of channels that nobody
 -- uses.
 
--- Everything that a hub has to know before it may use a connection. INFO costs as much as an append, so appends and reads do
--- not call it.
+-- Everything that a hub has to know before it may use a connection, as names and values. INFO costs as much as an append, so
+-- appends and reads do not call it.
 bare.hello = function()
   local info = redis.call('INFO', 'server', 'memory', 'persistence', 'replication')
   local function of(name) return string.match(info, '\n' .. name .. ':([^\r\n]*)') or '' end
@@ -15,10 +15,12 @@ bare.hello = function()
     end
   end
   local known = redis.pcall('COMMAND', 'INFO', 'WAITAOF')
-  return { of('run_id'), of('master_replid'), of('maxmemory_policy'), of('aof_enabled'), of('role'),
-    of('connected_slaves'), not known.err and known[1] and '1' or '0',
-    found[1] or '', found[2] or '', found[3] or '', found[4] or '', found[5] or '', found[6] or '', top,
-    found[7] or '' }
+  return {
+    'run', of('run_id'), 'lineage', of('master_replid'), 'policy', of('maxmemory_policy'), 'role', of('role'),
+    'aof', of('aof_enabled'), 'waitAof', not known.err and known[1] and '1' or '0', 'replicas', of('connected_slaves'),
+    'logRun', found[1] or '', 'logLineage', found[2] or '', 'last', found[3] or '', 'epoch', found[4] or '',
+    'version', found[5] or '', 'ids', found[6] or '', 'left', found[7] or '', 'top', top,
+  }
 end
 
 -- Like head, for a tail that asks every few seconds. A server may have copied its data from another server in the meantime. It

@@ -1,12 +1,4 @@
-import {
-  type Branch,
-  type History,
-  type IdFormats,
-  isAfter,
-  latest,
-  origin,
-  type Position,
-} from '@rejoin/protocol'
+import { type Branch, type History, type IdFormats, isAfter, latest, origin, type Position } from '@rejoin/protocol'
 import { Generations } from '../../generations.ts'
 import { baseOf, lostAt, mergeHistories, type StoredHistory } from './branches.ts'
 import { positionText } from './entry.ts'

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
+import { Redis } from 'ioredis'
 import { expect, onTestFinished, test } from 'vitest'
 import { program } from '../../support/paths.ts'
 import { startProgram } from '../../support/program.ts'
@@ -30,6 +31,35 @@ test('two programs on one Redis are one hub: what is published on one is read, a
   const lines = [...one.lines, ...other.lines].join('\n')
   expect(lines).toContain(`"address":"redis://127.0.0.1:${redis.port}"`)
   expect(lines).not.toContain(password)
+})
+
+test('a program that is stopped and started again every day leaves no branch in Redis, and one that is killed leaves one (§2.3)', async () => {
+  const redis = await openRedis()
+  const branches = async () => {
+    const client = new Redis({ port: redis.port, password, lazyConnect: true })
+    const count = await client.llen('{rejoin}:branches')
+    client.disconnect()
+    return count
+  }
+  let last: string | undefined
+  for (const [end, count] of [
+    ['stop', 1],
+    ['stop', 1],
+    ['kill', 1],
+    ['kill', 2],
+  ] as const) {
+    const { url, server } = await serveOn(redis)
+    const { id } = await publish(url, 'today')
+    const reader = await read(url, last ?? id)
+    if (last) await reader.got(`id: ${id}\n`)
+    expect(reader.text()).not.toContain('sync-required')
+    reader.close()
+    last = id
+    await server[end]()
+    // Redis still counts the connections of the program for a moment.
+    await expect.poll(() => hubsOn(redis)).toBe(false)
+    expect(await branches()).toBe(count)
+  }
 })
 
 test('the dashboard of one program shows both, with the readers of each', async () => {
@@ -163,7 +193,14 @@ async function serveOn({ port }: RedisServer, env: Record<string, string> = {}) 
   const printed = (event: string) =>
     until(`it prints ${event}`, () => lines.some((line) => line.includes(`"${event}"`)), patienceMs)
   const { url } = JSON.parse(lines.find((line) => line.includes('"server_ready"')) as string) as { url: string }
-  return { url, lines, printed }
+  return { url, lines, printed, server }
+}
+
+async function hubsOn({ port }: RedisServer): Promise<boolean> {
+  const client = new Redis({ port, password, lazyConnect: true })
+  const listed = String(await client.call('CLIENT', 'LIST'))
+  client.disconnect()
+  return listed.includes('name=rejoin:')
 }
 
 async function publish(url: string, data: string) {

@@ -1,4 +1,5 @@
-import { type Log, systemEnvironment } from '@rejoin/hub'
+import { systemEnvironment } from '@rejoin/hub'
+import type { Log } from '@rejoin/hub/log'
 import { type RedisLogOptions, redisLog } from '@rejoin/hub/redis'
 import { createRandom } from '@rejoin/hub/testing'
 import { judgeCursor, type Position, renderId, sequence } from '@rejoin/protocol'

@@ -13,11 +13,19 @@ export function failedOverLog() {
   let branch: Branch | undefined
   let onBatch: (batch: TailBatch) => void = () => undefined
   let heldReads: (() => void)[] | undefined
+  let held = 0
+  let told = 0
 
   const another: Partial<Log> = {
     read: async (_names, _after, through) => ({ events: [], completeThrough: through }),
     windows: async (names) => names.map((channel) => ({ channel, events: 0, bytes: 0, trimmedThrough: origin })),
-    head: async () => (branch as Branch).first,
+    head: async () => place(Math.max(held, told)),
+  }
+
+  /** The position of an event of the new server, counted from 1; 0 for the first position of its branch. */
+  function place(count: number): Position {
+    const { ms, seq } = (branch as Branch).first
+    return { ms, seq: seq + count }
   }
 
   return {
@@ -25,20 +33,24 @@ export function failedOverLog() {
     get oldEpoch() {
       return (opened as Log).history.at(-1)?.epoch
     },
-    /** The new branch starts a millisecond behind its fork, whatever the old server has assigned since. */
-    failOver(fork: Position) {
+    /**
+     * The new branch starts a millisecond behind its fork, whatever the old server has assigned since.
+     * @param events - how many events the new server has already
+     */
+    failOver(fork: Position, events = 0) {
+      held = events
       const { length } = (opened as Log).history
       branch = { epoch: 'AN0THER1', number: length, first: { ms: fork.ms + 1, seq: 0 }, fork }
     },
-    /** The tail comes to the new server, which has these events. */
+    /** The tail comes to the new server, or goes on there, and brings these events. */
     tell(...events: Pick<LogEvent, 'channel' | 'data'>[]) {
-      const on = branch as Branch
-      const place = (index: number) => ({ ms: on.first.ms, seq: on.first.seq + index })
-      const told = events.map((event, index) => ({
+      const after = place(told)
+      const brought = events.map((event, index) => ({
         ...{ ...event, type: 'message', kind: 'event' as const, at: 0 },
-        ...{ position: place(index + 1), previous: origin },
+        ...{ position: place(told + index + 1), previous: origin },
       }))
-      onBatch({ after: on.first, branch: on, events: told })
+      told += events.length
+      onBatch({ after, branch: branch as Branch, events: brought })
     },
     /** Whoever reads waits from now on. A read that was asked of the old server finds one event. */
     holdReads() {

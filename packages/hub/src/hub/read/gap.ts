@@ -30,10 +30,12 @@ export async function announceGap(
   const { requested, readsPast } = session
   // A reader that got further before the rollback may have events that are newer than those behind the mark.
   const canGoOnAtMark = isMark && !session.cursor.isTorn
+  const isAheadOfFork = session.cursor.isTorn || (reason === 'epoch' && !isMark)
   const { epoch } = newestBranch(log)
   const isGone = () => session.mode !== 'replaying'
   await waitForEnd(context, session, wholeAfter)
   await waitForNewestBranch(context, session)
+  if (isAheadOfFork && !context.isLocal()) await waitForLogHead(context, session)
   if (isGone()) return
   const { position } = session.cursor.at
   const failed = session.failResume()
@@ -96,6 +98,16 @@ export interface GapSession extends Session {
 async function waitForEnd(context: SessionContext, session: GapSession, wholeAfter: Position): Promise<void> {
   const { live, pointAt } = context
   if (isAfter(wholeAfter, live.head.position)) await waitForTail(context, session, pointAt(wholeAfter))
+}
+
+/**
+ * Waits until the tail has brought everything that the log holds now. The head of a hub that follows a new master late lies behind
+ * events that its readers got from the old one: from there, they would get older events after newer ones.
+ */
+async function waitForLogHead(context: SessionContext, session: GapSession): Promise<void> {
+  const { log, live, pointAt } = context
+  const head = pointAt(await log.head())
+  if (!live.hasReached(head)) await waitForTail(context, session, head)
 }
 
 /** Null on a counter clock, which tells no time. */

@@ -54,7 +54,7 @@ export interface SessionRequest {
 
 /** What all sessions of a hub share. */
 export interface SessionContext extends LogIds {
-  readonly log: Pick<Log, 'history'>
+  readonly log: Pick<Log, 'history' | 'head'>
   readonly live: Live
   readonly segments: Segments
   readonly slices: SliceQueue

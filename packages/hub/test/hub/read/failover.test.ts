@@ -74,4 +74,24 @@ describe('while another master takes over whose clock is behind (§2.3)', () => 
     await hub.close()
     await published
   })
+
+  test('a reader that got further on the old master gets nothing that the new one had by then (§4.6)', async () => {
+    const log = failedOverLog()
+    const { hub, environment, connect } = await openHub({ log: log.source })
+    const [first] = await publish(hub, 'a', 1, 2)
+    const reader = connect('a', { cursor: first as string })
+    await environment.settle()
+    expect(reader.data).toEqual(['2'])
+    log.failOver(positionOf(first as string), 2)
+    log.tell()
+    await environment.settle()
+    log.tell({ channel: 'a', data: 'older' }, { channel: 'a', data: 'than 2' })
+    await environment.settle()
+    log.tell({ channel: 'a', data: 'new' })
+    await environment.settle()
+    expect(reader.events.map(({ type, data }) => (type === 'message' ? data : type))).toEqual([
+      ...['hello', '2', 'sync-required', 'new'],
+    ])
+    await hub.close()
+  })
 })

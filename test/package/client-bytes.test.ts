@@ -80,7 +80,6 @@ describe('the client', () => {
     expect(files.map((file) => file.replace('packages/', '').replace('/dist', '')).sort()).toMatchInlineSnapshot(`
       [
         "client/address.js",
-        "client/backoff-formulas.js",
         "client/backoff.js",
         "client/clock.js",
         "client/connection-limits.js",

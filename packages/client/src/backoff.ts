@@ -7,23 +7,17 @@
  * @param formula - replaces full jitter
  */
 export function retryDelay(wait: RetryWait, random: () => number, formula?: Formula): number {
-  return formula ? formula(wait, random) : spread(wait, rangeOf(wait), random())
-}
-
-/** The floor of the wait, plus a share of a range. The limit of the wait may cut the range. */
-export function spread({ maxMs, floorMs }: RetryWait, range: number, share: number): number {
+  if (formula) return formula(wait)
+  const { failures, baseMs, floorMs, maxMs, isSpread } = wait
+  const range = isSpread && !failures ? minJitterMs : Math.max(baseMs, minJitterMs) * 2 ** failures
   const max = Math.min(Math.max(maxMs, floorMs), maxTimerMs)
   const floor = Math.min(floorMs, max)
   // At least a tenth of the limit is left for jitter, even when a server asks for all of it: clients that got the same
   // `Retry-After` must not come back in one instant.
-  return floor + share * Math.min(range, Math.max(max - floor, max / 10))
+  return floor + random() * Math.min(range, Math.max(max - floor, max / 10))
 }
 
-export function rangeOf({ failures, baseMs, isSpread }: RetryWait): number {
-  return isSpread && !failures ? minJitterMs : Math.max(baseMs, minJitterMs) * 2 ** failures
-}
-
-export type Formula = (wait: RetryWait, random: () => number) => number
+export type Formula = (wait: RetryWait) => number
 
 export interface RetryWait {
   /**

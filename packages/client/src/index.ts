@@ -12,7 +12,6 @@ export {
   type Schemas,
 } from '@rejoin/protocol'
 export type { RetryWait } from './backoff.ts'
-export type { Backoff } from './backoff-formulas.ts'
 export type { Clock } from './clock.ts'
 export type {
   AnyEvent,

@@ -33,7 +33,7 @@ const checks: Record<keyof ConnectOptions, Check> = {
   retryMs: anything(),
   maxRetryMs: anything(),
   maxRetries: anything(),
-  backoff: orFunction(oneOf('full', 'equal', '±25%', '+20%', 'decorrelated', 'none')),
+  backoff: orFunction(oneOf('full')),
   transports: {
     advice: `a list of ${transports.map(shown).join(', ')}, the best first`,
     isGood: (it) => Array.isArray(it) && it.length > 0 && it.every((name) => transports.includes(name)),

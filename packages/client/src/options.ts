@@ -1,5 +1,5 @@
 import type { Schemas } from '@rejoin/protocol'
-import type { Backoff } from './backoff-formulas.ts'
+import type { RetryWait } from './backoff.ts'
 import type { Clock } from './clock.ts'
 import type { CursorStore } from './persistence.ts'
 import type { ReconnectReports } from './reconnect-reports.ts'
@@ -51,13 +51,14 @@ export interface ConnectOptions extends RequestOptions, ReadOptions {
    */
   maxRetries?: number | undefined
   /**
-   * How clients spread their waits: 'full', 'equal', '±25%', '+20%', 'decorrelated', 'none', or a function that returns
-   * the wait in ms. When it is given, waits grow from the first failure.
+   * How clients spread their waits. With 'full', each draws from a range that doubles with every failure. A function
+   * returns the wait in ms; it is raised to the server's floor and cut at the limit. When it throws, the error is
+   * reported, and the wait is the floor. With either, waits grow from the first failure.
    * @defaultValue 'full', which spreads the clients of a returning hub the widest. While the page is visible and the
    * server has few clients (`retry:` of at most 3 s), waits stay below 3 s for the first 32 retries, about a minute. A
    * worker, or Node, counts as visible.
    */
-  backoff?: Backoff | undefined
+  backoff?: 'full' | ((wait: RetryWait) => number) | undefined
   /**
    * The transports to reach the hub, best first. The client changes to the next transport when streams do not get
    * through: two on which no byte arrives, three in a row that end at once, or a first one that says nothing. It tries the first transport again after

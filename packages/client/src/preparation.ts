@@ -1,6 +1,6 @@
-import { createFormula } from './backoff-formulas.ts'
+import { type Formula, maxTimerMs } from './backoff.ts'
 import type { Clock } from './clock.ts'
-import type { Handler } from './handler-set.ts'
+import { type Handler, report } from './handler-set.ts'
 import type { ConnectOptions } from './options.ts'
 import { persistCursor } from './persistence.ts'
 import type { Policy } from './stream.ts'
@@ -23,10 +23,24 @@ export async function prepare(
 ): Promise<string | null | undefined> {
   const { backoff, identity, persist, reports, schemas } = options
   if (schemas) policy.check = (await import('./schema-check.ts')).createCheck(schemas)
-  if (backoff) policy.formula = createFormula(backoff)
+  if (typeof backoff === 'function') policy.formula = withinLimits(backoff)
   if (reports) (await import('./reconnect-reports.ts')).reportReconnects(onState, address, reports, clock)
   if (options.shareAcrossTabs) policy.share = (await import('./transports/shared.ts')).createSharing(options, address)
   // No URL has a space, so no two pairs of identity and URL share a key.
   const key = `rejoin:${identity ? `${identity} ` : ''}${address}`
   return persist && persistCursor(persist, key, show, subscribe, on, clock)
+}
+
+/** A user's formula, within what the server and the limit allow. */
+export function withinLimits(formula: Formula): Formula {
+  return (wait) => {
+    let asked = 0
+    try {
+      asked = formula(wait) || 0
+    } catch (error) {
+      // The wait is then the floor: an exception that got through would end all retries.
+      report(error)
+    }
+    return Math.min(Math.max(asked, wait.floorMs), Math.max(wait.maxMs, wait.floorMs), maxTimerMs)
+  }
 }

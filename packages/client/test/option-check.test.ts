@@ -13,7 +13,7 @@ const wrong: [options: object, message: RegExp][] = [
   [{ transports: 'fetch' }, /^transports is 'fetch'. Give a list of 'fetch', 'long-poll', 'event-source'/],
   [{ transports: [] }, /^transports is \[\]. Give a list of/],
   [{ transports: ['fetch', 'websocket'] }, /^transports is \['fetch', 'websocket'\]. Give a list of/],
-  [{ backoff: 'exponential' }, /^backoff is 'exponential'. Give 'full', 'equal', .*, or a function/],
+  [{ backoff: 'exponential' }, /^backoff is 'exponential'. Give 'full', or a function/],
   [{ parse: 'yaml' }, /^parse is 'yaml'. Give 'json', 'text'\./],
   [{ persist: true }, /^persist is true. Give 'session', or a store/],
   [{ persist: { load: () => null } }, /^persist is of the type object. Give 'session', or a store/],

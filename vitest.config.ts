@@ -69,6 +69,7 @@ const long = [
 const unsharable = [
   'packages/client/test/{degradation,misbehaviour}.test.ts',
   'packages/hub/test/http/inherited-keys.test.ts',
+  'packages/rejoin/test/http/openapi-routes.test.ts',
 ]
 const longUnsharable = [
   'packages/hub/test/http/rushes.test.ts',

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { root } from './compile.js'
 import { notesOf, withRelease } from './release/changelog.js'
-import { packagesInOrder, withVersion, withVersions } from './release/packages.js'
+import { packagesInOrder, withDocumentVersion, withVersion, withVersions } from './release/packages.js'
 import { nextVersion } from './release/version.js'
 
 const { values, positionals } = parseArgs({
@@ -17,6 +17,7 @@ const dryRun = values['dry-run']
 const packages = packagesInOrder(root)
 const changelog = join(root, 'CHANGELOG.md')
 const lockFile = join(root, 'package-lock.json')
+const openApi = join(root, 'packages/rejoin/openapi.json')
 
 try {
   if (values.publish) publish()
@@ -40,6 +41,7 @@ function prepare() {
     writeFileSync(file, asFile(withVersion(manifest, version, packages)))
   }
   writeFileSync(changelog, text)
+  writeFileSync(openApi, withDocumentVersion(readFileSync(openApi, 'utf8'), version))
   const lock = JSON.parse(readFileSync(lockFile, 'utf8'))
   writeFileSync(lockFile, asFile(withVersions(lock, version, packages)))
   git('commit', '--all', '--message', `chore: release ${version}`)

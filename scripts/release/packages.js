@@ -56,6 +56,14 @@ export function withVersions(lock, version, packages) {
 }
 
 /**
+ * @param {string} document the text of an OpenAPI document, whose own version is the first in it
+ * @param {string} version
+ */
+export function withDocumentVersion(document, version) {
+  return document.replace(/("version": )"[^"]*"/, `$1"${version}"`)
+}
+
+/**
  * @param {string} root
  * @param {string} folder
  * @returns {Package}

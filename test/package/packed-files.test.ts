@@ -28,7 +28,7 @@ describe.each(packageFolders)('packages/%s, packed', (folder) => {
   const filesOf = () => packed.get(manifestOf(folder).name) ?? []
 
   test('holds what runs, its sources and its papers, and nothing else', () => {
-    const expected = /^(?:(?:dist|src|bin)\/.+|package\.json|README\.md|LICENSE)$/
+    const expected = /^(?:(?:dist|src|bin)\/.+|package\.json|openapi\.json|README\.md|LICENSE)$/
     const leftover = /\.test\.|\.tsbuildinfo$/
     expect(filesOf().filter((file) => !expected.test(file) || leftover.test(file))).toEqual([])
   })

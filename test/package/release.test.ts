@@ -35,6 +35,8 @@ test('a release sets the version everywhere, dates the changelog, and tags the c
   expect(packageFolders.map((folder) => lock.packages[`packages/${folder}`].version)).toEqual(
     packageFolders.map(() => '0.9.0'),
   )
+  const openApi = readFileSync(join(clone, 'packages/rejoin/openapi.json'), 'utf8')
+  expect(JSON.parse(openApi).info.version).toBe('0.9.0')
   expect(git(clone, 'tag', '--list', '--format=%(contents)', 'v0.9.0')).toMatch(/^- \*\*/)
   expect(git(clone, 'status', '--porcelain')).toBe('')
   expect(release(clone, '0.9.0').stderr).toContain('Version 0.9.0 is out already')

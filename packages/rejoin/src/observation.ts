@@ -10,9 +10,8 @@ import { createLiveFigures, type LiveFigures } from './dashboard/live-figures.ts
 import { healthRoutes } from './health/health-routes.ts'
 import { createReadiness } from './health/readiness.ts'
 import { inTurn } from './http/chain.ts'
-import { hubPaths } from './http/hub-paths.ts'
 import type { Middleware } from './http/middleware.ts'
-import { json, type OperationDoc, openApiDocument, type PathDocs } from './http/openapi.ts'
+import { openApiRoute } from './http/openapi-route.ts'
 import { pageRoutes } from './http/page-routes.ts'
 import { isForRights, rejectionKind } from './http/rejected-requests.ts'
 import { reject } from './http/rejection.ts'
@@ -77,6 +76,7 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
   const readiness = createReadiness({ hub, maintenance })
 
   const routes: Route[] = [
+    openApiRoute(),
     ...healthRoutes(readiness, version),
     reconnectReportRoute((report) => {
       logging?.reconnected(report)
@@ -95,7 +95,6 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
     routes.push(figures.route)
   }
   const publicRoutes = options.routes ?? []
-  routes.push(openApiRoute([...routes, ...publicRoutes], hubPaths(), version))
 
   const hasToken = admin?.token === undefined ? undefined : adminTokenCheck(admin.token)
   const serving = { trustProxy, hub }
@@ -128,25 +127,8 @@ export async function createObservation(options: ObservationOptions): Promise<Ob
   }
 }
 
-function openApiRoute(routes: readonly Route[], others: PathDocs, version: string): Route {
-  const route: Route = {
-    method: 'GET',
-    path: '/openapi.json',
-    open: 'to-all',
-    doc: openApiDoc,
-    handle: () => ({ status: 200, body }),
-  }
-  const body = Buffer.from(`${JSON.stringify(openApiDocument([...routes, route], others, version))}\n`)
-  return route
-}
-
 const endpointsOfHub: ReadonlySet<string> = new Set(hubEndpoints)
 
-const openApiDoc: OperationDoc = {
-  summary: 'This document',
-  answers: { 200: json('Every path and method of this program.', { type: 'object' }) },
-}
-
 function nothingHere(_request: IncomingMessage, response: ServerResponse): void {
-  reject(response, 'not-found', 'Nothing is here. GET /openapi.json lists what is.')
+  reject(response, 'not-found', 'Nothing is here. GET /openapi.json lists all paths.')
 }

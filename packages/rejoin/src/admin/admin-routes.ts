@@ -5,12 +5,9 @@ import type * as v from 'valibot'
 import { invalidData } from '../errors.ts'
 import type { Readiness } from '../health/readiness.ts'
 import { checkedBody } from '../http/json-body.ts'
-import { jsonSchemaOf } from '../http/json-schema.ts'
-import type { OperationDoc } from '../http/openapi.ts'
 import type { Result, Route } from '../http/routes.ts'
 import type { AdminAction } from '../logging/logging.ts'
 import { disconnectBody, drainBody, idsBody, invalidateBody, maintenanceBody, revokeBody } from './admin-bodies.ts'
-import * as docs from './admin-docs.ts'
 import { listConnections } from './connections.ts'
 import { idFormatsOf, switchIds } from './id-switch.ts'
 
@@ -28,11 +25,10 @@ export interface AdminOptions {
 export function adminRoutes(options: AdminOptions): Route[] {
   const { hub, maintenance, readiness, issuersNow, administered } = options
 
-  const view = (path: string, doc: Route['doc'], handle: Route['handle']): Route => ({
+  const view = (path: string, handle: Route['handle']): Route => ({
     method: 'GET',
     path,
     open: 'to-admins',
-    ...(doc && { doc }),
     handle,
   })
 
@@ -40,14 +36,12 @@ export function adminRoutes(options: AdminOptions): Route[] {
   function act<S extends v.GenericSchema>(
     action: string,
     schema: S,
-    doc: OperationDoc,
     change: (body: v.InferOutput<S>) => Change | Promise<Change>,
   ): Route {
     return {
       method: 'POST',
       path: `/admin/${action}`,
       open: 'to-admins',
-      doc: { ...doc, body: jsonSchemaOf(schema) },
       async handle({ ip, body }) {
         const { target, isDry, ...result } = await change(checkedBody(schema, objectOf(await body())))
         if (!isDry) administered({ action, ip, ...(target === undefined ? {} : { target }) })
@@ -57,18 +51,18 @@ export function adminRoutes(options: AdminOptions): Route[] {
   }
 
   return [
-    view('/admin/channels', docs.channels, async ({ query }) => {
+    view('/admin/channels', async ({ query }) => {
       const limit = limitOf(query)
       const [prefix, after] = [query.get('prefix') ?? '', query.get('after') ?? '']
       const channels = await hub.admin.channels({ prefix, after, limit })
       return ok({ channels, next: channels.length === limit ? (channels.at(-1)?.channel ?? null) : null })
     }),
 
-    view('/admin/window', docs.window, async (call) => {
+    view('/admin/window', async (call) => {
       return ok(await windowState(hub, selectorOf(call.query), limitOf(call.query)))
     }),
 
-    view('/admin/connections', docs.connections, ({ query }) => {
+    view('/admin/connections', ({ query }) => {
       const limit = limitOf(query)
       const [subject, channel] = [query.get('subject'), query.get('channel')]
       const page = listConnections(hub.admin, {
@@ -80,22 +74,22 @@ export function adminRoutes(options: AdminOptions): Route[] {
       return ok(page)
     }),
 
-    view('/debug/sse-state', docs.sseState, async (call) => {
+    view('/debug/sse-state', async (call) => {
       return ok(await sseState(hub, selectorOf(call.query), { limit: limitOf(call.query) }))
     }),
 
-    act('disconnect', disconnectBody, docs.disconnect, async ({ connection, subject }) => {
+    act('disconnect', disconnectBody, async ({ connection, subject }) => {
       const who = connection === undefined ? { subject: subject as string } : { connection }
       const outcome = await hub.admin.disconnect(who)
       return { ...ok(outcome), target: (connection ?? subject) as string }
     }),
 
-    act('invalidate', invalidateBody, docs.invalidate, async ({ channel }) => {
+    act('invalidate', invalidateBody, async ({ channel }) => {
       await hub.invalidate(channel)
       return { ...ok({ invalidated: channel }), target: channel }
     }),
 
-    act('revoke', revokeBody, docs.revoke, async ({ subject, jti, until }) => {
+    act('revoke', revokeBody, async ({ subject, jti, until }) => {
       const reach = await hub.revoke(subject, {
         at: issuersNow(),
         ...(jti === undefined ? {} : { jti }),
@@ -104,24 +98,24 @@ export function adminRoutes(options: AdminOptions): Route[] {
       return { ...ok({ revoked: subject, ...reach }), target: subject }
     }),
 
-    act('drain', drainBody, docs.drain, ({ withinMs, announceMs }) => {
+    act('drain', drainBody, ({ withinMs, announceMs }) => {
       readiness.stopping()
       hub.drain({ withinMs, announceMs }).catch((cause) => hub.port.failed(cause))
       return { status: 202, body: { draining: true, withinMs, announceMs } }
     }),
 
-    view('/admin/ids', docs.idFormats, () => ok({ formats: idFormatsOf(hub) })),
+    view('/admin/ids', () => ok({ formats: idFormatsOf(hub) })),
 
-    act('ids', idsBody, docs.switchIds, async (body) => {
+    act('ids', idsBody, async (body) => {
       const switched = await switchIds(hub, body)
       const { format, version } = switched.after
       const target = version === null ? format : `v${version}_ ${format}`
       return { ...ok(switched), target, isDry: !switched.isNew || switched.dryRun }
     }),
 
-    view('/admin/maintenance', docs.maintenanceState, () => ok(maintenanceState())),
+    view('/admin/maintenance', () => ok(maintenanceState())),
 
-    act('maintenance', maintenanceBody, docs.maintenance, ({ on, retryAfterMs, withinMs }) => {
+    act('maintenance', maintenanceBody, ({ on, retryAfterMs, withinMs }) => {
       if (on) maintenance.begin({ retryAfterMs, withinMs })
       else maintenance.end()
       return { ...ok(maintenanceState()), target: on ? 'on' : 'off' }

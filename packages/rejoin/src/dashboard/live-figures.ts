@@ -2,7 +2,6 @@ import type { RequestListener } from 'node:http'
 import { createHub, type Hub, type Message } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
-import type { OperationDoc } from '../http/openapi.ts'
 import type { Route } from '../http/routes.ts'
 import { type Figures, type FiguresWatch, watchFigures } from './figures.ts'
 import { createNodes } from './nodes.ts'
@@ -60,7 +59,7 @@ export function createLiveFigures(hub: Hub, version: string, state: () => Figure
   }
 
   return {
-    route: { method: 'GET', path: '/admin/live', open: 'to-admins', doc, handle: () => ({ handOver }) },
+    route: { method: 'GET', path: '/admin/live', open: 'to-admins', handle: () => ({ handOver }) },
     rejected: watch.rejected,
     listRejected: watch.listRejected,
     async close() {
@@ -73,16 +72,3 @@ export function createLiveFigures(hub: Hub, version: string, state: () => Figure
 const channel = 'figures'
 const everyMs = 1000
 const keptSeconds = 600
-
-const doc: OperationDoc = {
-  summary: 'Read the figures of the dashboard as a stream that resumes: one event `figures` per second',
-  parameters: [
-    {
-      name: 'replay',
-      in: 'query',
-      schema: { type: 'integer' },
-      description: `How many earlier events come first. The hub keeps the last ${keptSeconds}.`,
-    },
-  ],
-  answers: { 200: { description: 'The stream.', content: { 'text/event-stream': { schema: { type: 'string' } } } } },
-}

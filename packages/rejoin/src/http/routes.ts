@@ -3,18 +3,15 @@ import type { Hub } from '@rejoin/hub'
 import { addressOf, maxReportBytes, readJson, sendAnswer, type Target, targetOf } from '@rejoin/hub/internal'
 import { RejoinError } from '@rejoin/protocol'
 import type { Middleware } from './middleware.ts'
-import type { OperationDoc } from './openapi.ts'
 import { rejectError, rejectMethod } from './rejection.ts'
 
-/** One path and method of the program, with its part of `openapi.json`. */
+/** One path and method of the program. */
 export interface Route {
   readonly method: 'GET' | 'POST'
   /** The path of the request. A path that ends in `/*` covers every path below it. */
   readonly path: string
   /** Who may use the route: everybody, or only requests with the admin token or on the admin port. */
   readonly open: 'to-all' | 'to-admins'
-  /** A route without a doc is not in `openapi.json`: pages and the playground are no API. */
-  readonly doc?: OperationDoc
   handle(call: Call): Result | Promise<Result> | HandOver
 }
 

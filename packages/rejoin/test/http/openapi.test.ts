@@ -1,68 +1,104 @@
 import { readFileSync } from 'node:fs'
-import { hubEndpoints } from '@rejoin/hub/internal'
+import { hubEndpoints, maxRecords } from '@rejoin/hub/internal'
+import { toJsonSchema } from '@valibot/to-json-schema'
 import { describe, expect, test } from 'vitest'
 import { ticketRoute } from '../../src/access/ticket-route.ts'
+import * as bodies from '../../src/admin/admin-bodies.ts'
 import { chaosRoutes } from '../../src/chaos/chaos-routes.ts'
 import { mdnsRoutes } from '../../src/mdns/mdns-routes.ts'
+import { version } from '../../src/version.ts'
 import { open, send } from '../support/http.ts'
 import { asAdmin, observed } from '../support/observed.ts'
 
 interface Document {
   openapi: string
+  info: { version: string }
   paths: Record<string, Record<string, Operation>>
 }
 
 interface Operation {
   summary: string
-  security?: unknown
+  security: readonly object[]
+  requestBody?: { content: Record<string, { schema: Schema }> }
   parameters?: { name: string; in: string; schema?: unknown }[]
   responses: Record<string, unknown>
 }
 
+interface Schema {
+  properties?: Record<string, Schema>
+  oneOf?: Schema[]
+  [keyword: string]: unknown
+}
+
 const methods = ['get', 'post', 'put', 'delete', 'patch']
 
+/** A program with every route of the document. */
+function complete() {
+  const ticket = ticketRoute(async () => ({ ticket: 'x', expiresAt: 0 }))
+  const mdns = mdnsRoutes((_request, response) => void response.writeHead(200).end())
+  return observed({ routes: [ticket, ...mdns] })
+}
+
 describe('/openapi.json', () => {
-  test('documents what everybody may ask, and what admins may', async () => {
+  test('says which paths are for admins, which take a token, and which are for everybody', async () => {
     const { paths } = await documentOf((await observed()).url)
+    const whom = { admin: 'admins', token: 'token' } as Record<string, string>
     const listed = Object.entries(paths).flatMap(([path, operations]) =>
-      Object.entries(operations).map(([method, { security }]) => `${security ? 'admin ' : ''}${method} ${path}`),
+      Object.entries(operations).map(([method, { security }]) => {
+        const schemes = security.flatMap((each) => Object.keys(each))
+        return `${schemes.map((each) => whom[each]).join() || 'all'} ${method} ${path}`
+      }),
     )
     expect(listed.sort()).toMatchInlineSnapshot(`
       [
-        "admin get /admin/channels",
-        "admin get /admin/connections",
-        "admin get /admin/ids",
-        "admin get /admin/live",
-        "admin get /admin/maintenance",
-        "admin get /admin/window",
-        "admin get /debug/sse-state",
-        "admin get /metrics",
-        "admin post /admin/disconnect",
-        "admin post /admin/drain",
-        "admin post /admin/ids",
-        "admin post /admin/invalidate",
-        "admin post /admin/maintenance",
-        "admin post /admin/revoke",
-        "delete /channels/{channel}",
-        "get /events",
-        "get /events/{channel}",
-        "get /healthz",
-        "get /openapi.json",
-        "get /poll",
-        "get /poll/{channel}",
-        "get /readyz",
-        "get /stream",
-        "get /stream/{channel}",
-        "post /end/{channel}",
-        "post /log",
-        "post /publish",
-        "post /publish/{channel}",
+        "admins get /admin/channels",
+        "admins get /admin/connections",
+        "admins get /admin/ids",
+        "admins get /admin/live",
+        "admins get /admin/maintenance",
+        "admins get /admin/window",
+        "admins get /debug/sse-state",
+        "admins get /metrics",
+        "admins post /admin/disconnect",
+        "admins post /admin/drain",
+        "admins post /admin/ids",
+        "admins post /admin/invalidate",
+        "admins post /admin/maintenance",
+        "admins post /admin/revoke",
+        "all get /healthz",
+        "all get /openapi.json",
+        "all get /readyz",
+        "all post /log",
+        "token delete /channels/{channel}",
+        "token get /events",
+        "token get /events/{channel}",
+        "token get /poll",
+        "token get /poll/{channel}",
+        "token get /stream",
+        "token get /stream/{channel}",
+        "token get /v1/mdns/browse",
+        "token get /v1/mdns/discover",
+        "token get /v1/mdns/events",
+        "token get /v1/mdns/resolve",
+        "token get /v1/mdns/status",
+        "token get /v1/mdns/subscribe",
+        "token post /end/{channel}",
+        "token post /publish",
+        "token post /publish/{channel}",
+        "token post /ticket",
       ]
     `)
   })
 
+  test('is the same with and without an admin API, and has the version of the program', async () => {
+    const [with_, without] = [await observed(), await observed({ admin: undefined })]
+    const document = await documentOf(with_.url)
+    expect(await documentOf(without.url)).toEqual(document)
+    expect(document.info.version).toBe(version)
+  })
+
   test('has every documented path and method, and no other method of it', async () => {
-    const { url } = await observed()
+    const { url } = await complete()
     const { paths } = await documentOf(url)
     for (const [path, operations] of Object.entries(paths)) {
       for (const method of methods) {
@@ -82,9 +118,10 @@ describe('/openapi.json', () => {
   })
 
   test('documents every status that a mistake of the caller gets', async () => {
-    const { url } = await observed()
+    const { url } = await complete()
     const { paths } = await documentOf(url)
-    for (const [path, operations] of Object.entries(paths)) {
+    // What answers for the services of the network is in another package, and here a stand-in.
+    for (const [path, operations] of Object.entries(paths).filter(([path]) => !path.startsWith('/v1/mdns/'))) {
       for (const [method, { responses }] of Object.entries(operations)) {
         const { statusCode: status } = await open(url, path.replace('{channel}', '%00'), {
           method,
@@ -142,12 +179,30 @@ describe('/openapi.json', () => {
     ])
   })
 
-  test('leaves the admin API out where there is none, and has the tickets where there are rules', async () => {
-    const { paths } = await documentOf(
-      (await observed({ admin: undefined, routes: [ticketRoute(async () => ({ ticket: 'x', expiresAt: 0 }))] })).url,
-    )
-    expect(Object.keys(paths).filter((path) => /admin|metrics|debug/.test(path))).toEqual([])
-    expect(paths['/ticket']).toBeDefined()
+  test.each([
+    ['disconnect', bodies.disconnectBody],
+    ['drain', bodies.drainBody],
+    ['ids', bodies.idsBody],
+    ['invalidate', bodies.invalidateBody],
+    ['maintenance', bodies.maintenanceBody],
+    ['revoke', bodies.revokeBody],
+  ])('documents the body of /admin/%s as it is checked', async (action, schema) => {
+    const { paths } = await documentOf((await observed()).url)
+    const documented = bodyOf(paths[`/admin/${action}`]!.post!)
+    // Whether exactly one of two fields is there is said in words.
+    const { $schema: _, ...checked } = toJsonSchema(schema, { typeMode: 'input', ignoreActions: ['check'] })
+    expect(withoutWords(documented)).toEqual(withoutWords(checked as Schema))
+  })
+
+  test('has a body for every action of the admin API', async () => {
+    const { paths } = await documentOf((await observed()).url)
+    const actions = Object.entries(paths).filter(([path, { post }]) => path.startsWith('/admin/') && post)
+    expect(actions.map(([path]) => `${path.replace('/admin/', '')}Body`).sort()).toEqual(Object.keys(bodies).sort())
+  })
+
+  test('documents how many reports of reconnects a post may hold', async () => {
+    const { paths } = await documentOf((await observed()).url)
+    expect(bodyOf(paths['/log']!.post!).oneOf).toContainEqual(expect.objectContaining({ maxItems: maxRecords }))
   })
 
   test('says of every operation what it is for, and of every parameter in a path that it is there', async () => {
@@ -165,8 +220,7 @@ describe('/openapi.json', () => {
 })
 
 test('docs/reference/serve.md has every path and method, and no other but the pages', async () => {
-  const routes = [ticketRoute(async () => ({ ticket: 'x', expiresAt: 0 })), ...mdnsRoutes(() => undefined)]
-  const { paths } = await documentOf((await observed({ routes })).url)
+  const { paths } = await documentOf((await observed()).url)
   const served = Object.entries(paths).flatMap(([path, operations]) =>
     Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
   )
@@ -180,8 +234,28 @@ test('docs/reference/serve.md has every path and method, and no other but the pa
   expect(listed.sort()).toEqual([...served, ...troubles, 'GET /', 'GET /dashboard'].sort())
 })
 
+/** The document, with what its references stand for in their places. */
 async function documentOf(url: string): Promise<Document> {
   const { status, text } = await send(url, '/openapi.json')
   expect(status).toBe(200)
-  return JSON.parse(text)
+  const document = JSON.parse(text)
+  const resolve = (part: unknown): unknown => {
+    if (Array.isArray(part)) return part.map(resolve)
+    if (typeof part !== 'object' || part === null) return part
+    const { $ref } = part as { $ref?: string }
+    if ($ref === undefined) return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, resolve(value)]))
+    const steps = $ref.replace('#/', '').split('/')
+    return resolve(steps.reduce((inner, step) => inner[step], document))
+  }
+  return resolve(document) as Document
+}
+
+function bodyOf({ requestBody }: Operation): Schema {
+  return requestBody!.content['application/json']!.schema
+}
+
+/** A schema without its descriptions. A string that may not be empty is a string with a length, in either way to say so. */
+function withoutWords({ description: _, ...schema }: Schema): Schema {
+  const properties = Object.entries(schema.properties ?? {}).map(([name, each]) => [name, withoutWords(each)])
+  return schema.properties ? { ...schema, properties: Object.fromEntries(properties) } : schema
 }

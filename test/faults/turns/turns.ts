@@ -84,10 +84,7 @@ function requestsTo({ url, adminUrl, limitedUrl, ids }: TurnsProcess): Asked[] {
     }
   }
   for (const name of ['full', '*', 'orders/*', 'nothing/*', 'orders/1']) {
-    asked.push(
-      { url: `${adminUrl}/admin/window?channel=${name}` },
-      { url: `${adminUrl}/debug/sse-state?channel=${name}` },
-    )
+    asked.push({ url: `${adminUrl}/debug/sse-state?channel=${name}` })
   }
   for (const page of ['', 'limit=1000', 'prefix=orders/&limit=1000', 'after=orders/5&limit=1000', 'prefix=nothing']) {
     asked.push({ url: `${adminUrl}/admin/channels?${page}` })

@@ -21,4 +21,4 @@ export {
   type ReportSender,
   reportsHandler,
 } from './reconnect-reports.ts'
-export { type SseState, sseState, sseStateHandler, type WindowState } from './sse-state.ts'
+export { type SseState, sseState, sseStateHandler } from './sse-state.ts'

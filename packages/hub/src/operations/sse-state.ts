@@ -6,20 +6,18 @@ import type { ChannelWindow } from '../hub/read/channel-window.ts'
 import type { ChannelEntry } from '../hub/read/entries.ts'
 import { type OperationHandler, operationHandler } from './handler.ts'
 
-/** The events that a channel or a pattern holds, and the number of its readers on this hub. */
-export interface WindowState extends ChannelWindow {
+/** What a channel or a pattern holds, under the names that debug endpoints of streams use, and its readers on this hub. */
+export interface SseState extends Omit<ChannelWindow, 'events' | 'oldest' | 'newest'> {
   readonly channel: string
-  readonly readers: number
-  readonly entries: readonly ChannelEntry[]
-}
-
-/** `WindowState`, with its figures also under the names that streams of entries use, such as `firstEntry`. */
-export interface SseState extends WindowState {
   readonly length: number
+  /** The ids of the oldest and of the newest event; null without events. */
   readonly firstEntry: string | null
   readonly lastEntry: string | null
+  /** The id of `firstEntry`, under the name by which runbooks compare it with the cursor of a reader. */
   readonly oldestIdInWindow: string | null
   readonly activeConnections: number
+  /** The newest events, oldest first. */
+  readonly entries: readonly ChannelEntry[]
 }
 
 /**
@@ -40,20 +38,18 @@ export function sseStateHandler(hub: Hub): OperationHandler {
  * @param options - `limit`: how many of the newest events are listed; 100 when left out
  */
 export async function sseState(hub: Hub, selector: string, { limit = 100 } = {}): Promise<SseState> {
-  const state = await windowState(hub, selector, limit)
-  return {
-    ...state,
-    length: state.events,
-    firstEntry: state.oldest,
-    lastEntry: state.newest,
-    oldestIdInWindow: state.oldest,
-    activeConnections: state.readers,
-  }
-}
-
-export async function windowState(hub: Hub, selector: string, limit: number): Promise<WindowState> {
   const [window, entries] = await Promise.all([hub.admin.window(selector), hub.admin.entries(selector, { limit })])
-  return { channel: selector, ...window, readers: readersOf(hub, selector), entries }
+  const { events, oldest, newest, ...rest } = window
+  return {
+    channel: selector,
+    length: events,
+    firstEntry: oldest,
+    lastEntry: newest,
+    oldestIdInWindow: oldest,
+    ...rest,
+    activeConnections: readersOf(hub, selector),
+    entries,
+  }
 }
 
 /** The number of readers that can get an event of the selector. */

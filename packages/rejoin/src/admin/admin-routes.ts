@@ -1,5 +1,5 @@
 import type { Hub } from '@rejoin/hub'
-import { limitOf, selectorOf, windowState } from '@rejoin/hub/internal'
+import { limitOf, selectorOf } from '@rejoin/hub/internal'
 import { type Maintenance, sseState } from '@rejoin/hub/operations'
 import type * as v from 'valibot'
 import { invalidData } from '../errors.ts'
@@ -56,10 +56,6 @@ export function adminRoutes(options: AdminOptions): Route[] {
       const [prefix, after] = [query.get('prefix') ?? '', query.get('after') ?? '']
       const channels = await hub.admin.channels({ prefix, after, limit })
       return ok({ channels, next: channels.length === limit ? (channels.at(-1)?.channel ?? null) : null })
-    }),
-
-    view('/admin/window', async (call) => {
-      return ok(await windowState(hub, selectorOf(call.query), limitOf(call.query)))
     }),
 
     view('/admin/connections', ({ query }) => {

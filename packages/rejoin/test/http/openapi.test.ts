@@ -56,7 +56,6 @@ describe('/openapi.json', () => {
         "admins get /admin/ids",
         "admins get /admin/live",
         "admins get /admin/maintenance",
-        "admins get /admin/window",
         "admins get /debug/sse-state",
         "admins get /metrics",
         "admins post /admin/disconnect",

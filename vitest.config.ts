@@ -57,11 +57,11 @@ const long = [
   'packages/rejoin/test/chaos/chaos.test.ts',
   'packages/rejoin/test/cli/commands/{admin,completion,doctor,tail,unreachable}.test.ts',
   'packages/rejoin/test/cli/program.test.ts',
-  'packages/rejoin/test/dashboard/live-figures.test.ts',
+  'packages/rejoin/test/monitoring/live-figures.test.ts',
   'packages/rejoin/test/doctor/*.test.ts',
   'packages/rejoin/test/http/tls.test.ts',
   'packages/rejoin/test/limits/{first-requests,limits,reader-room}.test.ts',
-  'packages/rejoin/test/metrics/metrics.test.ts',
+  'packages/rejoin/test/monitoring/metrics.test.ts',
   'packages/rejoin/test/storm/storm.test.ts',
 ]
 // Tests that replace modules of ours or load them again, so that other files would get the replacement; those that measure

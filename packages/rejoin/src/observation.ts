@@ -1,25 +1,20 @@
+import { readFileSync } from 'node:fs'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Hub } from '@rejoin/hub'
 import { hubEndpoints, targetOf } from '@rejoin/hub/internal'
-import type { RejectedRequest } from '@rejoin/hub/operations'
-import { createMaintenance } from '@rejoin/hub/operations'
-import { adminGuard } from './admin/admin-guard.ts'
+import { createMaintenance, type RejectedRequest } from '@rejoin/hub/operations'
+import { adminGuard, adminTokenCheck } from './admin/admin-guard.ts'
 import { adminRoutes } from './admin/admin-routes.ts'
-import { adminTokenCheck } from './admin/admin-token.ts'
-import { createLiveFigures, type LiveFigures } from './dashboard/live-figures.ts'
-import { healthRoutes } from './health/health-routes.ts'
-import { createReadiness } from './health/readiness.ts'
-import { inTurn } from './http/chain.ts'
-import type { Middleware } from './http/middleware.ts'
-import { openApiRoute } from './http/openapi-route.ts'
+import { inTurn, type Middleware } from './http/chain.ts'
 import { pageRoutes } from './http/page-routes.ts'
 import { isForRights, rejectionKind } from './http/rejected-requests.ts'
 import { reject } from './http/rejection.ts'
 import { type Route, serveRoutes } from './http/routes.ts'
 import type { Logging } from './logging/logging.ts'
-import { createMetrics, type Metrics } from './metrics/metrics.ts'
-import { metricsRoute } from './metrics/metrics-route.ts'
-import { reconnectReportRoute } from './metrics/reconnect-reports.ts'
+import { createReadiness, healthRoutes } from './monitoring/health.ts'
+import { createLiveFigures, type LiveFigures } from './monitoring/live-figures.ts'
+import { createMetrics, type Metrics, metricsRoute } from './monitoring/metrics.ts'
+import { reconnectReportRoute } from './monitoring/reconnect-reports.ts'
 
 export interface ObservationOptions {
   readonly hub: Hub
@@ -131,4 +126,10 @@ const endpointsOfHub: ReadonlySet<string> = new Set(hubEndpoints)
 
 function nothingHere(_request: IncomingMessage, response: ServerResponse): void {
   reject(response, 'not-found', 'Nothing is here. GET /openapi.json lists all paths.')
+}
+
+/** `GET /openapi.json`: every path and method of the program, also those that the settings leave out. */
+function openApiRoute(): Route {
+  const body = readFileSync(new URL('../openapi.json', import.meta.url))
+  return { method: 'GET', path: '/openapi.json', open: 'to-all', handle: () => ({ status: 200, body }) }
 }

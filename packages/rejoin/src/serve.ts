@@ -3,31 +3,28 @@ import { coldBytes, createValues } from '@rejoin/hub/internal'
 import type { PutIfAbsent } from '@rejoin/hub/log'
 import { memoryLog } from '@rejoin/hub/memory'
 import { nodeHandler } from '@rejoin/hub/node'
-import { allowedHosts, oneHost } from './access/hosts.ts'
-import { isLoopbackAddress, loopbackOnly } from './access/loopback.ts'
+import { allowedHosts, isLoopbackAddress, loopbackOnly, oneHost } from './access/hosts.ts'
 import { rulesOf } from './access/needed-rules.ts'
 import type { AccessRules } from './access/rules.ts'
-import { hintAtAdmin } from './admin/admin-hint.ts'
+import { hintAtAdmin } from './admin/admin-guard.ts'
 import type { Chaos } from './chaos/chaos.ts'
-import { inTurn } from './http/chain.ts'
+import { type Pem, type TlsFiles, watchCertificate } from './http/certificate.ts'
+import { inTurn, type Middleware } from './http/chain.ts'
 import { createServer } from './http/http-server.ts'
 import { listen, resolveHost } from './http/listen.ts'
-import type { Middleware } from './http/middleware.ts'
 import { pageRoutes } from './http/page-routes.ts'
 import { watchRejections } from './http/rejected-requests.ts'
 import type { Route } from './http/routes.ts'
-import { type Pem, type TlsFiles, watchCertificate } from './http/tls/certificate.ts'
-import { connectionRoom, readerRoom } from './limits/descriptors.ts'
 import type { RequestLimits } from './limits/options.ts'
 import { createPublishRate } from './limits/publish-rate.ts'
-import { keepRoom } from './limits/reader-room.ts'
+import { connectionRoom, keepRoom, readerRoom } from './limits/reader-room.ts'
 import { limitRequests } from './limits/request-limits.ts'
 import type { Logging } from './logging/logging.ts'
-import type { MdnsSettings, MdnsSource } from './mdns/mdns.ts'
+import type { MdnsSettings, MdnsSource } from './mdns.ts'
 import { createObservation } from './observation.ts'
 import { createLatestNumbers } from './playground/latest-numbers.ts'
 import { createPlayground } from './playground/routes.ts'
-import { probeEndpoint } from './probes/endpoint.ts'
+import { probeEndpoint } from './probes.ts'
 import { stopTimes } from './stop-times.ts'
 import { version } from './version.ts'
 
@@ -141,7 +138,7 @@ export async function serveWith(options: ServeOptions, chaos?: Chaos): Promise<S
       ...(stallTimeoutMs && { stallTimeoutMs }),
     }
     try {
-      const source = await (await import('./mdns/mdns.ts')).openMdns(settings, {
+      const source = await (await import('./mdns.ts')).openMdns(settings, {
         hub: { ...given, limits: hubLimits(limits) },
         authorize: access?.authorize,
         trustProxy,

@@ -89,7 +89,7 @@ export const limitMends: readonly Mend[] = [
         replace: 'if (running.size >= 100 * maxRunning) break',
       },
     ],
-    caughtBy: caughtIn('unit', 'rejoin/test/snapshots/snapshots.test.ts', 'is asked over few connections'),
+    caughtBy: caughtIn('unit', 'rejoin/test/snapshots.test.ts', 'is asked over few connections'),
   },
   {
     name: 'small-chunks-apart',

@@ -1,5 +1,5 @@
 import { memo } from 'react'
-import type { Figures } from '../../src/dashboard/figures.ts'
+import type { Figures } from '../../src/monitoring/figures.ts'
 import { Chart } from './chart.tsx'
 import { earlier, gapAlert, gapRate, ratesOf, returnsSince } from './figures.ts'
 

@@ -1,5 +1,5 @@
-import type { EndedStream, SlowReader } from '../../src/dashboard/figures.ts'
 import { durationWords } from '../../src/logging/duration.ts'
+import type { EndedStream, SlowReader } from '../../src/monitoring/figures.ts'
 import { bytes, time } from './format.ts'
 import { Rows } from './rows.tsx'
 

@@ -1,4 +1,4 @@
-import type { Figures } from '../../src/dashboard/figures.ts'
+import type { Figures } from '../../src/monitoring/figures.ts'
 
 /** The increase of a count per second, for each entry of the history; null for an entry without a predecessor to compare with. */
 export function ratesOf(history: readonly Figures[], count: (figures: Figures) => number): (number | null)[] {

@@ -1,5 +1,5 @@
 import { connect, type StreamState } from '@rejoin/client'
-import type { EndedStream, Figures, Rejection } from '../../src/dashboard/figures.ts'
+import type { EndedStream, Figures, Rejection } from '../../src/monitoring/figures.ts'
 import { createStore, type Store } from '../shared/store.ts'
 import type { Admin } from './admin.ts'
 

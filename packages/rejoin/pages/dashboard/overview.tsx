@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useState } from 'react'
-import type { Figures as FiguresOfSecond } from '../../src/dashboard/figures.ts'
+import type { Figures as FiguresOfSecond } from '../../src/monitoring/figures.ts'
 import { Brand } from '../shared/brand.tsx'
 import { useStore } from '../shared/store.ts'
 import { useNow } from '../shared/use-now.ts'

@@ -1,4 +1,4 @@
-import type { Figures, Rejection } from '../../src/dashboard/figures.ts'
+import type { Figures, Rejection } from '../../src/monitoring/figures.ts'
 import { earlier } from './figures.ts'
 import { count, time } from './format.ts'
 import { Rows } from './rows.tsx'

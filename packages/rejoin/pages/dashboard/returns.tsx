@@ -1,4 +1,4 @@
-import type { Figures } from '../../src/dashboard/figures.ts'
+import type { Figures } from '../../src/monitoring/figures.ts'
 import { earlier, outcomesSince, sizeLabels } from './figures.ts'
 import { count } from './format.ts'
 

@@ -1,5 +1,5 @@
-import type { Figures } from '../../src/dashboard/figures.ts'
 import { durationWords } from '../../src/logging/duration.ts'
+import type { Figures } from '../../src/monitoring/figures.ts'
 import { earlier, gapAlert, gapRate, ratesOf, returnsSince } from './figures.ts'
 import { bytes, count, percent, rate } from './format.ts'
 

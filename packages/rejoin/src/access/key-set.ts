@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { RejoinError } from '@rejoin/protocol'
 import type { CryptoKey, FlattenedJWSInput, JSONWebKeySet, JWSHeaderParameters } from 'jose'
+import { isLoopbackHost } from './hosts.ts'
 import { badRule } from './identity.ts'
-import { isLoopbackHost } from './loopback.ts'
 
 /** The public keys of an issuer. They can change at any time. */
 export interface KeySet {

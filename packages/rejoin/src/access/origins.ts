@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import type { Middleware } from '../http/middleware.ts'
+import type { Middleware } from '../http/chain.ts'
 import { reject } from '../http/rejection.ts'
 import { type Credential, credentialOf } from './credential.ts'
 import { badRule } from './identity.ts'

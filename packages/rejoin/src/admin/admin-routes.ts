@@ -1,12 +1,12 @@
 import type { Hub } from '@rejoin/hub'
 import { limitOf, selectorOf } from '@rejoin/hub/internal'
 import { type Maintenance, sseState } from '@rejoin/hub/operations'
-import type * as v from 'valibot'
+import { RejoinError } from '@rejoin/protocol'
+import * as v from 'valibot'
 import { invalidData } from '../errors.ts'
-import type { Readiness } from '../health/readiness.ts'
-import { checkedBody } from '../http/json-body.ts'
 import type { Result, Route } from '../http/routes.ts'
 import type { AdminAction } from '../logging/logging.ts'
+import type { Readiness } from '../monitoring/health.ts'
 import { disconnectBody, drainBody, idsBody, invalidateBody, maintenanceBody, revokeBody } from './admin-bodies.ts'
 import { listConnections } from './connections.ts'
 import { idFormatsOf, switchIds } from './id-switch.ts'
@@ -135,4 +135,20 @@ function objectOf(value: unknown): object {
   if (value === null) return {}
   if (typeof value === 'object' && !Array.isArray(value)) return value
   throw invalidData('The body has to be a JSON object. GET /openapi.json says what belongs there.')
+}
+
+/**
+ * The value, if the schema accepts it. Throws `invalid-data` with the first problem. Each message of the schema completes a
+ * sentence that begins with the name of the field.
+ */
+export function checkedBody<S extends v.GenericSchema>(schema: S, value: unknown): v.InferOutput<S> {
+  const { success, output, issues } = v.safeParse(schema, value)
+  if (success) return output
+  const [issue] = issues
+  const field = v.getDotPath(issue)
+  throw new RejoinError(field === null ? issue.message : fieldProblem(field, issue), { code: 'invalid-data' })
+}
+
+function fieldProblem(field: string, { input, message }: v.BaseIssue<unknown>): string {
+  return input === undefined ? `"${field}" is missing.` : `"${field}" ${message}`
 }

@@ -1,6 +1,6 @@
 import type { HubOptions } from '@rejoin/hub'
 import { idCodecOf } from '../id-formats.ts'
-import { snapshotsBy } from '../snapshots/snapshots.ts'
+import { snapshotsBy } from '../snapshots.ts'
 import type { Config } from './config.ts'
 
 /** The options of a hub, by the settings. */

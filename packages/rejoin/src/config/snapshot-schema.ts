@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import type { SnapshotRule } from '../snapshots/snapshots.ts'
+import type { SnapshotRule } from '../snapshots.ts'
 
 const address = v.pipe(
   v.string(),

@@ -1,5 +1,4 @@
-import type { RequestListener } from 'node:http'
-import type { Middleware } from './middleware.ts'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { rejectError } from './rejection.ts'
 
 /**
@@ -26,3 +25,9 @@ export function inTurn(
     }
   }
 }
+
+/**
+ * Returns true when it answers the request, now or later. With false, the request goes to the next middleware. It returns a value
+ * instead of calling `next()`, which would need a new closure at every step of every request.
+ */
+export type Middleware = (request: IncomingMessage, response: ServerResponse) => boolean

@@ -10,13 +10,12 @@ import { Server as NetServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Server as TlsServer } from 'node:tls'
 import { boundRequests, discardBody, inLaterTurn } from '@rejoin/hub/internal'
-import { evictionRoom, readerRoom } from '../limits/descriptors.ts'
 import { limitFirstRequests } from '../limits/first-requests.ts'
 import { limitSession } from '../limits/http2-session.ts'
-import { limitSockets } from '../limits/open-sockets.ts'
 import type { Rejection, RequestLimits } from '../limits/options.ts'
-import { limitSilent } from '../limits/silent-sockets.ts'
-import type { Pem } from './tls/certificate.ts'
+import { evictionRoom, readerRoom } from '../limits/reader-room.ts'
+import { limitSilent, limitSockets } from '../limits/sockets.ts'
+import type { Pem } from './certificate.ts'
 
 /** Node's server for HTTP/1 or HTTP/2, with or without TLS. Its deadlines are shorter than Node's generous defaults. */
 export function createServer(options: HttpServerOptions, listener: RequestListener): HttpServer {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { addressOf, asksForEvents, namedSelectors, targetOf } from '@rejoin/hub/internal'
 import type { RejectedRequest } from '@rejoin/hub/operations'
-import type { Middleware } from './middleware.ts'
+import type { Middleware } from './chain.ts'
 
 /**
  * Reports requests that the program rejects before the hub has seen them: of readers for any reason, of others when they lack the

@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Hub } from '@rejoin/hub'
 import { addressOf, maxReportBytes, readJson, sendAnswer, type Target, targetOf } from '@rejoin/hub/internal'
 import { RejoinError } from '@rejoin/protocol'
-import type { Middleware } from './middleware.ts'
+import type { Middleware } from './chain.ts'
 import { rejectError, rejectMethod } from './rejection.ts'
 
 /** One path and method of the program. */

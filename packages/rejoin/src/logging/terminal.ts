@@ -1,11 +1,11 @@
+import type { WindowOptions } from '@rejoin/hub'
 import { causeText, createLineRation, plainText } from '@rejoin/hub/internal'
 import type { RejectedRequest } from '@rejoin/hub/operations'
 import type { GapReason } from '@rejoin/protocol'
-import { durationWords } from './duration.ts'
+import { durationWords, exactDuration } from './duration.ts'
 import { insecureWarning, type Logging } from './logging.ts'
 import { type Style, styled } from './style.ts'
 import { table } from './table.ts'
-import { windowWords } from './window-words.ts'
 
 /** Lines for a person: first how to begin, then a line for every reader that returned or was rejected. */
 export function terminal({ write, colour, now }: Terminal): Logging {
@@ -164,3 +164,29 @@ function some(channels: readonly string[]): string {
     .join(', ')
   return channels.length > 3 ? `${shown} and ${channels.length - 3} more` : shown
 }
+
+/** A window as a person would say it: "the last 1,000 events or 5 minutes of each channel". */
+export function windowWords({ maxEvents, maxAgeMs, maxBytes }: WindowOptions): string {
+  const bounds: string[] = []
+  if (isBound(maxEvents)) bounds.push(`${maxEvents.toLocaleString('en')} ${maxEvents === 1 ? 'event' : 'events'}`)
+  if (isBound(maxAgeMs)) bounds.push(exactDuration(maxAgeMs))
+  if (isBound(maxBytes)) bounds.push(size(maxBytes))
+  return bounds.length === 0 ? 'everything' : `the last ${either.format(bounds)} of each channel`
+}
+
+const either = new Intl.ListFormat('en-GB', { type: 'disjunction' })
+
+function isBound(value: number | undefined): value is number {
+  return value !== undefined && Number.isFinite(value)
+}
+
+function size(bytes: number): string {
+  const [unitBytes, unit] = sizes.find(([unitBytes]) => bytes % unitBytes === 0) ?? [1, 'bytes']
+  return `${(bytes / unitBytes).toLocaleString('en')} ${unit}`
+}
+
+const sizes: [number, string][] = [
+  [1024 ** 3, 'GiB'],
+  [1024 ** 2, 'MiB'],
+  [1024, 'KiB'],
+]

@@ -58,7 +58,7 @@ test('secrets are compared by their digests and in constant time', async () => {
   const source = await readFile(new URL('../../src/access/api-keys.ts', import.meta.url), 'utf8')
   expect(source).toContain('timingSafeEqual(sha256, presented)')
   expect(source).not.toMatch(/(?:sha256|digest|presented) ?[!=]==? /)
-  const ofAdmins = await readFile(new URL('../../src/admin/admin-token.ts', import.meta.url), 'utf8')
+  const ofAdmins = await readFile(new URL('../../src/admin/admin-guard.ts', import.meta.url), 'utf8')
   expect(ofAdmins).toContain('timingSafeEqual(digestOf(sent), expected)')
   expect(ofAdmins).not.toMatch(/(?:token|sent|expected) ?[!=]==? (?!undefined)/)
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isLoopbackAddress, isLoopbackHost, isLoopbackOrigin } from '../../src/access/loopback.ts'
+import { isLoopbackAddress, isLoopbackHost, isLoopbackOrigin } from '../../src/access/hosts.ts'
 import { open, send, serving, until } from '../support/http.ts'
 
 describe('a request is taken for one to this machine when its Host is', () => {

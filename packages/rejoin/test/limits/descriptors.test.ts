@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { createHub } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { watchFigures } from '../../src/dashboard/figures.ts'
-import { connectionRoom, readerRoom } from '../../src/limits/descriptors.ts'
+import { connectionRoom, readerRoom } from '../../src/limits/reader-room.ts'
+import { watchFigures } from '../../src/monitoring/figures.ts'
 
 test.each([
   ['Max open files            20000                20000                files     ', 19_872],

@@ -10,8 +10,7 @@ import { nodeHandler } from '@rejoin/hub/node'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { inTurn } from '../../src/http/chain.ts'
 import { createServer } from '../../src/http/http-server.ts'
-import { readerRoom } from '../../src/limits/descriptors.ts'
-import { keepRoom } from '../../src/limits/reader-room.ts'
+import { keepRoom, readerRoom } from '../../src/limits/reader-room.ts'
 import { certificateFiles, hasOpenssl } from '../support/certificate.ts'
 
 const room = 16

@@ -4,8 +4,7 @@ import { RejoinError } from '@rejoin/protocol'
 import { describe, expect, test } from 'vitest'
 import { createLogging } from '../../src/logging/choose-logging.ts'
 import type { Logging, Readiness } from '../../src/logging/logging.ts'
-import { terminal } from '../../src/logging/terminal.ts'
-import { windowWords } from '../../src/logging/window-words.ts'
+import { terminal, windowWords } from '../../src/logging/terminal.ts'
 
 const ready: Readiness = {
   version: '1.2.3',

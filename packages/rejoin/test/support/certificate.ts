@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { makeCertificate } from '../../../../test/support/certificate.ts'
-import type { TlsFiles } from '../../src/http/tls/certificate.ts'
+import type { TlsFiles } from '../../src/http/certificate.ts'
 
 /** Whether certificates can be made here. */
 export const hasOpenssl = spawnSync('openssl', ['version']).status === 0

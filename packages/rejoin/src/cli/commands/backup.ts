@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { createOutput } from '../output/output.ts'
+import { createOutput } from '../output.ts'
 import type { ProgramHost } from '../program-host.ts'
 import { copiedWords, showCopy } from './copy-progress.ts'
 import { addDataFlags, type DataFlags, dataFolder } from './data-folder.ts'

@@ -1,6 +1,6 @@
 import { Argument, type Command, type Option } from 'commander'
 import { flagOf, settings } from '../../config/settings.ts'
-import { createOutput } from '../output/output.ts'
+import { createOutput } from '../output.ts'
 import type { ProgramHost } from '../program-host.ts'
 
 export function addCompletion(program: Command, host: ProgramHost): void {

@@ -3,7 +3,7 @@ import { checkSettings } from '../../config/checks.ts'
 import type { LoadedConfig, SettingValue } from '../../config/load.ts'
 import { settings, variableOf } from '../../config/settings.ts'
 import { table } from '../../logging/table.ts'
-import { createOutput } from '../output/output.ts'
+import { createOutput } from '../output.ts'
 import type { ProgramHost } from '../program-host.ts'
 
 /**

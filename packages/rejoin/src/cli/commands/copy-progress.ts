@@ -1,5 +1,5 @@
 import type { Backup, BackupProgress } from '@rejoin/hub/log'
-import { createProgress } from '../output/progress.ts'
+import { createProgress } from '../live-view.ts'
 import type { ProgramHost } from '../program-host.ts'
 
 /** Makes a copy, and shows its progress on a terminal. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { RejoinError } from '@rejoin/protocol'
 import { invalidOption } from '../../errors.ts'
-import { connectionRoom } from '../../limits/descriptors.ts'
+import { connectionRoom } from '../../limits/reader-room.ts'
 
 /** Rejects a storm that is too large for this machine: its failed connections would look like faults of the hub. */
 export function checkRoom(readers: number, { files, ports }: Room): void {

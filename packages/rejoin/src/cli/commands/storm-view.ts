@@ -2,7 +2,7 @@ import type { StormPlan, StormProgress } from '@rejoin/storm'
 import { durationWords } from '../../logging/duration.ts'
 import { hasColour, styled } from '../../logging/style.ts'
 import { table } from '../../logging/table.ts'
-import { createLiveView } from '../output/live-view.ts'
+import { createLiveView } from '../live-view.ts'
 import type { ProgramHost } from '../program-host.ts'
 import { faultWords, grouped, percent, timesWords } from './storm-words.ts'
 

@@ -1,7 +1,7 @@
 import type { StreamEvent, SyncRequired } from '@rejoin/client'
 import { plainLines, plainText } from '@rejoin/hub/internal'
 import { styled } from '../../logging/style.ts'
-import { jsonLine } from '../output/json-line.ts'
+import { jsonLine } from '../output.ts'
 
 export interface TailStyle {
   readonly json: boolean

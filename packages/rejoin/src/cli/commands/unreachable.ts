@@ -1,6 +1,6 @@
 import { connect } from 'node:tls'
 import { RejoinError } from '@rejoin/protocol'
-import { isLoopbackHost } from '../../access/loopback.ts'
+import { isLoopbackHost } from '../../access/hosts.ts'
 import { commandWith, type ProgramHost } from '../program-host.ts'
 
 /** Why a hub cannot be reached, by the error of `fetch`; undefined when the connection only broke, and may work next time. */

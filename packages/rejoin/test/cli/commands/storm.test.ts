@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { deleteChannels } from '../../../src/cli/commands/storm-channels.ts'
 import { stormLines } from '../../../src/cli/commands/storm-lines.ts'
 import { progressLine, viewLines, watchStorm } from '../../../src/cli/commands/storm-view.ts'
-import { createLiveView } from '../../../src/cli/output/live-view.ts'
+import { createLiveView } from '../../../src/cli/live-view.ts'
 import { fakeProcess } from '../../support/fake-process.ts'
 import { nobody } from '../../support/http.ts'
 

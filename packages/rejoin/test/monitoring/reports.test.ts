@@ -3,7 +3,7 @@ import type { ReconnectReport } from '@rejoin/hub/operations'
 import { describe, expect, test } from 'vitest'
 import type { Call } from '../../src/http/routes.ts'
 import type { Logging } from '../../src/logging/logging.ts'
-import { reconnectReportRoute } from '../../src/metrics/reconnect-reports.ts'
+import { reconnectReportRoute } from '../../src/monitoring/reconnect-reports.ts'
 import { send } from '../support/http.ts'
 import { observed } from '../support/observed.ts'
 

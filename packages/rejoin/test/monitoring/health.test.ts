@@ -3,7 +3,7 @@ import { lmdbLog } from '@rejoin/hub/lmdb'
 import { memoryLog } from '@rejoin/hub/memory'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { temporaryFolder } from '../../../../test/support/temporary-folder.ts'
-import { createReadiness } from '../../src/health/readiness.ts'
+import { createReadiness } from '../../src/monitoring/health.ts'
 import { send } from '../support/http.ts'
 import { admin, asAdmin, observed, publish } from '../support/observed.ts'
 

@@ -1,9 +1,8 @@
 import { connect } from 'node:net'
 import { memoryLog } from '@rejoin/hub/memory'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createRoom } from '../../src/probes/room.ts'
-import { createSightings } from '../../src/probes/sightings.ts'
-import { cutOff, open, send, serving, until } from '../support/http.ts'
+import { createRoom, createSightings } from '../src/probes.ts'
+import { cutOff, open, send, serving, until } from './support/http.ts'
 
 const spaced = '/events/rejoin.doctor/spaced/0123456789abcdef'
 const silent = '/events/rejoin.doctor/silent/0123456789abcdef'

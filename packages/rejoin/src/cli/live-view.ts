@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
-import type { ProgramHost } from '../program-host.ts'
+import type { ProgramHost } from './program-host.ts'
 
 /** The last lines of a terminal, rewritten with every change. In a pipe nothing is shown. */
 export interface LiveView {
@@ -37,3 +37,30 @@ function fit(line: string, most: number): string {
   const plain = stripVTControlCharacters(line)
   return plain.length <= most ? line : `${plain.slice(0, most - 1)}…`
 }
+
+/** The progress of long work, in one line of a terminal that is rewritten. */
+export interface Progress {
+  show(text: () => string): void
+  /** Empties the line, so that other output can follow. */
+  clear(): void
+}
+
+export function createProgress({ stderr }: ProgramHost, now: () => number = Date.now): Progress {
+  let shownAt = Number.NEGATIVE_INFINITY
+  let isShown = false
+  return {
+    show(text) {
+      if (!stderr.isTTY || now() - shownAt < everyMs) return
+      shownAt = now()
+      isShown = true
+      stderr.write(`\r\u001b[K${text()}`)
+    },
+    clear() {
+      if (isShown) stderr.write('\r\u001b[K')
+      isShown = false
+    },
+  }
+}
+
+// A person cannot read faster.
+const everyMs = 100

@@ -1,10 +1,9 @@
 import { once } from 'node:events'
-import type { HubObservations } from '@rejoin/hub'
-import { createHub } from '@rejoin/hub'
+import { createHub, type HubObservations } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createBusiestAddress } from '../../src/metrics/busiest-address.ts'
-import { watchWindowAge } from '../../src/metrics/window-age.ts'
+import { createBusiestAddress } from '../../src/monitoring/busiest-address.ts'
+import { watchWindowAge } from '../../src/monitoring/window-age.ts'
 import { open, send, until } from '../support/http.ts'
 import { admin, asAdmin, observed, publish } from '../support/observed.ts'
 

@@ -2,8 +2,8 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { JsonText } from '@rejoin/hub/internal'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { type SnapshotRule, snapshotsBy } from '../../src/snapshots/snapshots.ts'
-import { send, serving } from '../support/http.ts'
+import { type SnapshotRule, snapshotsBy } from '../src/snapshots.ts'
+import { send, serving } from './support/http.ts'
 
 const call = { signal: new AbortController().signal }
 

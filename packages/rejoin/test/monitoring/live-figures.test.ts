@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import type { Figures } from '../../src/dashboard/figures.ts'
+import type { Figures } from '../../src/monitoring/figures.ts'
 import { open, send, serving, until } from '../support/http.ts'
 import { asAdmin, observed, publish } from '../support/observed.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { run } from '../support/fake-process.ts'
-import { open, send, serving, until } from '../support/http.ts'
+import { run } from './support/fake-process.ts'
+import { open, send, serving, until } from './support/http.ts'
 
 test('the services of the network are served when they are asked for, and else the path does not exist', async () => {
   const { url } = await serving({ mdns: { interface: '127.0.0.1' } })

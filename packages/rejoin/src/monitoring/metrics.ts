@@ -4,8 +4,9 @@ import type { ReconnectReport } from '@rejoin/hub/operations'
 import { closeReasons, errorCodes, gapReasons, RejoinError } from '@rejoin/protocol'
 import type { Registry } from 'prom-client'
 import { tallyConnections } from '../admin/connections.ts'
-import type { Readiness } from '../health/readiness.ts'
+import type { Route } from '../http/routes.ts'
 import { createBusiestAddress } from './busiest-address.ts'
+import type { Readiness } from './health.ts'
 import { watchWindowAge } from './window-age.ts'
 
 /** The metrics of the program, in the format of Prometheus. docs/reference/metrics.md has a line for each. */
@@ -335,3 +336,14 @@ const rejectKinds = [
 const attempts = ['1', '2', '3', '4', '5', 'more']
 
 const endpoints = [...hubEndpoints, 'log', 'ticket', 'admin', 'metrics', 'healthz', 'readyz']
+
+export function metricsRoute({ registry }: Metrics): Route {
+  return {
+    method: 'GET',
+    path: '/metrics',
+    open: 'to-admins',
+    async handle() {
+      return { status: 200, body: await registry.metrics(), headers: { 'Content-Type': registry.contentType } }
+    },
+  }
+}

@@ -6,7 +6,7 @@ import { createHub } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
 import { errorCodes } from '@rejoin/protocol'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { createMetrics, type Metrics } from '../../src/metrics/metrics.ts'
+import { createMetrics, type Metrics } from '../../src/monitoring/metrics.ts'
 import { createObservation } from '../../src/observation.ts'
 
 interface Metric {

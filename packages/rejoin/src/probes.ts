@@ -1,12 +1,26 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type ProbeHello, type ProbeScript, probeChannel, probeScripts, probeToken } from '@rejoin/doctor/probe'
+import {
+  heartbeatAfter,
+  longestProbeMs,
+  type ProbeHello,
+  type ProbeScript,
+  type ProbeSeen,
+  type ProbeTick,
+  probeChannel,
+  probeId,
+  probeScripts,
+  probeToken,
+  silentForMs,
+  spacedEvents,
+  spacedEveryMs,
+} from '@rejoin/doctor/probe'
 import { addressOf, jsonAnswer, networkOf, sendPlainAnswer, streamHeaders, targetOf } from '@rejoin/hub/internal'
-import type { Middleware } from '../http/middleware.ts'
-import { reject, rejectMethod } from '../http/rejection.ts'
-import { createRoom, type RoomOptions } from './room.ts'
-import { playScript } from './script.ts'
-import { createSightings } from './sightings.ts'
+import { encodeComment, encodeEvent } from '@rejoin/protocol'
+import type { Middleware } from './http/chain.ts'
+import { reject, rejectMethod } from './http/rejection.ts'
+import { createForgetfulMap } from './limits/forgetful-map.ts'
+import { createTokenBuckets } from './limits/token-bucket.ts'
 
 /**
  * Answers the probes of `rejoin doctor`. Everybody may ask for a probe: it carries nothing of the log, and leaves nothing there.
@@ -138,3 +152,120 @@ function sentHeaders(response: ServerResponse): Record<string, string> {
 }
 
 const compared = ['access-control-allow-origin', 'cache-control', 'content-type']
+
+/** Writes a probe from its first frame to its end. Returns a function that stops it. */
+export function playScript(
+  { script, token }: { readonly script: ProbeScript; readonly token: string },
+  hello: ProbeHello,
+  response: ServerResponse,
+): () => void {
+  const startedAt = performance.now()
+  let n = 0
+  let timer: NodeJS.Timeout | undefined
+
+  function send(type: string, data: object): void {
+    response.write(encodeEvent({ type, id: probeId(token, n), data: JSON.stringify(data) }))
+  }
+
+  function tick(): void {
+    n += 1
+    send('tick', { n, atMs: Math.round(performance.now() - startedAt) } satisfies ProbeTick)
+    if (n % heartbeatAfter === 0) response.write(heartbeat)
+    if (n >= spacedEvents) end()
+  }
+
+  function end(): void {
+    stop()
+    n += 1
+    send('end', {})
+    response.end()
+  }
+
+  function stop(): void {
+    clearInterval(timer)
+    clearTimeout(longest)
+  }
+
+  const longest = setTimeout(end, script === 'silent' ? silentForMs : longestProbeMs)
+  send('probe', hello)
+  if (script === 'spaced') timer = setInterval(tick, spacedEveryMs)
+  if (script === 'beating') timer = setInterval(() => response.write(heartbeat), hello.heartbeatMs)
+  return stop
+}
+
+const heartbeat = encodeComment('hb')
+
+/** Remembers whether recent probes are open or closed, for a doctor that asks whether the hub saw it leave. */
+export interface Sightings {
+  opened(token: string): void
+  closed(token: string): void
+  of(token: string): ProbeSeen
+}
+
+export function createSightings(now: () => number): Sightings {
+  const seen = createForgetfulMap<{ closedAt?: number }>({ forMs: rememberedMs, maxEntries })
+  return {
+    opened: (token) => seen.set(token, {}, now()),
+    closed: (token) => seen.set(token, { closedAt: now() }, now()),
+    of(token) {
+      const known = seen.get(token, now())
+      if (!known) return { state: 'unknown' }
+      if (known.closedAt === undefined) return { state: 'open' }
+      return { state: 'closed', closedMsAgo: Math.round(now() - known.closedAt) }
+    },
+  }
+}
+
+// Probes are remembered for as long as they can be open, so that every open probe is known.
+const rememberedMs = 120_000
+const maxEntries = 1000
+
+/** The limits on probes: how many at once and how many in a second, from one network and in all. */
+export interface Room {
+  /** Counts a request. Returns 0 when it may be answered, else for how many milliseconds to wait. */
+  ask(network: string): number
+  /** Takes room for a stream; undefined when there is none. The returned function gives the room back. */
+  enter(network: string): (() => void) | undefined
+  now(): number
+}
+
+export function createRoom({ now = () => performance.now() }: RoomOptions = {}): Room {
+  const ofNetwork = createTokenBuckets({ perSecond: 2, burst: askedByOneDoctor * 2, now })
+  const ofAll = createTokenBuckets({ perSecond: 10, burst: askedByOneDoctor * 4, now })
+  const here = new Map<string, number>()
+  let inAll = 0
+
+  return {
+    now,
+    ask: (network) => ofNetwork.take(network) || ofAll.take(''),
+    enter(network) {
+      const mine = here.get(network) ?? 0
+      if (inAll >= mostInAll || mine >= mostOfNetwork) return undefined
+      here.set(network, mine + 1)
+      inAll += 1
+      let isIn = true
+      return () => {
+        if (!isIn) return
+        isIn = false
+        inAll -= 1
+        const left = (here.get(network) ?? 0) - 1
+        if (left > 0) here.set(network, left)
+        else here.delete(network)
+      }
+    },
+  }
+}
+
+export interface RoomOptions {
+  /**
+   * A clock in milliseconds that never steps back.
+   * @defaultValue performance.now
+   */
+  now?: () => number
+}
+
+// One run of the doctor sends about 25 requests. Behind a proxy that does not name its clients, all clients are one network.
+const askedByOneDoctor = 30
+// One run has seven streams open at most, and eight with --idle.
+const mostOfNetwork = 16
+const mostInAll = 32

@@ -1,7 +1,6 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Grant, Hub, HubOptions } from '@rejoin/hub'
-import type { Route } from '../http/routes.ts'
-import { mdnsRoutes } from './mdns-routes.ts'
+import type { Route } from './http/routes.ts'
 
 export interface MdnsSettings {
   /**
@@ -68,3 +67,13 @@ const notHeard =
   'mDNS: services are looked for, and nothing was heard of the network for 90 s. Check that --mdns-interface is an address ' +
   'of that network, and that UDP port 5353 is not blocked.'
 const heardAgain = 'mDNS: the network is heard again.'
+
+/** The routes of the mDNS source. The source's own handler answers them. */
+export function mdnsRoutes(handler: RequestListener): Route[] {
+  return ['events', 'subscribe', 'browse', 'discover', 'resolve', 'status'].map((name) => ({
+    method: 'GET',
+    path: `/v1/mdns/${name}`,
+    open: 'to-all',
+    handle: () => ({ handOver: handler }),
+  }))
+}

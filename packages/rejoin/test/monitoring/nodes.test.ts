@@ -1,8 +1,8 @@
 import type { Hub } from '@rejoin/hub'
 import { createIdFormats, ulid } from '@rejoin/protocol'
 import { expect, test } from 'vitest'
-import type { Figures } from '../../src/dashboard/figures.ts'
-import { createNodes } from '../../src/dashboard/nodes.ts'
+import type { Figures } from '../../src/monitoring/figures.ts'
+import { createNodes } from '../../src/monitoring/nodes.ts'
 
 test('hubs on one log know of each other, with the figures of each', async () => {
   const log = sharedLog()

@@ -1,4 +1,4 @@
-import { timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import { badRule, type Identity } from './identity.ts'
 import { checkPatterns } from './rights.ts'
 import type { ApiKeyRule } from './rules.ts'
@@ -29,4 +29,13 @@ function readRule({ name, sha256, subscribe, publish }: ApiKeyRule): { sha256: B
   }
   const grant = { subject: `key:${name}`, subscribe: checkPatterns(subscribe), publish: checkPatterns(publish) }
   return { sha256: Buffer.from(sha256, 'hex'), identity: { grant } }
+}
+
+/**
+ * The digest of a secret, as base64. Secrets are stored and looked up by it: the time of a comparison tells nothing about a
+ * secret, and a memory dump holds no secret.
+ */
+export function digestOf(secret: string): string {
+  // `hash` takes half the time of createHash.
+  return hash('sha256', secret, 'base64')
 }

@@ -3,7 +3,7 @@ import { isReaderEndpoint, targetOf } from '@rejoin/hub/internal'
 import type { Middleware } from '../http/chain.ts'
 import { reject } from '../http/rejection.ts'
 import { badRule } from './identity.ts'
-import { answerPreflight } from './preflight.ts'
+import { answerPreflight } from './origins.ts'
 
 /**
  * Rejects a request that names two hosts (RFC 9112, section 3.2). A proxy may have judged it by the one host, and the hub would

@@ -4,7 +4,6 @@ import type { Middleware } from '../http/chain.ts'
 import { reject } from '../http/rejection.ts'
 import { type Credential, credentialOf } from './credential.ts'
 import { badRule } from './identity.ts'
-import { answerPreflight } from './preflight.ts'
 import type { AccessRules } from './rules.ts'
 
 /**
@@ -86,4 +85,18 @@ function carrierOf(request: IncomingMessage, cookie: string | undefined): Creden
     // An unreadable credential is rejected later, with advice. Until then it counts as a cookie, which may do least.
     return 'cookie'
   }
+}
+
+/** Answers the preflight that a browser sends before a page's request; false when the request is no preflight. */
+export function answerPreflight(request: IncomingMessage, response: ServerResponse): boolean {
+  if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) return false
+  response.writeHead(204, preflightHeaders).end()
+  return true
+}
+
+const preflightHeaders = {
+  'Access-Control-Allow-Methods': 'GET, POST, DELETE',
+  'Access-Control-Allow-Headers': 'Last-Event-ID, Content-Type, Authorization, Cache-Control, Idempotency-Key',
+  // Ten minutes: reconnects need no preflight, and a changed rule takes effect soon. Chromium keeps one for two hours at most.
+  'Access-Control-Max-Age': '600',
 }

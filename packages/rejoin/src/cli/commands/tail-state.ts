@@ -1,7 +1,9 @@
-import type { EventStream, StreamState } from '@rejoin/client'
+import type { CloseReason, EventStream, StreamState } from '@rejoin/client'
 import { plainLines } from '@rejoin/hub/internal'
 import { durationWords } from '../../logging/duration.ts'
+import { type ExitCode, exitCodes } from '../exit-code.ts'
 import { commandWith, type ProgramHost } from '../program-host.ts'
+import { type HubAddress, notLetIn } from './hub-address.ts'
 import type { Rejections } from './rejections.ts'
 
 /** Writes a line on standard error for each change of the connection that a person wants to know. */
@@ -44,4 +46,29 @@ function newsOf(state: StreamState, { isLive, wasLive }: Known, tailed: Tailed, 
     return attempt <= 1 ? `${rejections.obstacle} (${when})` : `still no stream from ${url}, ${when}`
   }
   return `no hub answers at ${url}, ${when}${attempt <= 1 ? `. Start one with: ${start}` : ''}`
+}
+
+/** Why a stream ended that the user did not end. */
+export function explainEnd(
+  reason: CloseReason | null,
+  { url, token }: HubAddress,
+): { message: string; exitCode: ExitCode } {
+  switch (reason) {
+    case 'unauthorized':
+      return { message: notLetIn(token), exitCode: exitCodes.notAllowed }
+    case 'http-403': {
+      const message = 'You may not read all of these channels. See what you may do with: rejoin token explain'
+      return { message, exitCode: exitCodes.notAllowed }
+    }
+    case 'wrong-content-type':
+    case 'http-404':
+      return { message: `There is no hub at ${url}. Check the address.`, exitCode: exitCodes.rejected }
+    case 'http-400':
+      return {
+        message: `The hub at ${url} does not take this. Give fewer channels, or others.`,
+        exitCode: exitCodes.rejected,
+      }
+    default:
+      return { message: `The stream is over: ${reason}.`, exitCode: exitCodes.rejected }
+  }
 }

@@ -9,9 +9,8 @@ import { fail, type ProgramHost } from '../program-host.ts'
 import { collect } from './collect.ts'
 import { type AddressFlags, addAddressFlags, type HubAddress, hubAddress } from './hub-address.ts'
 import { createRejections } from './rejections.ts'
-import { explainEnd } from './tail-end.ts'
 import { eventLine, gapLine } from './tail-lines.ts'
-import { tellState } from './tail-state.ts'
+import { explainEnd, tellState } from './tail-state.ts'
 
 export function addTail(program: Command, host: ProgramHost): void {
   const command = program

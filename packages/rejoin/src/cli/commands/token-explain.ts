@@ -1,5 +1,4 @@
-import { createApiKeys } from '../../access/api-keys.ts'
-import { digestOf } from '../../access/digest.ts'
+import { createApiKeys, digestOf } from '../../access/api-keys.ts'
 import type { Identity } from '../../access/identity.ts'
 import { createJwtCheck, expired } from '../../access/jwt.ts'
 import { readJwtKey } from '../../access/jwt-key.ts'

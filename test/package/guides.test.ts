@@ -398,7 +398,7 @@ describe('commands, pasted into a shell in the folder of the project', () => {
     const [deleting, removing, revoking] = shellBlocks('deleting.md')
     const deleted = await paste(deleting)
     expect(deleted).toMatch(/users\/7\/orders +1 /)
-    expect(deleted).toContain('"events":0')
+    expect(deleted).toContain('"length":0')
     await paste(removing)
     await expect(hub.publish('users/7/orders', { data: 1 })).rejects.toMatchObject({ code: 'channel-ended' })
     expect(await paste(revoking)).toContain('"revoked":"7"')

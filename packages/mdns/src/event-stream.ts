@@ -118,13 +118,14 @@ export function streamEvents({ hub, timing, request, response, headers, reader, 
 
   /** Cuts a reader that reads nothing for longer than the hub allows its own readers. */
   function watchReader(): () => void {
-    return hub.port.unread.watch({
-      connection: connectionOf(response),
+    const reader = {
       get pending() {
         return response.writableLength
       },
-      giveUp: () => cut(response),
-    })
+      evict: () => cut(response),
+    }
+    const entry = hub.port.memory.answers.send(reader, connectionOf(response))
+    return () => entry.close()
   }
 
   /** Starts the idle time again. When it is over, the stream closes. */

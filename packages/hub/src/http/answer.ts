@@ -76,6 +76,14 @@ export function tooLarge(maxBytes: number): RejoinError {
   })
 }
 
+/** For a body that is not complete yet while others need its memory. */
+export function bodyEvicted(): RejoinError {
+  return new RejoinError('The hub is given more to publish than it has memory for. Send it again in a second.', {
+    code: 'overloaded',
+    retryable: true,
+  })
+}
+
 /** For readers that can read a status (§4.12). A native `EventSource` cannot: it returns only after a stream. */
 export function readerRejection({ reason, retryMs }: ReaderRejection): Answer {
   return jsonAnswer(

@@ -2,6 +2,8 @@ import { tooLarge } from './answer.ts'
 
 /** The bytes of a body that have arrived so far. */
 export interface BodyParts {
+  /** @throws RejoinError when this many bytes are more than allowed */
+  expect(bytes: number): void
   /** @throws RejoinError when the body has become larger than allowed */
   add(part: Uint8Array): void
   /** All bytes, in one piece. */
@@ -19,10 +21,15 @@ export function createBodyParts(maxBytes: number): BodyParts {
   let newest: Uint8Array[] = []
   let length = 0
 
+  function expect(bytes: number): void {
+    if (bytes > maxBytes) throw tooLarge(maxBytes)
+  }
+
   return {
+    expect,
     add(part) {
       length += part.length
-      if (length > maxBytes) throw tooLarge(maxBytes)
+      expect(length)
       newest.push(part)
       if (newest.length < maxNewest) return
       joined.push(Buffer.concat(newest))

@@ -1,9 +1,8 @@
-import type { RejoinError } from '@rejoin/protocol'
 import type { Hub } from '../hub/hub.ts'
 import { onAbort } from '../hub/pull/on-abort.ts'
 import { createPullSink } from '../hub/pull/pull-sink.ts'
 import type { Admitted, ConnectedReader } from '../hub/readers/subscribe-request.ts'
-import { type Answer, rejection } from './answer.ts'
+import { type Answer, bodyEvicted, rejection } from './answer.ts'
 import { createBodyParts } from './body-parts.ts'
 import { defaultBudgetBytes } from './options.ts'
 import type { Plan } from './route.ts'
@@ -137,22 +136,25 @@ export function responseOf({ status, headers, body }: Answer): Response {
 async function receive(hub: Hub, { maxBytes, accept }: Plan & { kind: 'body' }, { body }: Request): Promise<Answer> {
   const parts = createBodyParts(maxBytes)
   const reader = body?.getReader()
-  let rejected: RejoinError | undefined
-  const incoming = hub.port.incoming.begin((error) => {
-    rejected = error
-    parts.clear()
-    // Ends the read that waits for the next part, which may never come.
-    void cancel(reader)
+  let isEvicted = false
+  const entry = hub.port.memory.bodies.open({
+    pending: 0,
+    evict() {
+      isEvicted = true
+      parts.clear()
+      // Ends the read that waits for the next part, which may never come.
+      void cancel(reader)
+    },
   })
 
   async function read(): Promise<Uint8Array> {
     for (let next = await reader?.read(); next?.value; next = await reader?.read()) {
       parts.add(next.value)
-      incoming.add(next.value.length)
-      if (rejected) break
+      entry.add(next.value.length)
+      if (isEvicted) break
     }
-    if (rejected) throw rejected
-    incoming.whole()
+    if (isEvicted) throw bodyEvicted()
+    entry.pin()
     return parts.joined()
   }
 
@@ -163,7 +165,7 @@ async function receive(hub: Hub, { maxBytes, accept }: Plan & { kind: 'body' }, 
     void cancel(reader)
     return rejection(error)
   } finally {
-    incoming.done()
+    entry.close()
   }
 }
 

@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RejoinError } from '@rejoin/protocol'
 import type { Hub } from '../hub/hub.ts'
-import { invalidOption } from '../invalid-option.ts'
-import { type Answer, readerRejection, rejection, tooLarge } from './answer.ts'
+import { type Answer, readerRejection, rejection } from './answer.ts'
 import { createBodyReader } from './body-reader.ts'
 import { onceClosing } from './closing-server.ts'
 import { hasGone, onceGone } from './connection.ts'
@@ -155,29 +154,13 @@ async function receive(
   request: IncomingMessage,
   maxBodyBytes: number,
 ): Promise<Answer> {
-  const maxBytes = Math.min(plan.maxBytes, maxBodyBytes)
-  const body = createBodyReader(request, maxBytes)
-  const incoming = hub.port.incoming.begin(body.drop)
+  const body = createBodyReader(request, Math.min(plan.maxBytes, maxBodyBytes), hub.port.memory.bodies)
   try {
-    return await plan.accept(bodyAtHand(request, maxBytes) ?? (await body.read(incoming)))
+    return await plan.accept(await body.read())
   } catch (error) {
     discardBody(request)
     return rejection(error)
   } finally {
-    incoming.done()
+    body.close()
   }
-}
-
-/** The body that middleware has read before us and left on the request, as bytes or text. */
-function bodyAtHand(request: IncomingMessage, maxBytes: number): Uint8Array | undefined {
-  if (!request.readableEnded) return undefined
-  const { body } = request as { body?: unknown }
-  if (typeof body !== 'string' && !(body instanceof Uint8Array)) {
-    throw invalidOption(
-      'The body was parsed before the hub could read it, and what was sent is lost. Mount the hub before the body parser.',
-    )
-  }
-  const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  if (bytes.length > maxBytes) throw tooLarge(maxBytes)
-  return bytes
 }

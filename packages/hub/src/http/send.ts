@@ -1,7 +1,7 @@
 import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Holder } from '../hub/byte-ledger.ts'
 import type { Hub } from '../hub/hub.ts'
-import type { UnreadAnswer } from '../hub/pull/unread.ts'
 import type { Answer } from './answer.ts'
 import { http2StreamOf, onceGone, resetSocket } from './connection.ts'
 import { discardBody } from './unwanted-body.ts'
@@ -32,8 +32,8 @@ export function sendAnswer(
   }
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   const answer = new LongAnswer(response, length)
-  const taken = hub.port.unread.watch(answer)
-  onceGone(request, response, taken)
+  const entry = hub.port.memory.answers.send(answer, connectionOf(response))
+  onceGone(request, response, () => entry.close())
   response.on('drain', write)
   write()
 
@@ -51,16 +51,13 @@ export function sendAnswer(
   }
 }
 
-/** A class, because an object literal with a getter would keep the answer in memory until the next full collection. */
-class LongAnswer implements UnreadAnswer {
-  readonly connection: object
+class LongAnswer implements Holder {
   /** Bytes that the response has been given. */
   written = 0
   readonly #response: ServerResponse
   readonly #length: number
 
   constructor(response: ServerResponse, length: number) {
-    this.connection = connectionOf(response)
     this.#response = response
     this.#length = length
   }
@@ -69,7 +66,7 @@ class LongAnswer implements UnreadAnswer {
     return this.#length - this.written + this.#response.writableLength
   }
 
-  giveUp(): void {
+  evict(): void {
     cut(this.#response)
   }
 }

@@ -11,6 +11,7 @@ import {
 } from '@rejoin/protocol'
 import type { Environment } from '../environment.ts'
 import { sliceQueueOf } from '../slice-queue.ts'
+import { createByteLedger } from './byte-ledger.ts'
 import { watchContact } from './contact.ts'
 import type { Hub, HubAdmin, TypedHub } from './hub.ts'
 import { checkedOptions, type HubOptions } from './hub-options.ts'
@@ -20,12 +21,10 @@ import { shareText } from './live/sink.ts'
 import { idsOf } from './log-ids.ts'
 import { createObservers } from './observation.ts'
 import type { HubPort } from './port.ts'
-import { createIncoming } from './publish/incoming.ts'
 import { createPublishing } from './publish/publishing.ts'
 import { createRetainedEvents } from './publish/retained.ts'
 import { createPolls } from './pull/poll.ts'
 import { createStream, streamRequest } from './pull/stream.ts'
-import { createUnread } from './pull/unread.ts'
 import { createBlocks } from './read/blocks.ts'
 import { channelWindows, maxListed, sharedWindows } from './read/channel-window.ts'
 import { createEnds } from './read/ends.ts'
@@ -37,11 +36,9 @@ import { createAdmission } from './readers/admission.ts'
 import { createHeartbeat } from './readers/heartbeat.ts'
 import { createOrders, type Revocation } from './readers/orders.ts'
 import { createPresence } from './readers/presence.ts'
-import { createQueued } from './readers/queued.ts'
 import { createRapidReturns } from './readers/rapid-returns.ts'
 import { createRetryPolicy } from './readers/retry.ts'
 import { createSessions, type Sessions } from './readers/sessions.ts'
-import { createStallWatch } from './readers/stall.ts'
 import { createSubscribing } from './readers/subscribing.ts'
 import { watchWindow } from './sizing.ts'
 
@@ -108,13 +105,9 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   const presence = createPresence(environment)
   const sessions: Sessions = createSessions({ environment, presence, retry })
   const heartbeat = createHeartbeat(heartbeatMs, environment, retry)
-  const stalls = createStallWatch(settings.stallTimeoutMs, environment)
-  const queued = createQueued({ maxBytes: settings.maxStreamBytes, environment })
-  const unread = createUnread({
-    maxBytes: settings.maxAnswerBytes,
-    environment,
-    stalls,
-    onGivenUp: (pending) => observers.tell('unread', { pending }),
+  const memory = createByteLedger({
+    ...settings,
+    onAnswerEvicted: (pending) => observers.tell('unread', { pending }),
   })
   const stopCheckpoints = every(checkpointEveryMs, live.checkpoint, environment)
   const stopWatchingWindow = watchWindow({ log, observers, environment })
@@ -185,6 +178,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     contact,
     publishing,
     opening,
+    memory,
     isLeaving: () => isDraining || isClosed,
     session: {
       ...ids,
@@ -193,8 +187,6 @@ export async function createHub(options: HubOptions): Promise<Hub> {
       segments,
       slices,
       windows,
-      stalls,
-      queued,
       retry,
       environment,
       observers,
@@ -219,7 +211,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     admission,
     reachHead,
     mark: live.mark,
-    unread,
+    answers: memory.answers,
     nameConnection: subscribing.nameConnection,
     rejectionOf: subscribing.rejectionOf,
     rejectAnswer: subscribing.rejectAnswer,
@@ -243,8 +235,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
     retryMsFor: (selectors) => retry.forClose(selectors),
     rejected: (reader) => observers.tell('reject', reader),
     failed: (cause) => observers.tell('error', { cause }),
-    unread,
-    incoming: createIncoming(settings.maxIncomingBytes),
+    memory: { streams: memory.streams, answers: memory.answers, bodies: memory.bodies },
   }
 
   /** Resolves when the readers here have everything that the log holds now. */
@@ -269,8 +260,7 @@ export async function createHub(options: HubOptions): Promise<Hub> {
   async function closeAll(): Promise<void> {
     isClosed = true
     heartbeat.stop()
-    stalls.stop()
-    queued.stop()
+    memory.stop()
     stopCheckpoints()
     stopWatchingWindow()
     contact.stop()

@@ -1,9 +1,8 @@
+import type { ByteLedger } from './byte-ledger.ts'
 import type { Sink } from './live/sink.ts'
 import type { RejectedReader } from './observation.ts'
-import type { Incoming } from './publish/incoming.ts'
 import type { PollAnswer, PollOptions } from './pull/poll.ts'
 import type { PullOptions } from './pull/stream.ts'
-import type { Unread } from './pull/unread.ts'
 import type { StreamFrame } from './read/frame-reader.ts'
 import type { Admitted, ConnectedReader, ReaderRejection, SubscribeRequest } from './readers/subscribe-request.ts'
 
@@ -33,10 +32,8 @@ export interface HubPort {
   rejected(reader: RejectedReader): void
   /** The program's own code failed while a request was answered. Tells the observers of `error`. */
   failed(cause: unknown): void
-  /** Poll answers in memory. An adapter reports answers that are on their way. */
-  readonly unread: Unread
-  /** Bodies of publishes in memory. An adapter reports bodies that arrive. */
-  readonly incoming: Incoming
+  /** Bytes in memory. An adapter opens entries for the answers that it sends, and for the bodies that it receives. */
+  readonly memory: Pick<ByteLedger, 'streams' | 'answers' | 'bodies'>
 }
 
 export interface AdmitOptions {

@@ -39,7 +39,7 @@ test('a body that waits for its next chunk is answered at once when the hub need
   onTestFinished(() => hub.close())
   // The second body needs the memory, and the rest of the first body never comes.
   const first = fetchHandler(hub)(request(new ReadableStream({ start: (body) => body.enqueue(Buffer.alloc(900)) })))
-  await expect.poll(() => hub.port.incoming.bytes).toBe(900)
+  await expect.poll(() => hub.port.memory.bodies.bytes).toBe(900)
   const second = await fetchHandler(hub)(request(new Blob([Buffer.alloc(900)]).stream()))
   expect(second.status).toBe(201)
   expect((await first).status).toBe(503)

@@ -16,7 +16,7 @@ describe('a body by somebody who may not publish (§5.7)', () => {
     // Half of the body never comes, so an answer means that nobody waits for it.
     const answer = await server.raw(`${head(path, 200 * kilobyte)}${'x'.repeat(100 * kilobyte)}`, /forbidden/)
     expect(answer).toMatch(/^HTTP\/1.1 403/)
-    expect(server.hub.port.incoming.bytes).toBe(0)
+    expect(server.hub.port.memory.bodies.bytes).toBe(0)
   })
 })
 
@@ -29,11 +29,11 @@ describe('bodies that never become whole', () => {
     for (let n = 0; n < 40; n += 1) sockets.push(await begin(server, rejected))
     // Of 40 times 100 KiB there is room for ten.
     await expect.poll(() => rejected.count).toBe(30)
-    expect(server.hub.port.incoming.bytes).toBeLessThanOrEqual(maxIncomingBytes)
+    expect(server.hub.port.memory.bodies.bytes).toBeLessThanOrEqual(maxIncomingBytes)
     const answer = await fetch(server.url('/publish/a'), { method: 'POST', body: 'x'.repeat(200 * kilobyte) })
     expect(answer.status).toBe(201)
     for (const socket of sockets) socket.destroy()
-    await expect.poll(() => server.hub.port.incoming.bytes).toBe(0)
+    await expect.poll(() => server.hub.port.memory.bodies.bytes).toBe(0)
   })
 
   test('are told when to send again', async () => {
@@ -64,7 +64,7 @@ function head(path: string, length: number): string {
 
 /** Sends half of a body; resolves when the hub has it, or has rejected another for it. */
 async function begin(server: TestServer, rejected: { count: number }): Promise<Socket> {
-  const before = server.hub.port.incoming.bytes + rejected.count
+  const before = server.hub.port.memory.bodies.bytes + rejected.count
   const socket = connect(server.port, '127.0.0.1')
   onTestFinished(() => void socket.destroy())
   socket.on('error', () => undefined).setEncoding('latin1')
@@ -72,6 +72,6 @@ async function begin(server: TestServer, rejected: { count: number }): Promise<S
     if (part.startsWith('HTTP/1.1 503')) rejected.count += 1
   })
   socket.write(`${head('/publish/a', 200 * kilobyte)}${'x'.repeat(100 * kilobyte)}`)
-  await expect.poll(() => server.hub.port.incoming.bytes + rejected.count).not.toBe(before)
+  await expect.poll(() => server.hub.port.memory.bodies.bytes + rejected.count).not.toBe(before)
   return socket
 }

@@ -20,7 +20,7 @@ describe('an answer that nobody reads (§4.14)', () => {
     const { hub, port } = await serveBig()
     const socket = idle(port, '/poll/big?lastEventId=earliest', 30)
     // The system's own buffers hold the first of them; then one waits, and no other is begun.
-    await expect.poll(() => hub.port.unread.bytes).toBeGreaterThan(0.5 * megabyte)
+    await expect.poll(() => hub.port.memory.answers.bytes).toBeGreaterThan(0.5 * megabyte)
     const most = await watchMost(hub, () => [...hub.admin.connections()].length <= 1)
     expect(most).toBeLessThan(oneAnswer)
     let read = 0
@@ -36,7 +36,7 @@ describe('an answer that nobody reads (§4.14)', () => {
           if (read === 30) resolve()
         })
     })
-    await expect.poll(() => hub.port.unread.bytes).toBe(0)
+    await expect.poll(() => hub.port.memory.answers.bytes).toBe(0)
   })
 
   test('with hundreds of polls pipelined behind it has its connection cut', async () => {
@@ -44,7 +44,7 @@ describe('an answer that nobody reads (§4.14)', () => {
     const sockets = Array.from({ length: 5 }, () => idle(port, '/poll/big?lastEventId=earliest', 900))
     await Promise.all(sockets.map((socket) => once(socket, 'connect')))
     await expect.poll(connections).toBe(0)
-    await expect.poll(() => hub.port.unread.bytes).toBe(0)
+    await expect.poll(() => hub.port.memory.answers.bytes).toBe(0)
   })
 
   test('is given up after the stall timeout, and observers are told', async () => {
@@ -54,7 +54,7 @@ describe('an answer that nobody reads (§4.14)', () => {
     idle(port, '/poll/big?lastEventId=earliest', 30)
     await expect.poll(() => told.length).toBe(1)
     await expect.poll(connections).toBe(0)
-    await expect.poll(() => hub.port.unread.bytes).toBe(0)
+    await expect.poll(() => hub.port.memory.answers.bytes).toBe(0)
     expect(told).toHaveLength(1)
     expect(told[0]).toBeGreaterThan(0)
   })
@@ -63,14 +63,14 @@ describe('an answer that nobody reads (§4.14)', () => {
     const maxAnswerBytes = 4 * megabyte
     const { hub, port, url } = await serveBig({ limits: { maxAnswerBytes } })
     for (let n = 0; n < 20; n += 1) idle(port, '/poll/big?lastEventId=earliest', 30)
-    await expect.poll(() => hub.port.unread.bytes).toBeGreaterThan(maxAnswerBytes / 2)
+    await expect.poll(() => hub.port.memory.answers.bytes).toBeGreaterThan(maxAnswerBytes / 2)
     let cursor = 'earliest'
     let events = 0
     let most = 0
     // Shorter answers, and 503 with Retry-After, are what it may meet on the way; a loss is not.
     while (events < 12) {
       const response = await fetch(url(`/poll/big?lastEventId=${cursor}`))
-      most = Math.max(most, hub.port.unread.bytes)
+      most = Math.max(most, hub.port.memory.answers.bytes)
       const body = (await response.json()) as { events: { type: string }[]; cursor: string }
       if (response.status === 503) {
         expect(response.headers.get('retry-after')).not.toBeNull()
@@ -103,10 +103,10 @@ describe('an answer that nobody reads (§4.14)', () => {
       return new Promise((resolve) => stream.once('response', (headers) => resolve(headers[':status'])))
     })
     await Promise.all(statuses)
-    expect(hub.port.unread.bytes).toBeGreaterThan(2 * megabyte)
-    await expect.poll(() => hub.port.unread.bytes).toBeLessThan(4 * megabyte + oneAnswer)
+    expect(hub.port.memory.answers.bytes).toBeGreaterThan(2 * megabyte)
+    await expect.poll(() => hub.port.memory.answers.bytes).toBeLessThan(4 * megabyte + oneAnswer)
     session.destroy()
-    await expect.poll(() => hub.port.unread.bytes).toBe(0)
+    await expect.poll(() => hub.port.memory.answers.bytes).toBe(0)
   })
 })
 
@@ -180,7 +180,7 @@ async function watchMost(hub: Hub, holds: () => boolean): Promise<number> {
   let most = 0
   for (let n = 0; n < 200; n += 1) {
     expect(holds()).toBe(true)
-    most = Math.max(most, hub.port.unread.bytes)
+    most = Math.max(most, hub.port.memory.answers.bytes)
     await new Promise((resolve) => setImmediate(resolve))
   }
   return most

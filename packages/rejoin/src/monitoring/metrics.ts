@@ -133,9 +133,9 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
   gauge(
     'rejoin_unread_answer_bytes',
     'Bytes of poll answers in memory: being collected, or not yet read by their readers.',
-    () => hub.port.unread.bytes,
+    () => hub.port.memory.answers.bytes,
   )
-  gauge('rejoin_incoming_body_bytes', 'Bytes of publish bodies in memory.', () => hub.port.incoming.bytes)
+  gauge('rejoin_incoming_body_bytes', 'Bytes of publish bodies in memory.', () => hub.port.memory.bodies.bytes)
   const budget = () => hub.log.budget?.().catch(() => undefined)
   gauge(
     'rejoin_log_bytes',

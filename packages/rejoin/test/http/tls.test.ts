@@ -144,7 +144,7 @@ describe.skipIf(!hasOpenssl)('TLS (needs openssl)', () => {
       expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(4e6)
       await Promise.all(closed)
       expect(streams.map(({ rstCode }) => rstCode)).toEqual(streams.map(() => constants.NGHTTP2_CANCEL))
-      expect(hub.port.unread.bytes).toBe(0)
+      expect(hub.port.memory.answers.bytes).toBe(0)
     },
   )
 

@@ -1,4 +1,5 @@
 import type { Environment } from '../../environment.ts'
+import type { Account } from '../byte-ledger.ts'
 import type { MovableReader } from '../live/live.ts'
 import type { HubObservations, Observers } from '../observation.ts'
 import type { StreamFrame } from '../read/frame-reader.ts'
@@ -7,7 +8,6 @@ import type { ReaderRejection, SubscribeRequest } from '../readers/subscribe-req
 import { onAbort } from './on-abort.ts'
 import { createPollReaders, type PollReadersContext } from './poll-readers.ts'
 import { createPollSink, type PollSink } from './poll-sink.ts'
-import type { Unread } from './unread.ts'
 
 export interface PollOptions {
   /**
@@ -48,7 +48,7 @@ export interface PollContext extends PollReadersContext {
   /** Brings a live reader up to the head and writes the id of that position. */
   mark(reader: MovableReader): void
   readonly observers: Observers
-  readonly unread: Pick<Unread, 'room' | 'add'>
+  readonly answers: Account
   /** Counts the attempt of a new reader. Returns why the reader is rejected, if so. */
   rejectionOf(request: SubscribeRequest): ReaderRejection | undefined
   /** Rejects a poll because there is no memory for its answer, and tells the observers. */
@@ -121,9 +121,10 @@ export function createPolls(context: PollContext): Polls {
           else if (!known || (kind !== 'connect' && kind !== 'replay')) observers.tell(kind, observation)
         },
       }
+      const held = context.answers.open(undefined, connection)
       const sink = createPollSink({
-        room: () => context.unread.room(connection),
-        onGrown: (bytes) => context.unread.add(bytes, connection),
+        room: () => roomFor(context.answers, connection),
+        onGrown: (bytes) => held.add(bytes),
       })
       const session = context.attach(request, sink, reader.connection, told)
       const { start } = request
@@ -134,7 +135,7 @@ export function createPolls(context: PollContext): Polls {
       session.disconnected()
       // The adapter counts the answer from this turn on. If its room were free before the end of the turn, it would be given
       // twice.
-      environment.endOfTurn(() => context.unread.add(-sink.bytes, connection))
+      environment.endOfTurn(() => held.close())
       if (sink.rejected) {
         readers.leave(reader, 'overloaded')
         return context.rejectAnswer(request)
@@ -147,3 +148,17 @@ export function createPolls(context: PollContext): Polls {
     },
   }
 }
+
+/** How long an answer over this connection may become now, in bytes; 0 when there is no room for any event. */
+function roomFor(answers: Account, connection: object | undefined): number {
+  const own = maxConnectionBytes - (connection ? answers.heldBy(connection) : 0)
+  return Math.max(0, Math.min(maxAnswerBytes, answers.free() / shares, own / connectionShares))
+}
+
+// The next poll gets the rest. An answer of this size also comes through over a bad connection.
+const maxAnswerBytes = 1024 * 1024
+// A browser holds a few polls over one connection of HTTP/2. Four long answers keep any connection busy.
+const maxConnectionBytes = 4 * maxAnswerBytes
+// An answer takes at most an eighth of the free bytes, and half of the free bytes of its connection. So no answer takes all.
+const shares = 8
+const connectionShares = 2

@@ -1,19 +1,18 @@
+import type { Account, Entry, EvictionReason, Holder } from '../byte-ledger.ts'
 import { type SharedBytes, type Sink, shareBytes, shareLarge, shareText } from '../live/sink.ts'
 import type { Totals } from '../observation.ts'
-import type { Queued, QueuedStream } from '../readers/queued.ts'
-import type { Stalled, StallWatch } from '../readers/stall.ts'
 
 /** The session that an outlet belongs to. */
 export interface OutletOwner {
   /**
    * The outlet is about to destroy the sink: the sink threw, its reader read nothing for too long, or others needed the memory.
    */
-  onSinkLost(reason: 'failed' | 'stalled' | 'overloaded', cause?: unknown): void
+  onSinkLost(reason: 'failed' | EvictionReason, cause?: unknown): void
 }
 
 export interface OutletContext {
-  readonly stalls: StallWatch
-  readonly queued: Queued
+  /** Counts the bytes that wait for this session's reader. */
+  readonly account: Account
   readonly totals: Totals
 }
 
@@ -24,10 +23,11 @@ const largeBytes = 64 * 1024
  * The way of a session to its sink. Watches the sink while it is full, and counts the bytes that wait in it. A class, because a
  * class takes less memory, like the session itself.
  */
-export class Outlet implements Stalled, QueuedStream {
+export class Outlet implements Holder {
   /** Whether the sink has yet to drain. */
   full = false
-  queued = 0
+  /** Undefined for most readers: bytes have never waited for them. */
+  #entry: Entry | undefined
   #isClosed = false
   readonly #sink: Sink
   readonly #context: OutletContext
@@ -54,8 +54,13 @@ export class Outlet implements Stalled, QueuedStream {
       return true
     }
     this.full = true
-    this.#context.stalls.watch(this)
+    this.#open().watch()
     return false
+  }
+
+  #open(): Entry {
+    this.#entry ??= this.#context.account.open(this)
+    return this.#entry
   }
 
   #writeWithText(text: string, bytes: SharedBytes): boolean {
@@ -93,7 +98,8 @@ export class Outlet implements Stalled, QueuedStream {
   /** The text is short beside what a stream may have in wait, so its characters are counted, not its bytes. */
   #writeOwn(bytes: SharedBytes, text = ''): void {
     this.push(bytes, text)
-    if (!this.#isClosed) this.#context.queued.add(this, bytes.plain.length + text.length)
+    // The system has taken the bytes of a healthy reader before the write returns.
+    if (!this.#isClosed && this.pending > 0) this.#open().add(bytes.plain.length + text.length)
   }
 
   caughtUp(): void {
@@ -102,8 +108,7 @@ export class Outlet implements Stalled, QueuedStream {
 
   drained(): void {
     this.full = false
-    this.#context.stalls.unwatch(this)
-    this.#context.queued.settle(this)
+    this.#entry?.drained()
   }
 
   /** Ends the stream after the bytes that were written. Returns false when the sink failed. */
@@ -115,20 +120,18 @@ export class Outlet implements Stalled, QueuedStream {
       return false
     }
     this.#isClosed = true
-    if (this.#sink.pending > 0) this.#context.stalls.watch(this)
+    if (this.pending > 0) this.#open().watch()
     return true
   }
 
   /** The reader has gone. Nothing waits for it any more. */
   disconnected(): void {
     this.#isClosed = true
-    this.#context.stalls.unwatch(this)
-    this.#context.queued.remove(this)
+    this.#entry?.close()
   }
 
   destroy(): void {
-    this.#isClosed = true
-    this.#context.queued.remove(this)
+    this.disconnected()
     this.#sink.destroy()
   }
 
@@ -138,13 +141,8 @@ export class Outlet implements Stalled, QueuedStream {
     this.destroy()
   }
 
-  giveUp(): void {
-    this.#owner.onSinkLost('stalled')
-    this.destroy()
-  }
-
-  makeRoom(): void {
-    this.#owner.onSinkLost('overloaded')
+  evict(reason: EvictionReason): void {
+    this.#owner.onSinkLost(reason)
     this.destroy()
   }
 }

@@ -234,7 +234,7 @@ class ReaderSession implements GapSession, OutletOwner {
 
   /** Work that has to end before the session may read on, if any. The order counts: each check relies on the checks above it. */
   #workBeforeRead(): Promise<unknown> | undefined {
-    const { presence, live, queued, isLocal, ends, log } = this.#context
+    const { presence, live, account, isLocal, ends, log } = this.#context
     const { selectors } = this.subscription
     if (presence.isStale(this)) return presence.renew(this)
     if (!isTailCurrent(this.#context)) {
@@ -250,7 +250,7 @@ class ReaderSession implements GapSession, OutletOwner {
     const { at } = this.cursor
     // The log trimmed events that the tail has yet to bring, and the reader went on behind them.
     if (isAfter(at.position, live.head.position)) return waitForTail(this.#context, this, at)
-    if (!queued.hasRoom()) return queued.room()
+    if (account.free() === 0) return account.room()
     if (!isLocal() && this.#endAsOf !== ends.changes && !ends.knows(selectors)) return this.#learnEnd()
     return undefined
   }

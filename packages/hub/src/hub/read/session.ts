@@ -2,14 +2,13 @@ import type { CloseReason, RetainedEvent } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 import type { Log, Window } from '../../log/contract.ts'
 import type { SliceQueue } from '../../slice-queue.ts'
+import type { Account } from '../byte-ledger.ts'
 import type { Live, MovableReader } from '../live/live.ts'
 import type { Subscription } from '../live/subscription.ts'
 import type { LogIds } from '../log-ids.ts'
 import type { Observers, ReaderFacts, Totals } from '../observation.ts'
 import type { Presence } from '../readers/presence.ts'
-import type { Queued } from '../readers/queued.ts'
 import type { RetryPolicy } from '../readers/retry.ts'
-import type { StallWatch } from '../readers/stall.ts'
 import type { Ends } from './ends.ts'
 import type { Opening, Start } from './opening.ts'
 import type { Segments } from './segments.ts'
@@ -70,8 +69,8 @@ export interface SessionContext extends LogIds {
   startsAtBeginning(selectors: readonly string[]): boolean
   /** Whether the log is unavailable and the hub serves readers without it. */
   isLocal(): boolean
-  readonly stalls: StallWatch
-  readonly queued: Queued
+  /** Counts the bytes that wait for the readers of these sessions. */
+  readonly account: Account
   readonly retry: RetryPolicy
   readonly presence: Presence
   readonly environment: Environment

@@ -1,5 +1,6 @@
 import type { CloseReason } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
+import type { ByteLedger } from '../byte-ledger.ts'
 import type { Contact } from '../contact.ts'
 import type { Observers } from '../observation.ts'
 import type { HubPort } from '../port.ts'
@@ -11,7 +12,6 @@ import { createSession } from '../read/reader-session.ts'
 import type { SessionContext } from '../read/session.ts'
 import type { Admission } from './admission.ts'
 import type { Heartbeat } from './heartbeat.ts'
-import { createQueued } from './queued.ts'
 import type { RapidReturns } from './rapid-returns.ts'
 import type { RetryPolicy } from './retry.ts'
 import type { Sessions } from './sessions.ts'
@@ -35,7 +35,8 @@ export interface SubscribingContext {
   readonly contact: Contact
   readonly publishing: Pick<Publishing, 'isLocal'>
   readonly opening: OpeningContext
-  readonly session: Omit<SessionContext, 'onEnd'>
+  readonly memory: Pick<ByteLedger, 'streams' | 'unlimited'>
+  readonly session: Omit<SessionContext, 'account' | 'onEnd'>
   /** Whether the hub drains or is closed, and rejects all readers. */
   isLeaving(): boolean
 }
@@ -45,6 +46,7 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
     context
   const streams: SessionContext = {
     ...context.session,
+    account: context.memory.streams,
     onEnd(session, reason) {
       returns.left(session, reason)
       sessions.remove(session)
@@ -52,9 +54,8 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
       admission.leave(session.reader)
     },
   }
-  // Poll answers have a limit of their own (`unread.ts`), and their readers are counted in `poll-readers.ts`.
-  const unbounded = createQueued({ maxBytes: Number.POSITIVE_INFINITY, environment })
-  const polls: SessionContext = { ...streams, queued: unbounded, onEnd: sessions.remove }
+  // Polls count the bytes of their answers themselves, and `poll-readers.ts` counts their readers.
+  const polls: SessionContext = { ...streams, account: context.memory.unlimited, onEnd: sessions.remove }
 
   /** 40 bits, because with 24 bits, two of ten thousand readers would probably have the same name. */
   function nameConnection(): string {

@@ -5,7 +5,6 @@ import { describe, expect, test, vi } from 'vitest'
 import { encodeFrame, encodeFrames, framesOf } from '../../../src/hub/live/frame.ts'
 import { createBlocks } from '../../../src/hub/read/blocks.ts'
 import { createHotWindow } from '../../../src/hub/read/hot-window.ts'
-import { createStallWatch } from '../../../src/hub/readers/stall.ts'
 import type { Log, LogEvent } from '../../../src/log/contract.ts'
 import { mergeInOrder } from '../../../src/log/in-order.ts'
 import { createSliceQueue } from '../../../src/slice-queue.ts'
@@ -236,40 +235,5 @@ describe('catching up', () => {
     expect(done).toBe(5)
     await environment.settle()
     expect(done).toBe(20)
-  })
-})
-
-describe('the watch over full sinks', () => {
-  test('a clock that is set back does not keep a reader that has stalled', async () => {
-    const environment = createVirtualEnvironment()
-    const giveUp = vi.fn()
-    const watch = createStallWatch(1000, environment)
-    watch.watch({ pending: 100, giveUp })
-    environment.stepClock(-3_600_000)
-    await environment.advance(1500)
-    expect(giveUp).toHaveBeenCalledOnce()
-    watch.stop()
-  })
-
-  test('sees progress also when more was written meanwhile', async () => {
-    const environment = createVirtualEnvironment()
-    const watch = createStallWatch(60_000, environment)
-    let gaveUp = false
-    const reader = {
-      pending: 100,
-      giveUp() {
-        gaveUp = true
-      },
-    }
-    watch.watch(reader)
-    reader.pending = 1000
-    watch.watch(reader)
-    for (let quarter = 0; quarter < 12; quarter += 1) {
-      await environment.advance(15_000)
-      reader.pending -= 10
-    }
-    expect(gaveUp).toBe(false)
-    await environment.advance(120_000)
-    expect(gaveUp).toBe(true)
   })
 })

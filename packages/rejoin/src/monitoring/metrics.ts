@@ -1,5 +1,5 @@
 import type { Hub } from '@rejoin/hub'
-import { hubEndpoints } from '@rejoin/hub/internal'
+import { type Account, hubEndpoints } from '@rejoin/hub/internal'
 import type { ReconnectReport } from '@rejoin/hub/operations'
 import { closeReasons, errorCodes, gapReasons, RejoinError } from '@rejoin/protocol'
 import type { Registry } from 'prom-client'
@@ -130,12 +130,35 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
     'Bytes that wait in memory for all readers together.',
     () => tallyConnections(hub.admin).pendingBytes,
   )
-  gauge(
-    'rejoin_unread_answer_bytes',
-    'Bytes of poll answers in memory: being collected, or not yet read by their readers.',
-    () => hub.port.memory.answers.bytes,
+  const accounts = Object.entries(hub.port.memory)
+  const perAccount = (name: string, help: string, read: (account: Account) => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      labelNames: ['account'],
+      collect() {
+        for (const [account, figures] of accounts) this.set({ account }, read(figures))
+      },
+    })
+  perAccount(
+    'rejoin_buffer_bytes',
+    'Bytes of slow streams, answers and publish bodies in memory, by account.',
+    ({ bytes }) => bytes,
   )
-  gauge('rejoin_incoming_body_bytes', 'Bytes of publish bodies in memory.', () => hub.port.memory.bodies.bytes)
+  perAccount('rejoin_buffer_max_bytes', 'The most bytes that an account may hold.', ({ maxBytes }) => maxBytes)
+  new Counter({
+    name: 'rejoin_buffer_evictions_total',
+    help: 'Streams closed, answers dropped and bodies rejected to free memory, by account and reason.',
+    registers,
+    labelNames: ['account', 'reason'],
+    collect() {
+      this.reset()
+      for (const [account, { evictions }] of accounts) {
+        for (const [reason, count] of Object.entries(evictions)) this.inc({ account, reason }, count)
+      }
+    },
+  })
   const budget = () => hub.log.budget?.().catch(() => undefined)
   gauge(
     'rejoin_log_bytes',
@@ -177,14 +200,6 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
     ...['disconnected', 'stalled', 'failed'],
   ])
   const rejected = counterBy('rejoin_rejects_total', 'Rejected requests, by kind.', 'kind', rejectKinds)
-  const stalled = counter(
-    'rejoin_stalls_total',
-    'Streams that were closed because their readers read nothing for stallTimeoutMs.',
-  )
-  const unread = counter(
-    'rejoin_unread_answers_total',
-    'Poll answers that were dropped because their readers did not read them in time.',
-  )
   const smallWindow = counter(
     'rejoin_small_windows_total',
     'Times that a window was found too small for its returning readers.',
@@ -290,8 +305,6 @@ export async function createMetrics(options: MetricsOptions): Promise<Metrics> {
     published(error === undefined ? 'ok' : error instanceof RejoinError ? error.code : 'failed')
     publishSeconds(elapsedMs / 1000)
   })
-  hub.on('stall', stalled)
-  hub.on('unread', unread)
   hub.on('window', smallWindow)
   hub.on('error', requestFailed)
   hub.on('reject', ({ reason }) => rejected(reason))

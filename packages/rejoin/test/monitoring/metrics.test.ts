@@ -130,6 +130,22 @@ describe('/metrics', () => {
     expect(backlog).toBeGreaterThan(1000)
   })
 
+  test('shows the bytes in memory against their limits, and what was evicted, by account', async () => {
+    const limits = { maxStreamBytes: 1000, maxAnswerBytes: 2000, maxIncomingBytes: 3000 }
+    const { url } = await observed({ hubOptions: { limits } })
+    await publish(url, 'demo', 'x'.repeat(4000))
+    expect(await scrape(url)).toMatchObject({
+      'rejoin_buffer_bytes{account="streams"}': 0,
+      'rejoin_buffer_bytes{account="bodies"}': 0,
+      'rejoin_buffer_max_bytes{account="streams"}': 1000,
+      'rejoin_buffer_max_bytes{account="answers"}': 2000,
+      'rejoin_buffer_max_bytes{account="bodies"}': 3000,
+      'rejoin_buffer_evictions_total{account="streams",reason="stalled"}': 0,
+      'rejoin_buffer_evictions_total{account="answers",reason="overloaded"}': 0,
+      'rejoin_buffer_evictions_total{account="bodies",reason="overloaded"}': 1,
+    })
+  })
+
   test('counts the reconnects that clients report', async () => {
     const { url } = await observed()
     const record = { event: 'sse_reconnect', delay_ms: 3000, url: 'http://localhost/', timestamp: '' }

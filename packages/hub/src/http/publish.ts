@@ -1,6 +1,6 @@
 import { RejoinError } from '@rejoin/protocol'
 import type { Hub } from '../hub/hub.ts'
-import { readJson } from '../hub/json-text.ts'
+import { JsonText, readJson } from '../hub/json-text.ts'
 import type { Message } from '../hub/publish/message.ts'
 import type { PublishedEvent, PublishOptions } from '../hub/publish/publishing.ts'
 import { jsonMistake } from '../json-mistake.ts'
@@ -95,17 +95,16 @@ const largeBatch = 256
  */
 function readBody(text: string, value: unknown, query: URLSearchParams): Message {
   if (typeof value === 'object') assertShallow(text)
+  const isText = value === undefined
   // One literal: spreads of optional fields take longer than parsing the query.
-  const said = {
-    text,
-    data: value,
+  return {
+    text: isText ? text : undefined,
+    data: isText ? undefined : new JsonText(text),
     type: query.get('type') ?? undefined,
     key: query.get('key') ?? undefined,
     forget: isSet(query, 'forget'),
     live: isSet(query, 'live'),
-  }
-  // The data together with its text, as in an envelope.
-  return said as unknown as Message
+  } as Message
 }
 
 /** `?live` and `?live=true` set it, `?live=false` does not. */
@@ -154,7 +153,7 @@ type Envelope = Message & { readonly channel: string }
 function readEnvelope(value: unknown, data: string | undefined, index?: number): Envelope {
   const problem = problemOf(value)
   if (problem === undefined)
-    return data === undefined ? (value as Envelope) : Object.assign(value as Envelope, { text: data })
+    return data === undefined ? (value as Envelope) : Object.assign(value as Envelope, { data: new JsonText(data) })
   const where = index === undefined ? '' : `Event ${index} of the batch: `
   throw new RejoinError(`${where}${problem}`, { code: 'invalid-event' })
 }

@@ -1,5 +1,6 @@
 import { checkChannel, checkType, covers, isReservedType, normaliseData, RejoinError } from '@rejoin/protocol'
 import type { NewEvent } from '../../log/contract.ts'
+import { JsonText } from '../json-text.ts'
 
 /** A JSON value, or text that is sent as it is. */
 export type Message = MessageOptions & {
@@ -35,7 +36,6 @@ export function toNewEvent(channel: string, message: Message, retain: readonly s
   if (channel !== lastChannel) lastChannel = checkChannel(channel)
   const type = checkedType(message.type)
   const data = normaliseData(textOf(message))
-  // Over HTTP, a message with data also has the text of that data.
   const isText = message.data === undefined
   // Two literals, here and wherever events are made in numbers: a spread makes an object that V8 reads slowly for as long as it
   // lives. With `{ ...event, content }` a publish of text took 17 µs instead of 10 (`hub.publish` on LMDB, Node 20).
@@ -93,6 +93,7 @@ function checkedType(type: string | undefined): string {
 
 function textOf(message: Message): string {
   if (typeof message.text === 'string') return message.text
+  if (message.data instanceof JsonText) return message.data.text
   let text: string | undefined
   try {
     text = JSON.stringify(message.data)

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
-import { createEpoch, type Position, RejoinError, type SchemaCheck } from '@rejoin/protocol'
+import { type CheckedMessage, createEpoch, type Position, RejoinError, type SchemaCheck } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
 import { invalidOption } from '../../invalid-option.ts'
 import type { Appended, AppendOptions, Log, NewEvent, Stamp } from '../../log/contract.ts'
+import { JsonText } from '../json-text.ts'
 import type { Live } from '../live/live.ts'
 import type { Observers } from '../observation.ts'
 import { createLocalService, type LocalEvent } from './local-service.ts'
@@ -185,12 +186,12 @@ export function createPublishing({
   }
 
   const publishChecked: Publishing['publish'] = async (channel, message, publishing) => {
-    await options.check?.(channel, message)
+    await options.check?.(channel, toChecked(message))
     return publish(channel, message, publishing)
   }
 
   const publishBatchChecked: Publishing['publishBatch'] = async (messages, publishing) => {
-    for (const message of messages) await options.check?.(message.channel, message)
+    for (const message of messages) await options.check?.(message.channel, toChecked(message))
     return publishBatch(messages, publishing)
   }
 
@@ -206,6 +207,11 @@ export function createPublishing({
       local.stop()
     },
   }
+}
+
+/** Schemas judge values, not their texts. */
+function toChecked({ type, data, text }: Message): CheckedMessage {
+  return { type, data: data instanceof JsonText ? JSON.parse(data.text) : data, text }
 }
 
 const first = (events: PublishedEvent[]) => events[0] as PublishedEvent

@@ -1,5 +1,6 @@
 import { isAfter, type Point, type Position } from '@rejoin/protocol'
 import type { Environment } from '../../environment.ts'
+import { JsonText } from '../json-text.ts'
 
 /**
  * Gives the state of the given channels, for readers that lost a part of their history. Read it from the primary, and write state
@@ -16,16 +17,6 @@ export interface SnapshotCall {
    * `fetch`, for example.
    */
   readonly signal: AbortSignal
-}
-
-/** State that is JSON text already. A hook that has such text returns this, and spares the hub parsing and writing it again. */
-export class JsonText {
-  readonly text: string
-
-  /** @param text - valid JSON */
-  constructor(text: string) {
-    this.text = text
-  }
 }
 
 export interface SnapshotOptions {

@@ -14,30 +14,51 @@ export interface StreamFrame {
 }
 
 /**
- * Reads the frames of a session back from its bytes. Readers inside the program get the same bytes as all others, so that there
- * is one encoding.
+ * Reads the frames of a session back from its bytes: frames are kept as bytes alone, and there is one encoding for all readers. Readers
+ * that share bytes share the frames, because each turn writes the same bytes to one reader after the other.
  */
-export function createFrameReader(onRetry?: (ms: number) => void): (bytes: SharedBytes) => StreamFrame[] {
-  let frames: StreamFrame[] = []
+export function createFrameReader(onRetry?: (ms: number) => void): (bytes: SharedBytes) => readonly StreamFrame[] {
+  let lastId: string | null = null
+  return (bytes) => {
+    if (newest?.bytes !== bytes) newest = parse(bytes)
+    const { frames, retryMs } = newest
+    if (retryMs !== undefined) onRetry?.(retryMs)
+    const idBefore = lastId
+    lastId = frames.at(-1)?.id ?? lastId
+    if (idBefore === null || frames[0]?.id !== null) return frames
+    return frames.map((frame) => (frame.id === null ? { ...frame, id: idBefore } : frame))
+  }
+}
+
+let newest: ParsedBytes | undefined
+
+interface ParsedBytes {
+  readonly bytes: SharedBytes
+  /** As a stream has them that begins with these bytes. */
+  readonly frames: readonly StreamFrame[]
+  readonly retryMs: number | undefined
+}
+
+function parse(bytes: SharedBytes): ParsedBytes {
+  const frames: StreamFrame[] = []
   let fields: Pick<StreamFrame, 'channel' | 'content'> = {}
+  let retryMs: number | undefined
   const parser = createParser({
     maxEventLength: Number.POSITIVE_INFINITY,
     onEvent({ id, type, data }) {
-      frames.push({ id: id === '' ? null : id, type, data, ...fields })
+      frames.push(Object.freeze({ id: id === '' ? null : id, type, data, ...fields }))
       fields = {}
     },
     onField(name, value) {
       if (name === 'channel') fields = { ...fields, channel: value }
       if (name === 'content') fields = { ...fields, content: 'text' }
     },
-    ...(onRetry ? { onRetry } : {}),
+    onRetry(ms) {
+      retryMs = ms
+    },
   })
-  return ({ plain }) => {
-    parser.feed(decoder.decode(plain))
-    const read = frames
-    frames = []
-    return read
-  }
+  parser.feed(decoder.decode(bytes.plain))
+  return { bytes, frames, retryMs }
 }
 
 // Every write ends with a whole frame, so no character is cut. A BOM inside a frame is text.

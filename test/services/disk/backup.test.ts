@@ -26,10 +26,16 @@ test('rejoin backup copies the log of a hub that goes on publishing, and readers
   expect(numbers).toEqual(numbers.map((_, index) => index))
   expect(numbers.length).toBeGreaterThanOrEqual(before)
   expect(numbers.length).toBeLessThan(load.ids.length)
-  for (const id of [load.ids[0], load.ids[numbers.length - 1], load.ids.at(-1)]) {
-    const frames = await poll(`${url}/poll/orders?waitMs=0&lastEventId=${id}`)
-    expect(frames.map(({ type }) => type).slice(0, 2)).toEqual(['hello', 'sync-required'])
-    expect(JSON.parse(frames[1]?.data as string)).toMatchObject({ reason: 'epoch', requested: id })
+  for (const [id, owed] of [
+    [load.ids[0], numbers.slice(1)],
+    [load.ids[numbers.length - 1], []],
+    [load.ids.at(-1), []],
+  ] as const) {
+    const [hello, ...frames] = await poll(`${url}/poll/orders?waitMs=0&lastEventId=${id}`)
+    expect(JSON.parse(hello?.data as string)).toMatchObject({ resumed: owed.length > 0 })
+    expect(frames.slice(0, -1).map(({ data }) => Number(data))).toEqual(owed)
+    expect(frames.at(-1)?.type).toBe('sync-required')
+    expect(JSON.parse(frames.at(-1)?.data as string)).toMatchObject({ reason: 'epoch' })
   }
 })
 

@@ -41,6 +41,7 @@ describe.each(Object.entries(clients))('redis log, with a client of %s', (name, 
         for (const [key, value] of before) putBack.restore(key, 0, value)
         await putBack.exec()
         raw.disconnect()
+        return undefined
       }
     },
     differs: [

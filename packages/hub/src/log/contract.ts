@@ -174,8 +174,8 @@ export interface Log {
   /**
    * Copies the log into a folder, while readers and publishers go on. The copy is the log of one moment, with everything that was
    * acknowledged before the call: a copy of several moments could hold an event and miss the event before it. The copy is marked
-   * as a copy. A hub that opens it tells readers with an older id of a gap, because nobody knows which events came after the
-   * copy. Absent for a log whose server has its own way to copy, or that keeps nothing.
+   * as a copy. A log that is opened from it marks all channels behind its newest event (`Gap.isMark`), because nobody knows which
+   * events came after the copy. Absent for a log whose server has its own way to copy, or that keeps nothing.
    */
   backup?(folder: string, options?: BackupOptions): Promise<Backup>
 

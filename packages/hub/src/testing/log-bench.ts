@@ -18,8 +18,8 @@ import type { VirtualEnvironment } from './virtual-environment.ts'
 export interface Bench {
   readonly environment: VirtualEnvironment
   open(window?: WindowOptions, idempotency?: IdempotencyOptions, maxBytes?: number): Promise<Log>
-  /** Notes what the log holds. The function that it resolves with puts that back under the open log. */
-  rollBack?(): Promise<() => Promise<void>>
+  /** Notes what the log holds. The function that it resolves with puts that back, and resolves with the log to go on with. */
+  rollBack?(log: Log): Promise<() => Promise<Log>>
 }
 
 /** Tests of duties, by name. */

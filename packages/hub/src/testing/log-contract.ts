@@ -28,11 +28,12 @@ export interface LogContractOptions {
     location: string
   }): LogSource
   /**
-   * Notes what the log at this location holds, and resolves with a function that puts it back while the log is open, like a server
-   * that comes back without its newest events. For a log that can lose acknowledged events under a running hub.
+   * Notes what the log at this location holds, and resolves with a function that puts it back, without the events that came
+   * since. A server puts it back while the log is open. A log whose copy has to be opened closes itself first, and the function
+   * resolves with `reopen`: the test then calls `source` again. For a log that can lose acknowledged events, and knows it.
    * @defaultValue none: the duties about losses are not tested
    */
-  rollBack?: ((location: string) => Promise<() => Promise<void>>) | undefined
+  rollBack?: ((location: string, log: Log) => Promise<() => Promise<'reopen' | undefined>>) | undefined
   /**
    * Duties that this log cannot have, each with the reason. Their tests are left out. An unknown name is an error.
    * @defaultValue [], all duties are tested
@@ -59,16 +60,22 @@ export function logContract({ test, source, rollBack, differs = [] }: LogContrac
       const tails = settleTails(environment)
       const opened: Log[] = []
       const location = `${name}-${process.pid}-${environment.random()}`
+      let bounds: Parameters<Bench['open']> = []
       const open: Bench['open'] = async (window, idempotency, maxBytes) => {
-        const bounds = { ...(window ? { window } : {}), ...(idempotency ? { idempotency } : {}) }
-        const options = { location, ...bounds, ...(maxBytes === undefined ? {} : { maxBytes }) }
+        bounds = [window, idempotency, maxBytes]
+        const given = { ...(window ? { window } : {}), ...(idempotency ? { idempotency } : {}) }
+        const options = { location, ...given, ...(maxBytes === undefined ? {} : { maxBytes }) }
         const log = await source(options).open(environment)
         opened.push(log)
         tails.watch(log)
         return log
       }
+      const noteAndPutBack = async (log: Log) => {
+        const putBack = await rollBack!(location, log)
+        return async () => ((await putBack()) === 'reopen' ? open(...bounds) : log)
+      }
       try {
-        await run({ environment, open, ...(rollBack ? { rollBack: () => rollBack(location) } : {}) })
+        await run({ environment, open, ...(rollBack ? { rollBack: noteAndPutBack } : {}) })
       } finally {
         await Promise.all(opened.map((log) => log.close()))
       }

@@ -194,6 +194,7 @@ class LmdbLog implements Log {
     this.#reads = createLmdbReads({
       store,
       windows,
+      marks: opened.marks,
       environment,
       slices: sliceQueueOf(environment),
       now: () => this.#now(),

@@ -124,18 +124,18 @@ async function writeCommit(
   { opened, once, windows, maxBytes, ...log }: CommitsOptions,
   group: readonly Waiting[],
 ): Promise<Draft> {
-  const { store, history } = opened
+  const { store, history, marks } = opened
   opened.assertThere()
   const { draft, puts, removals } = await store.reading(() => {
     const now = log.now()
-    const draft = createDraft(store, log.state(), { windows, now, atMost: trimAtMost, maxBytes })
+    const draft = createDraft(store, log.state(), { windows, now, atMost: trimAtMost, maxBytes, marks })
     for (const waiting of group) waiting.rejection = waiting.change.apply(draft)
     const events = draft.changes()
     const published = group.flatMap(({ change, rejection }) => (rejection ? [] : (change.publish ?? [])))
     const keys = once.changes(published, draft.state, now)
     const own = [{ key: stateKey, value: sealLogState(stateKey, draft.state) }]
     const { formats } = draft
-    if (formats) own.push({ key: formatKey, value: sealFormat(formatKey, { formats, history }) })
+    if (formats) own.push({ key: formatKey, value: sealFormat(formatKey, { formats, history, marks }) })
     const removals = [...events.removals, ...keys.removals]
     return { draft, puts: [...events.puts, ...keys.puts, ...own], removals }
   })

@@ -65,6 +65,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
   const touched = new Map<string, { first: Position; events: number }>()
   let feedMadeBefore: number | undefined
   let isOverBudget = false
+  const newestMark = trimming.marks.at(-1) ?? origin
 
   /** The state of a channel, if there is one. Unlike `channelNamed`, this does not make the channel. */
   function known(name: string): ChannelState | undefined {
@@ -130,6 +131,11 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     return { number, newest: origin, trimmedThrough, invalidatedThrough: origin, ...held }
   }
 
+  /** The entry before the next one of a channel. After a restore that is the mark, which counts for all channels. */
+  function previousOf(channel: ChannelState | undefined): Position {
+    return latest(channel?.newest ?? origin, newestMark)
+  }
+
   function record(event: LogEvent): LogEvent {
     events.push(event)
     state.last = event.position
@@ -154,11 +160,11 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     const { channel: name, data, key, live } = entry
     const { position, at } = stamp
     if (live) {
-      record({ ...logEvent(name, entry, data, stamp, known(name)?.newest ?? origin), kind: 'live' })
+      record({ ...logEvent(name, entry, data, stamp, previousOf(known(name))), kind: 'live' })
       return
     }
     const channel = channelNamed(name)
-    const event = logEvent(name, entry, data, stamp, channel.state.newest)
+    const event = logEvent(name, entry, data, stamp, previousOf(channel.state))
     if (channel.state.events === 0) channel.state.oldestAt = at
     channel.state.events += 1
     channel.state.bytes += eventBytes(event)
@@ -171,7 +177,8 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
 
   /** Brings a channel within its window, as far as this commit may. Returns how many of its fresh events need not be stored. */
   function trim({ name, state, fresh, isSwept }: ChannelDraft): number {
-    const allowed = { window: trimming.windows.of(name), now: trimming.now, atMost: trimsLeft + fresh.length }
+    const { windows, now, marks } = trimming
+    const allowed = { window: windows.of(name), now, marks, atMost: trimsLeft + fresh.length }
     const { emptied, stale, steps, isCutShort } = trimChannel(store, state, fresh, allowed)
     trimsLeft -= Math.max(0, steps - fresh.length)
     for (const key of emptied) removals.push(key)
@@ -220,7 +227,8 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     }
     const channel = channelNamed(aged.name)
     const before = channel.state.bytes
-    const allowed = { window: trimming.windows.of(channel.name), now: trimming.now, atMost, excess }
+    const { windows, now, marks } = trimming
+    const allowed = { window: windows.of(channel.name), now, marks, atMost, excess }
     const { emptied, stale, steps, kept } = trimChannel(store, channel.state, channel.fresh, allowed)
     for (const key of emptied) removals.push(key)
     if (stale > 0) channel.fresh = channel.fresh.slice(stale)
@@ -272,7 +280,7 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     },
     invalidate(name, { position, at }) {
       const channel = channelNamed(name)
-      const previous = channel.state.newest
+      const previous = previousOf(channel.state)
       channel.isSwept = true
       channel.fresh = []
       Object.assign(channel.state, { events: 0, bytes: 0, emptySince: at })
@@ -283,7 +291,8 @@ export function createDraft(store: Store, stored: LogState, trimming: DraftTrimm
     },
     end(name, { position, at }) {
       const channel = channelNamed(name)
-      const { ended, events, newest: previous } = channel.state
+      const { ended, events } = channel.state
+      const previous = previousOf(channel.state)
       const entry = { kind: 'end', channel: name, type: '', data: '', at, previous } as const
       if (ended) return { ...entry, position: ended }
       channel.state.ended = position

@@ -4,6 +4,7 @@ import type { LogEvent, WindowOptions } from '../../contract.ts'
 import { eventBytes } from '../../event-bytes.ts'
 import type { Entry, Store } from '../files/store.ts'
 import { recordKey } from '../format/keys.ts'
+import { lastMarkBetween, type Marks } from '../format/marks.ts'
 import { openRecord, type StoredStamp } from '../format/record.ts'
 import type { ChannelState } from '../format/state.ts'
 
@@ -17,6 +18,7 @@ export interface Trimming {
   readonly now: number
   /** How many events may go at most, with each left-over record counted as one. The next trim removes the rest. */
   readonly atMost: number
+  readonly marks: Marks
   /** Set when the whole log is over its budget: events up to `through` go as well, until so many bytes are gone. */
   readonly excess?: { readonly bytes: number; readonly through: Position } | undefined
 }
@@ -63,11 +65,12 @@ export function trimChannel(
   store: Store,
   state: ChannelState,
   fresh: readonly LogEvent[],
-  { window, now, atMost, excess }: Trimming,
+  { window, now, atMost, marks, excess }: Trimming,
 ): Trimmed {
   const emptied: Buffer[] = []
   let left = atMost
   let freed = 0
+  let hasEvicted = false
   let kept: Position | undefined
   // The clock may have been ahead when an event came. The age of such an event counts from when it is found to be the oldest.
   // Otherwise it, and all behind it, would stay until then.
@@ -91,6 +94,7 @@ export function trimChannel(
     }
     left -= 1
     freed += stamp.bytes
+    hasEvicted = true
     state.events -= 1
     // Never below zero: an earlier version counted characters, not bytes.
     state.bytes = Math.max(0, state.bytes - stamp.bytes)
@@ -99,7 +103,16 @@ export function trimChannel(
     return true
   }
 
-  const trimmed = (stale = 0) => ({ emptied, stale, steps: atMost - left, isCutShort: left <= 0 && isOver(), kept })
+  const trimmed = (stale = 0) => {
+    if (hasEvicted) passMarks()
+    return { emptied, stale, steps: atMost - left, isCutShort: left <= 0 && isOver(), kept }
+  }
+
+  /** A mark goes with the events before it: a reader that is told of their trim is not told of the mark as well. */
+  function passMarks(): void {
+    if (!kept && state.events > 0) return
+    state.trimmedThrough = lastMarkBetween(marks, state.trimmedThrough, kept) ?? state.trimmedThrough
+  }
 
   if (!isOver() && (!excess || state.events === 0)) return trimmed()
   let damaged = false

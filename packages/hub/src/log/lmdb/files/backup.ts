@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { RejoinError } from '@rejoin/protocol'
 import { invalidOption } from '../../../invalid-option.ts'
 import type { Backup, BackupOptions } from '../../contract.ts'
-import { ByteWriter } from '../format/bytes.ts'
+import { openCopyMark, sealCopyMark } from '../format/copy-mark.ts'
 import { copyMarkKey, formatKey, stateKey } from '../format/keys.ts'
 import { openLogState } from '../format/state.ts'
 import { makeFolder, rejectFileAsFolder, syncFolder } from './folder.ts'
@@ -30,16 +30,17 @@ export async function backupLmdb(directory: string, folder: string, options: Bac
 
 /** Like `backupLmdb`, for a store that is open already. */
 export function backupStore(
-  store: Pick<Store, 'copyTo' | 'usedBytes'>,
+  store: Pick<Store, 'directory' | 'copyTo' | 'usedBytes'>,
   folder: string,
   options: BackupOptions = {},
 ): Promise<Backup> {
-  return intoFolder(folder, { ...options, totalBytes: store.usedBytes() }, (path) => store.copyTo(path))
+  const source = join(store.directory, dataName)
+  return intoFolder(source, folder, { ...options, totalBytes: store.usedBytes() }, (path) => store.copyTo(path))
 }
 
 /**
- * Copies a backup into a folder from which a hub can open it. The first hub on it tells every reader with an older id of a gap:
- * what was published after the backup was made is unknown.
+ * Copies a backup into a folder from which a hub can open it. What was published after the backup was made is unknown. So readers
+ * get the events of the backup, and are told of a gap before the first event after the restore.
  *
  * @param backup - the folder of the backup, which stays unchanged
  * @param directory - made if it is not there; must not hold a log
@@ -48,11 +49,12 @@ export async function restoreLmdb(backup: string, directory: string, options: Ba
   const source = join(resolve(backup), dataName)
   await rejectMissing(resolve(backup))
   const { size } = await stat(source)
-  return intoFolder(directory, { ...options, totalBytes: size }, (path) => copyFile(source, path))
+  return intoFolder(source, directory, { ...options, totalBytes: size }, (path) => copyFile(source, path))
 }
 
 /** Makes the copy under another name and renames it when it is whole, so that no hub takes half a copy for a log. */
 async function intoFolder(
+  source: string,
   directory: string,
   { onProgress, totalBytes }: BackupOptions & { readonly totalBytes: number },
   copyTo: (path: string) => Promise<void>,
@@ -60,6 +62,7 @@ async function intoFolder(
   const folder = resolve(directory)
   const path = join(folder, dataName)
   await rejectTaken(folder)
+  const isCertain = await isContinued(source)
   const partial = join(folder, partialName)
   try {
     await rm(partial, { recursive: true, force: true })
@@ -70,7 +73,7 @@ async function intoFolder(
     } finally {
       stopTelling?.()
     }
-    const through = await markAsCopy(partial)
+    const through = await markAsCopy(partial, isCertain)
     await rename(join(partial, dataName), path)
     await syncFolder(folder)
     const { size } = await stat(path)
@@ -105,8 +108,17 @@ function tellProgress(
 
 const progressEveryMs = 100
 
+/**
+ * Whether the newest commit of a log continued the commit before it. The copy does not show that. A process may be writing to the
+ * log: then the roots are of different moments, and it takes another look.
+ */
+async function isContinued(path: string): Promise<boolean> {
+  for (let looks = 0; looks < 5; looks += 1) if ((await readRoot(path))?.isContinued) return true
+  return false
+}
+
 /** Checks the copy and marks it as a copy. Resolves with its newest position. */
-async function markAsCopy(directory: string) {
+async function markAsCopy(directory: string, isSourceContinued: boolean) {
   const store = await openStore(directory, 'disk')
   try {
     await checkFile(directory)
@@ -115,15 +127,14 @@ async function markAsCopy(directory: string) {
     if (!state) {
       throw invalidOption('The file that was copied is not a whole log of Rejoin. Choose another folder.')
     }
-    writer.number(Date.now())
-    await store.write({ puts: [{ key: copyMarkKey, value: writer.seal(copyMarkKey) }], removals: [] })
+    const ofSource = store.get(copyMarkKey)
+    const isCertain = isSourceContinued && (!ofSource || openCopyMark(ofSource).isCertain)
+    await store.write({ puts: [{ key: copyMarkKey, value: sealCopyMark(Date.now(), { isCertain }) }], removals: [] })
     return state.last
   } finally {
     await store.close()
   }
 }
-
-const writer = new ByteWriter()
 
 async function rejectMissing(folder: string): Promise<void> {
   await rejectFileAsFolder(folder)

@@ -17,8 +17,10 @@ import {
 import type { Environment } from '../../../environment.ts'
 import { invalidOption } from '../../../invalid-option.ts'
 import { drawBranchStep } from '../../branch-step.ts'
+import { openCopyMark } from '../format/copy-mark.ts'
 import { afterChannels, channelKey, copyMarkKey, feedRange, formatKey, stateKey } from '../format/keys.ts'
 import { openFormat, type StoredLog, sealFormat, withinRange } from '../format/log-format.ts'
+import { addMark } from '../format/marks.ts'
 import { type LogState, openChannelState, openLogState, sealLogState } from '../format/state.ts'
 import { checkFile } from './pages.ts'
 import { readRoot } from './roots.ts'
@@ -130,31 +132,20 @@ async function restore(store: Store, { codec, environment }: OpeningOptions): Pr
   if (!sealed) {
     for (const _entry of store.range(Buffer.from([0]), Buffer.from([255]))) rejectForeign(store.directory)
     const formats = createIdFormats([{ codec: codec ?? ulid() }])
-    return startBranch(store, { state: emptyState, history: [], formats }, environment)
+    return startBranch(store, { state: emptyState, history: [], formats, marks: [] }, environment)
   }
   const format = openFormat(formatKey, sealed, store.directory, codec)
   const stored = store.get(stateKey)
   const storedState = stored && openLogState(stateKey, stored)
   const isWhole = storedState !== undefined
   const readState = storedState ?? rebuildState(store, format.history)
-  const { state, formats, ...named } = withinRange({ ...format, state: readState }, codec, store.directory)
-  const isCopy = store.get(copyMarkKey) !== undefined
-  const history = isCopy ? renamed(named.history, environment) : named.history
+  const found = withinRange({ ...format, state: readState }, codec, store.directory)
+  const copyMark = store.get(copyMarkKey)
   // When the last commit of the process before continued an older copy, none of its events is certain.
-  const certain = root?.isContinued || isCopy ? undefined : history.at(-1)?.first
-  if (isWhole) await checkChannels(store, state)
-  return startBranch(store, { state, history, formats, certain }, environment)
-}
-
-/**
- * Replaces the branches of a backup by one branch with a new name. The events of the backup can still be read, but no older id is
- * good any more. Events that were published after the backup are lost, and a reader with an older id would miss them in silence.
- */
-function renamed(history: History, { random }: Environment): History {
-  const [oldest] = history
-  const newest = history.at(-1)
-  if (!oldest || !newest) return history
-  return [{ epoch: createEpoch(random), number: newest.number + drawBranchStep(random), first: oldest.first }]
+  const isCertain = root?.isContinued && (!copyMark || openCopyMark(copyMark).isCertain)
+  const certain = isCertain ? undefined : found.history.at(-1)?.first
+  if (isWhole) await checkChannels(store, found.state)
+  return startBranch(store, { ...found, certain, isCopy: copyMark !== undefined }, environment)
 }
 
 /**
@@ -185,6 +176,8 @@ interface Found extends StoredLog {
    * @defaultValue the newest position
    */
   readonly certain?: Position | undefined
+  /** The log is a copy that no hub has opened yet. What was published after the copy was made is lost. */
+  readonly isCopy?: boolean
 }
 
 const emptyState: LogState = {
@@ -201,21 +194,32 @@ const emptyState: LogState = {
 /**
  * Opens a branch that continues the events of the folder. A reader whose cursor is at or before the newest event goes on. A
  * reader that has seen more is told of a gap: its events are in another copy of this folder, or were lost.
+ *
+ * On a copy, the branch begins with a mark. The cursor of a reader that was away does not tell that it has missed the events which
+ * came after the copy.
  */
 async function startBranch(
   store: Store,
-  { state, history, formats, certain = state.last }: Found,
+  { certain, isCopy = false, ...found }: Found,
   { now, random }: Environment,
 ): Promise<StoredLog> {
+  const { state, history, formats } = found
   const isFirst = history.length === 0
   const { range } = formats
   // The branch begins in a millisecond of its own: ids of one millisecond sort by their epoch, which is random.
   const minMs = isFirst ? range.minMs : Math.max(range.minMs, state.last.ms + 1)
   const first = createPositionClock({ ...range, minMs, now, last: isFirst ? undefined : state.last }).next()
-  const fork = isFirst ? undefined : certain
+  const fork = isFirst ? undefined : (certain ?? state.last)
   const step = drawBranchStep(random)
   const opened = openBranch(history, { epoch: createEpoch(random), first, fork, step })
-  const restored = { state: { ...state, last: first }, history: mergeBranches(opened, maxBranches), formats }
+  const { marks, forgotten } = isCopy ? addMark(found.marks, first) : { marks: found.marks, forgotten: origin }
+  const forgottenThrough = latest(state.forgottenThrough, forgotten)
+  const restored: StoredLog = {
+    state: { ...state, last: first, forgottenThrough },
+    history: mergeBranches(opened, maxBranches),
+    formats,
+    marks,
+  }
   await store.write({
     puts: [
       { key: formatKey, value: sealFormat(formatKey, restored) },

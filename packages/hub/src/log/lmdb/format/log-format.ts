@@ -3,12 +3,14 @@ import { invalidOption } from '../../../invalid-option.ts'
 import { planIdSwitch } from '../../id-switch.ts'
 import { idsOf, openFormats, type StoredFormat, storeFormats } from '../../stored-formats.ts'
 import { ByteWriter, unseal } from './bytes.ts'
+import type { Marks } from './marks.ts'
 import type { LogState } from './state.ts'
 
-/** The formats of the log's ids, and the branches of its history. */
+/** The formats of the log's ids, the branches of its history, and the losses that are known. */
 export interface LogFormat {
   readonly formats: IdFormats
   readonly history: History
+  readonly marks: Marks
 }
 
 export interface StoredLog extends LogFormat {
@@ -22,13 +24,21 @@ interface StoredLogFormat {
   readonly formats?: readonly StoredFormat[]
   readonly ids?: string
   readonly history: History
+  /** Left out when there are none. */
+  readonly marks?: Marks
 }
 
-/** The version of the store's layout. This Rejoin rejects a store with another version, because it would misread it. */
-const formatVersion = 2
+/**
+ * The versions of the store's layout: with marks, and without. This Rejoin rejects a store with another version, because it would
+ * misread it. An earlier one rejects a log with marks: it would lead readers over them.
+ */
+const markedVersion = 3
+const plainVersion = 2
 
-export function sealFormat(key: Uint8Array, { formats, history }: LogFormat): Buffer {
-  const stored: StoredLogFormat = { version: formatVersion, formats: storeFormats(formats.list), history }
+export function sealFormat(key: Uint8Array, { formats, history, marks }: LogFormat): Buffer {
+  const branches = { formats: storeFormats(formats.list), history }
+  const stored: StoredLogFormat =
+    marks.length > 0 ? { version: markedVersion, ...branches, marks } : { version: plainVersion, ...branches }
   writer.text(JSON.stringify(stored))
   return writer.seal(key)
 }
@@ -43,10 +53,10 @@ export function openFormat(key: Uint8Array, sealed: Buffer, directory: string, c
   if (!reader) {
     throw invalidOption(`The log in ${directory} has a damaged format. Restore it, or choose another folder.`)
   }
-  const { version, formats, ids = '', history } = JSON.parse(reader.text()) as StoredLogFormat
-  if (version !== formatVersion) {
+  const { version, formats, ids = '', history, marks = [] } = JSON.parse(reader.text()) as StoredLogFormat
+  if (version !== plainVersion && version !== markedVersion) {
     throw invalidOption(
-      `The log in ${directory} has format ${version}, and this Rejoin writes format ${formatVersion}. ` +
+      `The log in ${directory} has format ${version}, and this Rejoin reads formats ${plainVersion} and ${markedVersion}. ` +
         'Use the version that made it, or choose another folder.',
     )
   }
@@ -55,9 +65,9 @@ export function openFormat(key: Uint8Array, sealed: Buffer, directory: string, c
   if (codec && !stored.some((format) => format.ids === idsOf(codec))) {
     const own = openFormats(stored, undefined, name)
     // Another codec is welcome where the log's own cannot go on.
-    if (history.some((branch) => isOutOfRange(branch, own))) return { formats: own, history }
+    if (history.some((branch) => isOutOfRange(branch, own))) return { formats: own, history, marks }
   }
-  return { formats: openFormats(stored, codec, name), history }
+  return { formats: openFormats(stored, codec, name), history, marks }
 }
 
 const writer = new ByteWriter()
@@ -77,7 +87,7 @@ export function withinRange(found: StoredLog, codec: IdCodec | undefined, direct
   const ends = [...later.map(({ fork }) => fork), state.last]
   const isEmpty = ends.every((end, index) => end && isSame(end, history[at + index]?.first ?? origin))
   if (isEmpty) {
-    return { formats, history: history.slice(0, at), state: { ...state, last: begun.fork ?? origin } }
+    return { ...found, history: history.slice(0, at), state: { ...state, last: begun.fork ?? origin } }
   }
   const planned = codec && planIdSwitch(formats, { codec }, { lasting: true })
   const switched = planned?.isNew ? planned.since(begun.first) : formats

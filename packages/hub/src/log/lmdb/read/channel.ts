@@ -4,11 +4,16 @@ import { lossAfter, type PageRange, type SelectorRead } from '../../selector-rea
 import { recordsOf } from '../commit/trim.ts'
 import type { Entry, Store } from '../files/store.ts'
 import { recordKey } from '../format/keys.ts'
+import { isMark, type Marks } from '../format/marks.ts'
 import { openRecord, type StoredStamp } from '../format/record.ts'
 import type { ChannelState, LogState } from '../format/state.ts'
 
-export interface PageSource {
+export interface ChannelSource {
   readonly store: Store
+  readonly marks: Marks
+}
+
+export interface PageSource extends ChannelSource {
   readonly log: LogState
   /** The stored state of a channel, without the events that have fallen out of its window by now. */
   stateOf(channel: string): ChannelState
@@ -29,10 +34,11 @@ export interface ChannelGap {
 
 /**
  * The events of one channel after `after`, not past `through`. Every record names the event before it. So a damaged or missing
- * record shows: the link of the next record does not fit, or the read does not come to the newest event.
+ * record shows: the link of the next record does not fit, or the read does not come to the newest event. A link to a mark fits:
+ * the caller ends its range there, and tells the reader of the mark.
  */
 export function readChannel(
-  store: Store,
+  source: ChannelSource,
   channel: string,
   state: ChannelState,
   { after, through, limit }: { after: Position; through: Position; limit: PageLimit },
@@ -44,13 +50,15 @@ export function readChannel(
   let bytes = 0
   let damaged = false
 
-  for (const { key, value } of recordsFrom(store, state, seen)) {
+  for (const { key, value } of recordsFrom(source.store, state, seen)) {
     const record = openRecord(key, value)
     if (!record) {
       damaged = true
       continue
     }
-    if (isAfter(record.previous, seen)) return events.length > 0 ? { events, cut: true } : gapAfter(store, state, seen)
+    if (isAfter(record.previous, seen) && !isMark(source.marks, record.previous)) {
+      return events.length > 0 ? { events, cut: true } : gapAfter(source, state, seen)
+    }
     damaged = false
     const from = indexAfter(record.stamps, seen)
     let to = from
@@ -85,23 +93,23 @@ function indexAfter(stamps: readonly StoredStamp[], position: Position): number 
 }
 
 /** The end of the channel's last gap after a position. From there on the channel is whole. */
-function gapAfter(store: Store, state: ChannelState, after: Position): ChannelGap {
+function gapAfter({ store, marks }: ChannelSource, state: ChannelState, after: Position): ChannelGap {
   let wholeAfter = after
   let seen = after
   for (const { key, value } of recordsOf(store, state)) {
     const record = openRecord(key, value)
     if (!record) continue
-    if (isAfter(record.previous, seen)) wholeAfter = record.previous
+    if (isAfter(record.previous, seen) && !isMark(marks, record.previous)) wholeAfter = record.previous
     seen = latest(seen, (record.stamps.at(-1) as StoredStamp).position)
   }
   return { wholeAfter: isAfter(state.newest, seen) ? state.newest : wholeAfter }
 }
 
-export function readOne({ store, stateOf }: PageSource, channel: string, range: PageRange): SelectorRead {
-  const state = stateOf(channel)
+export function readOne(source: PageSource, channel: string, range: PageRange): SelectorRead {
+  const state = source.stateOf(channel)
   const lost = lossAfter(state, range.after)
   if (lost) return lost
-  const read = readChannel(store, channel, state, range)
+  const read = readChannel(source, channel, state, range)
   if ('wholeAfter' in read) {
     return { wholeAfter: read.wholeAfter, forced: isAfter(state.invalidatedThrough, range.after) }
   }

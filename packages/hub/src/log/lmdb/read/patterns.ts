@@ -181,7 +181,7 @@ interface CommitEntries {
   readonly trimmed: readonly string[]
 }
 
-type EntrySource = Pick<PageSource, 'store' | 'stateOf'>
+type EntrySource = Pick<PageSource, 'store' | 'marks' | 'stateOf'>
 
 function single(store: Store, { name, number, first }: Touched): LogEvent | undefined {
   const record = recordAt(store, number, first)
@@ -204,14 +204,10 @@ function eventsOf(store: Store, { name, number, first, events }: Touched, { last
 }
 
 /** The events of the commit that are left after a trim; undefined when it was not a trim that took the others. */
-function eventsLeft(
-  { store, stateOf }: EntrySource,
-  { name, first }: Touched,
-  { last }: FeedEntry,
-): LogEvent[] | undefined {
-  const state = stateOf(name)
+function eventsLeft(source: EntrySource, { name, first }: Touched, { last }: FeedEntry): LogEvent[] | undefined {
+  const state = source.stateOf(name)
   if (isAfter(first, state.trimmedThrough)) return undefined
-  const read = readChannel(store, name, state, { after: state.trimmedThrough, through: last, limit: everything })
+  const read = readChannel(source, name, state, { after: state.trimmedThrough, through: last, limit: everything })
   return 'wholeAfter' in read || read.cut ? undefined : read.events
 }
 

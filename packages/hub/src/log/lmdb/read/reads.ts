@@ -1,4 +1,4 @@
-import { comparePositions, isAfter, isPattern, latest, origin, type Position } from '@rejoin/protocol'
+import { comparePositions, isAfter, isPattern, isSame, latest, origin, type Position } from '@rejoin/protocol'
 import type { Environment } from '../../../environment.ts'
 import type { SliceQueue } from '../../../slice-queue.ts'
 import { mergeBackPages, shareOfBackPage } from '../../back-pages.ts'
@@ -10,6 +10,7 @@ import type { Windows } from '../../window.ts'
 import { trimAtMost, trimChannel } from '../commit/trim.ts'
 import type { Store } from '../files/store.ts'
 import { afterChannels, channelKey, channelOf, stateKey } from '../format/keys.ts'
+import { isMark, type Marks, nextMark } from '../format/marks.ts'
 import { type ChannelState, type LogState, openChannelState, openLogState } from '../format/state.ts'
 import { type ChannelEvents, type PageSource, readChannel, readChannelBack, readOne } from './channel.ts'
 import { lossByFeed, readByFeed, readFeedBack } from './patterns.ts'
@@ -34,6 +35,7 @@ export interface LmdbReads {
 export interface LmdbReadsOptions {
   readonly store: Store
   readonly windows: Windows
+  readonly marks: Marks
   readonly environment: Pick<Environment, 'after' | 'endOfTurn'>
   readonly slices: SliceQueue
   now(): number
@@ -48,10 +50,11 @@ export interface LmdbReadsOptions {
 }
 
 export function createLmdbReads(options: LmdbReadsOptions): LmdbReads {
-  const { store, windows, environment, slices, now, state, announced, requestSweep, assertOpen } = options
+  const { store, windows, marks, environment, slices, now, state, announced, requestSweep, assertOpen } = options
   const source: WindowSource = {
     store,
     windows,
+    marks,
     get forgottenThrough() {
       return forgottenThrough()
     },
@@ -95,13 +98,32 @@ export function createLmdbReads(options: LmdbReadsOptions): LmdbReads {
     limit: PageLimit,
   ): Promise<Page> {
     const newest = announced()
-    const range = { after, through: isAfter(through, newest) ? newest : through, limit }
+    const end = isAfter(through, newest) ? newest : through
+    const mark = nextMark(marks, after, end)
+    const range = { after, through: mark ?? end, limit }
     const farReads = new Map<string, SelectorRead>()
     for (;;) {
       const page = await store.reading(() => readPage(pageSource(selectors), selectors, range, farReads))
-      if (!('tooFar' in page)) return page
+      if (!('tooFar' in page)) return beforeMark(page, selectors, range, mark)
       farReads.set(page.tooFar, await far.read(page.tooFar, range))
     }
+  }
+
+  /** A page that has come to a mark ends with its last event. Without an event it is the mark. */
+  function beforeMark(
+    page: Page,
+    selectors: readonly string[],
+    { after }: PageRange,
+    mark: Position | undefined,
+  ): Page {
+    const { events, completeThrough, gap } = page
+    // The events before a mark were trimmed, and the mark with them.
+    if (gap?.reason === 'expired' && isMark(marks, gap.wholeAfter)) return { ...page, gap: { ...gap, reason: 'epoch' } }
+    if (gap || !mark || !isSame(completeThrough, mark)) return page
+    const last = events.at(-1)
+    if (last) return { events, completeThrough: last.position }
+    const found = { channels: selectors, reason: 'epoch', wholeAfter: mark, isMark: true } as const
+    return { events, completeThrough: after, gap: found }
   }
 
   function back(
@@ -124,7 +146,7 @@ export function createLmdbReads(options: LmdbReadsOptions): LmdbReads {
   function pageSource(selectors: readonly string[]): PageSource {
     const at = now()
     const log = selectors.some(isPattern) ? { ...state(), forgottenThrough: forgottenThrough() } : state()
-    return { store, log, stateOf: (channel) => stateOf(channel, at) }
+    return { store, marks, log, stateOf: (channel) => stateOf(channel, at) }
   }
 
   /** Asks the store as well: a commit that forgets a channel shows in the store some time before it is announced here. */
@@ -144,7 +166,7 @@ export function createLmdbReads(options: LmdbReadsOptions): LmdbReads {
       requestSweep(channel)
       return { ...unknownChannel, trimmedThrough: announced() }
     }
-    const trimming = { window: windows.of(channel), now: at, atMost: trimsLeft }
+    const trimming = { window: windows.of(channel), now: at, marks, atMost: trimsLeft }
     const { steps, isCutShort } = trimChannel(store, found, [], trimming)
     if (steps > 0 || isCutShort) requestSweep(channel)
     if (steps > 0) countTrims(steps)
@@ -198,8 +220,8 @@ function readPage(
 
 /** The first batch of a tail that is opened in the past. It begins after the newest position where an event is missing. */
 function readBacklog(source: WindowSource, after: Position, through: Position): TailBatch {
-  const { store, forgottenThrough, stateOf } = source
-  let from = latest(after, forgottenThrough)
+  const { store, marks, forgottenThrough, stateOf } = source
+  let from = [after, forgottenThrough, ...marks].reduce(latest)
   const changed: [name: string, state: ChannelState][] = []
   const ends: LogEvent[] = []
   for (const { key } of store.range(channelKey(''), afterChannels)) {
@@ -210,7 +232,7 @@ function readBacklog(source: WindowSource, after: Position, through: Position): 
   }
   for (;;) {
     const range = { after: from, through, limit: everything }
-    const reads = changed.map(([name, state]) => readChannel(store, name, state, range))
+    const reads = changed.map(([name, state]) => readChannel(source, name, state, range))
     // Without a limit, only a gap cuts a read short.
     const gaps = reads.flatMap((read) => {
       if ('wholeAfter' in read) return read.wholeAfter

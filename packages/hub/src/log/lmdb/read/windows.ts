@@ -1,17 +1,16 @@
-import { comparePositions, type Position, prefixOf } from '@rejoin/protocol'
+import { comparePositions, isAfter, origin, type Position, prefixOf } from '@rejoin/protocol'
 import type { SliceQueue } from '../../../slice-queue.ts'
 import type { ChannelPage, Window } from '../../contract.ts'
 import { endedWindow } from '../../ended.ts'
 import { lossOf, sumWindows, type Windows, windowOfForgotten } from '../../window.ts'
 import { isOverWindow } from '../commit/trim.ts'
-import type { Store } from '../files/store.ts'
 import { channelKey } from '../format/keys.ts'
+import { isMark } from '../format/marks.ts'
 import type { ChannelState } from '../format/state.ts'
-import { readChannel } from './channel.ts'
+import { type ChannelSource, readChannel } from './channel.ts'
 import { channelsUnder } from './scan.ts'
 
-export interface WindowSource {
-  readonly store: Store
+export interface WindowSource extends ChannelSource {
   readonly windows: Windows
   /** No forgotten channel has lost anything after this position. */
   readonly forgottenThrough: Position
@@ -32,12 +31,17 @@ export function readWindow(source: WindowSource, channel: string, quick?: Channe
   const state = isQuick ? quick : source.stateOf(channel)
   const { events, bytes, trimmedThrough, newest } = state
   const ended = state.ended ? endedWindow(state.ended, state.invalidatedThrough) : {}
-  const loss = (previous: Position) => lossOf({ ...state, previous }, source.forgottenThrough)
+  // Nothing was trimmed up to a mark: the reader of all events comes to it, and is told there.
+  const atMark = (position: Position) => isAfter(position, trimmedThrough) && isMark(source.marks, position)
+  const loss = (previous: Position): Pick<Window, 'lost'> => {
+    const found = lossOf({ ...state, previous: atMark(previous) ? origin : previous }, source.forgottenThrough)
+    return found.lost === 'expired' && isMark(source.marks, trimmedThrough) ? { lost: 'epoch' } : found
+  }
   if (events === 0) return { channel, events, bytes, trimmedThrough, ...ended, ...loss(newest) }
   // Without a look at the oldest event, a `trimmedThrough` of forgotten channels counts as a loss. For a pattern it is one.
   if (isQuick) return { channel, events, bytes, trimmedThrough, newest, ...ended, ...loss(trimmedThrough) }
   const first = { after: trimmedThrough, through: newest, limit: { events: 1, bytes: 1 } }
-  const read = readChannel(source.store, channel, state, first)
+  const read = readChannel(source, channel, state, first)
   const found = 'events' in read ? read.events[0] : undefined
   const oldest = 'events' in read ? found?.position : read.wholeAfter
   const lost = loss(found?.previous ?? newest)

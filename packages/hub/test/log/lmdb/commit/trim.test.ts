@@ -12,6 +12,6 @@ test('a channel whose records are lost is not trimmed again and again', () => {
     ...counts,
   }
   const window = { maxEvents: 1, maxAgeMs: 10, maxBytes: 1 }
-  const trimmed = trimChannel(store, state, [], { window, now: 1000, atMost: 512 })
+  const trimmed = trimChannel(store, state, [], { window, now: 1000, marks: [], atMost: 512 })
   expect(trimmed).toMatchObject({ emptied: [], steps: 0, isCutShort: false })
 })

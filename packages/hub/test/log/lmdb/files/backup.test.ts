@@ -34,7 +34,7 @@ test('a backup that is made while events are published is the log of one moment'
   expect(together).toEqual(ids.sort())
 })
 
-test('every reader that held an id before the restore is told of a gap, whether it had the lost events or not', async () => {
+test('every reader with an id from before the restore is told of a gap, once it has what the backup holds', async () => {
   const { place, hubIn } = await workplace()
   const hub = await hubIn('log')
   const early = await hub.publish('orders', { data: 1 })
@@ -46,11 +46,15 @@ test('every reader that held an id before the restore is told of a gap, whether 
   await restoreLmdb(place('backup'), place('restored'))
   for (const start of ['first', 'second']) {
     const restored = await hubIn('restored')
-    for (const { id } of [early, last, lost]) {
+    for (const { id } of [last, lost]) {
       const [hello, sync] = await readFirst(restored, id)
       expect(JSON.parse(hello?.data as string), `${start} start`).toMatchObject({ resumed: false })
       expect(JSON.parse(sync?.data as string)).toMatchObject({ reason: 'epoch', requested: id })
     }
+    const [hello, event, sync] = await readFirst(restored, early.id)
+    expect(JSON.parse(hello?.data as string), `${start} start`).toMatchObject({ resumed: true })
+    expect(event).toMatchObject({ id: last.id, data: '2' })
+    expect(JSON.parse(sync?.data as string)).toMatchObject({ reason: 'epoch' })
     await restored.close()
   }
 })

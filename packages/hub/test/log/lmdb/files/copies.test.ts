@@ -112,7 +112,7 @@ test('the history of a log that is started again and again stays short, and the 
   }
   const ids = history.map((branch) => renderId(branch.first, { formats, history }))
   const root = openDatabase<Buffer, Buffer>(data(), { keyEncoding: 'binary', encoding: 'binary' })
-  await root.put(formatKey, sealFormat(formatKey, { formats, history }))
+  await root.put(formatKey, sealFormat(formatKey, { formats, history, marks: [] }))
   const state = openLogState(stateKey, root.get(stateKey)!)!
   await root.put(stateKey, sealLogState(stateKey, { ...state, last: history.at(-1)!.first }))
   await root.close()

@@ -202,9 +202,9 @@ describe('a file that cannot be a log is rejected, with advice', () => {
 
   test.each([
     ['an earlier', 1],
-    ['a later', 3],
+    ['a later', 4],
     ['no', undefined],
-  ])('one of %s version of Rejoin, which names both formats and stays as it was', async (_which, version) => {
+  ])('one of %s version of Rejoin, which names all formats and stays as it was', async (_which, version) => {
     const { open, data } = lmdbWorkbench()
     await (await open()).close()
     const { root, key, value } = entryOf(data(), 'F')
@@ -216,7 +216,7 @@ describe('a file that cannot be a log is rejected, with advice', () => {
     const before = readFileSync(data())
     await expect(open()).rejects.toMatchObject({
       code: 'invalid-option',
-      message: expect.stringContaining(`has format ${version}, and this Rejoin writes format 2`),
+      message: expect.stringContaining(`has format ${version}, and this Rejoin reads formats 2 and 3`),
     })
     expect(readFileSync(data()).equals(before)).toBe(true)
   })

@@ -1,6 +1,6 @@
 import { copyFileSync } from 'node:fs'
 import { createHub } from '@rejoin/hub'
-import { lmdbLog } from '@rejoin/hub/lmdb'
+import { backupLmdb, lmdbLog, restoreLmdb } from '@rejoin/hub/lmdb'
 import type { Log } from '@rejoin/hub/log'
 import { judgeCursor, renderId } from '@rejoin/protocol'
 import { open as openDatabase } from 'lmdb'
@@ -75,7 +75,7 @@ if (process.platform !== 'win32') {
 
   test('readers hear of what is lost also when the hub was killed right after such a commit (§2.3)', async () => {
     for (const commits of [1, 2, 3]) {
-      const { open, data, crash } = lmdbWorkbench()
+      const { open, folder, data, crash } = lmdbWorkbench()
       const first = await open()
       const early = await publishEach(first, ['0'])
       await first.close()
@@ -90,10 +90,16 @@ if (process.platform !== 'win32') {
       copyFileSync(data('backup'), data())
       await database.put(stateKey, state)
       await database.close()
+      await backupLmdb(folder(), folder('later backup'))
+      await restoreLmdb(folder('later backup'), folder('restored'))
 
+      for (const place of ['restored', 'log']) {
+        const log = await open({}, place)
+        expect(await verdictsOf(log, lost), place).toEqual(lost.map(() => 'epoch'))
+        expect(await verdictsOf(log, early), place).toEqual(['ok'])
+        await log.close()
+      }
       const log = await open()
-      expect(await verdictsOf(log, lost)).toEqual(lost.map(() => 'epoch'))
-      expect(await verdictsOf(log, early)).toEqual(['ok'])
       const [place] = await publish(log, 'a', '6')
       expect(await verdictsOf(log, [renderId(place!, log)])).toEqual(['ok'])
       await log.close()

@@ -58,8 +58,8 @@ export const mends: readonly Mend[] = [
     patches: [
       {
         file: `${lmdb}/files/opening.ts`,
-        find: '  return startBranch(store, { state, history, formats, certain }, environment)\n',
-        replace: '  return { state, history, formats }\n',
+        find: '  return startBranch(store, { ...found, certain, isCopy: copyMark !== undefined }, environment)\n',
+        replace: '  return copyMark ? startBranch(store, { ...found, certain, isCopy: true }, environment) : found\n',
       },
     ],
     caughtBy: unit('log/lmdb/files/copies.test.ts', 'that an older copy was put back into tells every reader'),

@@ -12,6 +12,7 @@ const hub = 'hub/src/hub'
 const lmdb = 'hub/src/log/lmdb'
 const redis = 'hub/src/log/redis'
 const unit = (file: string, test: string) => ({ project: 'unit' as const, file: `packages/hub/test/${file}`, test })
+const long = (file: string, test: string) => ({ project: 'long' as const, file: `packages/hub/test/${file}`, test })
 const service = (file: string, test: string) => ({ project: 'services' as const, file: `test/services/${file}`, test })
 
 /** Faults that the simulation cannot play, because its log is a model, or plays too rarely. Its own are in test/simulation/mutants.ts. */
@@ -26,7 +27,7 @@ export const mends: readonly Mend[] = [
         replace: '    onEvent: () => undefined,\n',
       },
     ],
-    caughtBy: unit('hub/read/ends.test.ts', 'goes on for all readers, once it has an event again'),
+    caughtBy: long('hub/read/ends.test.ts', 'goes on for all readers, once it has an event again'),
   },
   {
     name: 'last-events-of-an-emptied-log',
@@ -50,7 +51,7 @@ export const mends: readonly Mend[] = [
         replace: "  const buffers: Buffer[] = []\n  if (pages <= lastPage) throw new Damage('its end is missing')\n",
       },
     ],
-    caughtBy: unit('log/lmdb/files/restart.test.ts', 'a log that let go of all its events opens again'),
+    caughtBy: long('log/lmdb/files/restart.test.ts', 'a log that let go of all its events opens again'),
   },
   {
     name: 'same-branch-after-a-restart',
@@ -62,7 +63,7 @@ export const mends: readonly Mend[] = [
         replace: '  return copyMark ? startBranch(store, { ...found, certain, isCopy: true }, environment) : found\n',
       },
     ],
-    caughtBy: unit('log/lmdb/files/copies.test.ts', 'that an older copy was put back into tells every reader'),
+    caughtBy: long('log/lmdb/files/copies.test.ts', 'that an older copy was put back into tells every reader'),
   },
   {
     name: 'next-number-for-every-copy',
@@ -74,7 +75,7 @@ export const mends: readonly Mend[] = [
         replace: '  return 1 + Math.floor(random() * 0 * mostSteps)\n',
       },
     ],
-    caughtBy: unit(
+    caughtBy: long(
       'log/lmdb/files/copies.test.ts',
       'a folder with snowflake ids that was cloned gives no id of the other',
     ),
@@ -140,7 +141,7 @@ export const mends: readonly Mend[] = [
         replace: '(invalidatedMeanwhile.get(channel) ?? 0) > 0 * began',
       },
     ],
-    caughtBy: unit('hub/read/ends.test.ts', 'although others still wait'),
+    caughtBy: long('hub/read/ends.test.ts', 'although others still wait'),
   },
   {
     name: 'look-for-every-bad-cursor',

@@ -45,12 +45,14 @@ function nothingFound(prefix: string): string {
   return prefix === '' ? 'No channel holds anything.' : `No channel begins with ${plainText(JSON.stringify(prefix))}.`
 }
 
+// In the order of the answer, which `--json` prints: the fields named here come first.
 const listedChannel = v.looseObject({
   channel: v.string(),
   events: v.number(),
   bytes: v.number(),
-  oldestAt: v.nullable(v.number()),
+  oldest: v.nullable(v.string()),
   newest: v.nullable(v.string()),
+  oldestAt: v.nullable(v.number()),
   ended: v.boolean(),
 })
 const listedChannels = v.looseObject({ channels: v.array(listedChannel), next: v.nullable(v.string()) })

@@ -12,7 +12,10 @@ test.each([
   [['publish', 'demo', 'x', '--json'], { id: `1${obeyed}`, channel: 'demo' }],
   [
     ['channels'],
-    { channels: [{ channel: obeyed, events: 1, bytes: 1, oldestAt: null, newest: obeyed, ended: false }], next: null },
+    {
+      channels: [{ channel: obeyed, events: 1, bytes: 1, oldest: null, newest: obeyed, oldestAt: null, ended: false }],
+      next: null,
+    },
   ],
 ])('control characters in the answer of a foreign hub to %j are shown and not obeyed', async (command, answer) => {
   const url = await hubThat((response) => json(response, 200, answer))

@@ -96,13 +96,16 @@ describe('drain', () => {
     terminal.type('rejoin drain --within 3s; echo "exit $?"')
     await terminal.shows(/exit 0\n\$$/)
     await expect.poll(() => terminal.written()).toMatch(/[123] readers? left/)
-    expect(terminal.screen().split('\n').slice(1)).toEqual(['All 3 readers are gone.', 'exit 0', '$'])
+    const advice = 'The hub takes no readers until it is restarted.'
+    expect(terminal.screen().split('\n').slice(1)).toEqual([`All 3 readers are gone. ${advice}`, 'exit 0', '$'])
     for (const reader of readers) expect(await reader.text()).toContain('"reason":"drain"')
   })
 
   test('writes one line to a pipe', async () => {
     const reader = await fetch(`${server.url}/events/demo`)
-    expect(await terminal.run('rejoin drain --within 1s 2>&1 | cat -v')).toBe('The one reader is gone.\nexit 0')
+    expect(await terminal.run('rejoin drain --within 1s 2>&1 | cat -v')).toBe(
+      'The one reader is gone. The hub takes no readers until it is restarted.\nexit 0',
+    )
     await reader.text()
     const json = '{"draining":true,"withinMs":1000,"readers":0,"left":0}'
     expect(await terminal.run('rejoin drain --within 1s --json | cat -v')).toBe(`${json}\nexit 0`)

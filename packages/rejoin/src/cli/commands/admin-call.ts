@@ -50,7 +50,8 @@ async function rejectionOf(response: Response, { url, token }: HubAddress): Prom
     const advice =
       token === undefined
         ? 'Give its token in REJOIN_ADMIN_TOKEN, or start the hub with --admin-port and say --url.'
-        : 'It may have another token, or none.'
+        : 'The hub may have another token, or none. If several hubs answer at this address, each may have a token of its own: ' +
+          'ask one hub by its own address.'
     return new RejoinError(`There is no admin API for you at ${url}. ${advice}`, { code: 'unauthorized' })
   }
   const code = error && errorCodes.includes(error.code) ? error.code : 'unreachable'

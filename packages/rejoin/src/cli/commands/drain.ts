@@ -13,7 +13,9 @@ import { type AddressFlags, addAddressFlags, adminAddress, type HubAddress } fro
 export function addDrain(program: Command, host: ProgramHost): void {
   const command = program
     .command('drain')
-    .description('close all streams of a running hub and reject new readers, so that readers go to other hubs')
+    .description(
+      'close all streams of a running hub and reject readers until it is restarted, so that they go to other hubs',
+    )
     .option('--within <time>', 'time over which streams are closed', '5s')
     .option('--announce <time>', 'this long before the first close, tell readers to wait longer before they return')
     .option('--no-wait', 'do not wait until all streams are closed')
@@ -38,9 +40,12 @@ async function runDrain(flags: DrainFlags, host: ProgramHost): Promise<void> {
   const left = flags.wait ? await waitForReaders(address, host, announceMs + withinMs) : undefined
   if (flags.json)
     return output.line(JSON.stringify({ draining: true, withinMs, readers, ...(left === undefined ? {} : { left }) }))
-  if (left === undefined)
-    return output.line(`Letting ${counted(readers, 'reader')} go within ${durationWords(withinMs)}.`)
-  return output.line(left === 0 ? goneWords(readers) : `${left} of ${counted(readers, 'reader')} still there.`)
+  return output.line(`${outcome(readers, left, withinMs)} The hub takes no readers until it is restarted.`)
+}
+
+function outcome(readers: number, left: number | undefined, withinMs: number): string {
+  if (left === undefined) return `Letting ${counted(readers, 'reader')} go within ${durationWords(withinMs)}.`
+  return left === 0 ? goneWords(readers) : `${left} of ${counted(readers, 'reader')} still there.`
 }
 
 function goneWords(readers: number): string {

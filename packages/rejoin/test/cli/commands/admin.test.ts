@@ -45,7 +45,10 @@ describe('channels', () => {
     const without = await run(['channels', '--url', url])
     expect([without.exitCode, without.stderr]).toEqual([3, expect.stringContaining('REJOIN_ADMIN_TOKEN')])
     const wrong = await run(['channels', '--url', url, '--token', `${token}!`])
-    expect([wrong.exitCode, wrong.stderr]).toEqual([3, expect.stringContaining('It may have another token')])
+    expect([wrong.exitCode, wrong.stderr]).toEqual([
+      3,
+      expect.stringContaining('If several hubs answer at this address'),
+    ])
   })
 
   test('of a hub that is not there: what to start', async () => {
@@ -90,7 +93,7 @@ describe('drain', () => {
     const { url, adminUrl, hub } = await serving({ admin: { port: 0 } })
     for (let n = 0; n < 3; n += 1) (await open(url, '/events/demo')).resume()
     const { stdout, exitCode } = await run(['drain', '--within', '1s', '--url', adminUrl as string])
-    expect([stdout, exitCode]).toEqual(['All 3 readers are gone.\n', 0])
+    expect([stdout, exitCode]).toEqual(['All 3 readers are gone. The hub takes no readers until it is restarted.\n', 0])
     expect([...hub.admin.connections()]).toEqual([])
   })
 

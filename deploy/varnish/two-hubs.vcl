@@ -1,4 +1,4 @@
-# Varnish in front of two hubs on one Redis: /etc/varnish/default.vcl. Start the hubs with --trust-proxy.
+# Varnish in front of two hubs on one Redis: /etc/varnish/default.vcl. Start the hubs with --trust-proxy and access rules.
 # hub1 and hub2 are the machines of the hubs. Varnish looks their names up once, when it loads this file.
 vcl 4.1;
 

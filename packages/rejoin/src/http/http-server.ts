@@ -64,6 +64,26 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
     open.closed(this)
   }
 
+  /**
+   * Closes each connection on which nothing has arrived since `before`, right after a poll for bytes. With many connections, or a
+   * process that gets no turn meanwhile, a publish could arrive on the last one while the first one is closed.
+   */
+  async function closeSilent(before: Map<Socket, number>): Promise<void> {
+    const limit = performance.now() + longestQuietMs
+    // GOAWAY says which requests were read. A client may repeat the others.
+    for (const session of [...sessions]) {
+      await quietTurn(limit)
+      session.close()
+    }
+    for (const [socket, bytesRead] of before) {
+      if (socket.destroyed) continue
+      await quietTurn(limit)
+      if (socket.bytesRead === bytesRead && open.isIdle(socket)) socket.destroy()
+    }
+    do await quietTurn(limit)
+    while (unrepeatable.open() > 0 && performance.now() < limit)
+  }
+
   function closeIdle(): void {
     if ('closeIdleConnections' in server) (server as { closeIdleConnections(): void }).closeIdleConnections()
     // Browsers and pools open connections in advance. Node does not count a connection without a request as idle.
@@ -96,6 +116,7 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
       await quietTurn()
       // Not the method of the HTTP server, which also ends the idle connections.
       const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()))
+      const before = new Map([...sockets].map((socket) => [socket, socket.bytesRead]))
       let timer: NodeJS.Timeout | undefined
       const passed = new Promise<void>((resolve) => {
         timer = setTimeout(resolve, ms)
@@ -103,7 +124,7 @@ export function createServer(options: HttpServerOptions, listener: RequestListen
       await Promise.race([closed, passed])
       clearTimeout(timer)
       await quietTime(unrepeatable)
-      closeIdle()
+      await closeSilent(before)
     },
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
@@ -157,14 +178,17 @@ const handshakeTimeout = 10_000
 const maxConcurrentStreams = 256
 
 /**
- * Resolves right after the event loop has accepted every connection that waited, in a turn without other work. The system resets
- * connections that wait when listening ends, and a proxy may not repeat a publish that it has sent on one of them.
+ * Resolves right after the event loop has polled: it has accepted every connection that waited and read what had arrived, in a turn
+ * without other work. The system resets a connection that waits when listening ends, or that has unread bytes when it is closed, and
+ * a proxy may not repeat a publish that it has sent on one of them. A long turn proves nothing: the process may have been stalled
+ * between the poll and this moment.
  */
-async function quietTurn(): Promise<void> {
+async function quietTurn(limit = Number.POSITIVE_INFINITY): Promise<void> {
   for (let turn = 0; turn < mostTurns; turn += 1) {
     const since = performance.now()
     await new Promise(setImmediate)
-    if (performance.now() - since < quietTurnMs) return
+    const now = performance.now()
+    if (now - since < quietTurnMs || now > limit) return
   }
 }
 
@@ -176,7 +200,7 @@ async function quietTime({ open, begun }: OpenCount): Promise<void> {
   const limit = performance.now() + longestQuietMs
   let [since, seen] = [performance.now(), begun()]
   for (let turn = 0; turn < quietTurns || performance.now() < limit; turn += 1) {
-    await new Promise(setImmediate)
+    await quietTurn(limit)
     if (open() > 0 || begun() !== seen) [since, seen] = [performance.now(), begun()]
     else if (turn >= quietTurns && performance.now() - since > quietMs) return
   }

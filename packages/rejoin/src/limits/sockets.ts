@@ -81,6 +81,7 @@ export function limitSockets({ maxPerIp, room, isTls, onReject }: OpenSocketsOpt
       const entry = isTls ? undefined : entries.get(socket)
       if (entry) forget(entry)
     },
+    isIdle: (socket) => entries.get(keyOf(socket, isTls))?.requests === 0,
     asked(request, response) {
       const entry = entries.get(keyOf(request.socket, isTls))
       if (!entry) return
@@ -105,6 +106,8 @@ export interface OpenSocketsOptions {
 export interface OpenSockets {
   opened(socket: Socket): void
   closed(socket: Socket): void
+  /** Whether every request that was read on this connection is answered. */
+  isIdle(socket: Socket): boolean
   /** Called for each request. Its connection is not idle until the response is closed. */
   asked(request: IncomingMessage, response: ServerResponse): void
 }

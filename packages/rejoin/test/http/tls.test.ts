@@ -337,6 +337,24 @@ describe.skipIf(!hasOpenssl)('slow clients over TLS (needs openssl)', () => {
     expect((await request(session, { ':path': '/publish/demo', ':method': 'POST' }, 'quick')).status).toBe(201)
     expect(String(await next)).toContain('quick')
   })
+
+  test('behind a proxy, a hub that stops sends GOAWAY while it still answers what it has read', async () => {
+    const { url, hub, close } = await secured({ trustProxy: true })
+    const session = http2(url)
+    const publish = () => request(session, { ':path': '/publish/demo', ':method': 'POST' }, 'late')
+    expect((await publish()).status).toBe(201)
+    const goaway = once(session, 'goaway')
+    const closeHub = hub.close
+    vi.spyOn(hub, 'close').mockImplementationOnce(async () => {
+      await goaway
+      await closeHub()
+    })
+    const stopped = close({ withinMs: 100 })
+    expect((await publish()).status).toBe(201)
+    const [code, lastStreamId] = await goaway
+    expect([code, lastStreamId]).toEqual([constants.NGHTTP2_NO_ERROR, 3])
+    await stopped
+  })
 })
 
 const cuttable = '/events/playground/aaaaaaaa?tab=aaaaaaaa'

@@ -8,7 +8,10 @@ export async function partsOf(name: string): Promise<Pick<SimulateOptions, 'part
   if (!patches) return { flaw }
   checkPatches(patches)
   // Held in variables, so that neither the compiler nor the bundler looks for them on disk.
-  const [hub, client] = [`@rejoin/hub?mutant=${name}`, `@rejoin/client?mutant=${name}`]
-  const parts: Parts = { ...(await import(/* @vite-ignore */ hub)), ...(await import(/* @vite-ignore */ client)) }
+  const sources = ['@rejoin/hub', '../../packages/hub/src/internal.ts', '@rejoin/client'].map(
+    (source) => `${source}?mutant=${name}`,
+  )
+  const loaded = await Promise.all(sources.map((source) => import(/* @vite-ignore */ source)))
+  const parts: Parts = Object.assign({}, ...loaded)
   return { parts, flaw }
 }

@@ -27,5 +27,6 @@ test('a disk that reports errors rejects publishes and says so, readers go on, a
   expect(report.tally.gaps).toBe(0)
   expect(report.tally.rejected).toBeGreaterThanOrEqual(120)
   expect(cutByErrors).toBe(0)
-  for (const reason of reasons) expect(reason).toMatch(/^status 503: .* the disk reports an error\. Try again/)
+  for (const reason of reasons)
+    expect(reason).toMatch(/^status 503: .* the disk reports an error\. Fix this, then retry\.$/)
 })

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createHub, type HubObservations } from '@rejoin/hub'
 import { memoryLog } from '@rejoin/hub/memory'
+import { type DecodedId, ulid } from '@rejoin/protocol'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createBusiestAddress } from '../../src/monitoring/busiest-address.ts'
 import { watchWindowAge } from '../../src/monitoring/window-age.ts'
@@ -252,7 +253,8 @@ async function windowOfThree() {
     hub,
     async publish(count: number) {
       const [first] = await inner.publishBatch(Array.from({ length: count }, (_, data) => ({ channel: 'demo', data })))
-      return first?.at ?? 0
+      // The time of its position, which may be a millisecond after the time of the publish.
+      return (ulid().decode(first?.id ?? '') as DecodedId).position.ms
     },
     returnTo(...channels: string[]) {
       for (const observe of observers) observe({ channels } as never)

@@ -22,7 +22,6 @@ const session = 'hub/src/hub/read/reader-session.ts'
 const cursor = 'hub/src/hub/read/session-cursor.ts'
 const greeting = 'hub/src/hub/read/greeting.ts'
 const gap = 'hub/src/hub/read/gap.ts'
-const opening = 'hub/src/hub/read/opening.ts'
 const segments = 'hub/src/hub/read/segments.ts'
 const audience = 'hub/src/hub/live/audience.ts'
 const hotWindow = 'hub/src/hub/read/hot-window.ts'
@@ -35,7 +34,7 @@ export const mutants: readonly Mutant[] = [
     name: 'replay-then-now',
     mistake: 'reads the past from the log, then goes live from whatever is newest by then',
     caughtBy: 'unannounced-gap',
-    from: 7,
+    from: 8,
     patches: [
       {
         file: session,
@@ -94,7 +93,7 @@ export const mutants: readonly Mutant[] = [
     name: 'snapshot-before-its-position',
     mistake: 'takes the snapshot first and notes its position afterwards',
     caughtBy: 'stale-snapshot',
-    from: 35,
+    from: 39,
     patches: [
       {
         file: 'hub/src/hub/read/snapshot.ts',
@@ -201,7 +200,7 @@ export const mutants: readonly Mutant[] = [
     name: 'read-past-the-applied-head',
     mistake: 'reads up to the head of the log, which the tail of this hub has not reached',
     caughtBy: 'duplicate',
-    from: 95,
+    from: 115,
     patches: [
       {
         file: segments,
@@ -238,7 +237,7 @@ export const mutants: readonly Mutant[] = [
     name: 'dedup-without-epoch',
     mistake: 'compares ids without their epoch in the client, and remembers them beyond a gap',
     caughtBy: 'unannounced-gap',
-    from: 237,
+    from: 300,
     patches: [
       {
         file: 'client/src/recent-ids.ts',
@@ -258,6 +257,7 @@ export const mutants: readonly Mutant[] = [
     name: 'off-by-one-at-the-edge',
     mistake: 'claims that the hot window covers the event that it has just let go',
     caughtBy: 'unannounced-gap',
+    from: 1,
     patches: [
       {
         file: hotWindow,
@@ -283,7 +283,7 @@ export const mutants: readonly Mutant[] = [
     name: 'rollback-not-told',
     mistake: 'reads on from a position that the log has lost, and finds nothing missing',
     caughtBy: 'unannounced-gap',
-    from: 14,
+    from: 16,
     patches: [
       {
         file: cursor,
@@ -296,6 +296,7 @@ export const mutants: readonly Mutant[] = [
     name: 'revocation-ignored',
     mistake: 'goes on sending to a reader whose rights were revoked',
     caughtBy: 'private-leak',
+    from: 11,
     patches: [
       {
         file: 'hub/src/hub/create-hub.ts',
@@ -329,7 +330,7 @@ export const mutants: readonly Mutant[] = [
     name: 'patterns-not-sent-back',
     mistake: 'sends readers of an invalidated channel back to the log, but not the readers of patterns over it',
     caughtBy: 'unannounced-gap',
-    from: 56,
+    from: 60,
     patches: [
       {
         file: audience,
@@ -375,6 +376,7 @@ export const mutants: readonly Mutant[] = [
     name: 'live-event-kept',
     mistake: 'keeps a live event in the hot window',
     caughtBy: 'late-live',
+    from: 8,
     patches: [{ file: live, find: "if (kind === 'event') hot.add(frame)", replace: 'hot.add(frame)' }],
   },
   {
@@ -388,14 +390,14 @@ export const mutants: readonly Mutant[] = [
     name: 'ends-kept-after-a-jump',
     mistake: 'goes on believing in an end that the log may have lost',
     caughtBy: 'false-finish',
-    from: 167,
+    from: 539,
     patches: [{ file: 'hub/src/hub/create-hub.ts', find: '      ends.clear()\n', replace: '' }],
   },
   {
     name: 'finished-before-caught-up',
     mistake: 'sends a reader away for good as soon as its channels have ended',
     caughtBy: 'false-finish',
-    from: 216,
+    from: 703,
     patches: [
       {
         file: session,
@@ -405,23 +407,10 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
-    name: 'nothing-more-as-far-as-we-know',
-    mistake: 'says that there is nothing to come back for when its own tail has brought nothing more',
-    caughtBy: 'false-finish',
-    from: 3850,
-    patches: [
-      {
-        file: opening,
-        find: 'if (!hasEverything(live.head.position, end)) return false',
-        replace: 'if (!end) return false',
-      },
-    ],
-  },
-  {
     name: 'retained-before-its-position',
     mistake: 'reads the retained values first and notes their position afterwards',
     caughtBy: 'wrong-state',
-    from: 727,
+    from: 808,
     patches: [
       {
         file: gap,
@@ -450,7 +439,7 @@ export const mutants: readonly Mutant[] = [
     name: 'nothing-as-far-as-we-know',
     mistake: 'answers a poll that there is nothing, without asking the log',
     caughtBy: 'early-nothing',
-    from: 12,
+    from: 53,
     patches: [
       {
         file: 'hub/src/hub/pull/poll.ts',
@@ -464,7 +453,7 @@ export const mutants: readonly Mutant[] = [
     mistake:
       'takes a cursor of a lost branch for one of the newest branch, because its position is later than the fork',
     caughtBy: 'unannounced-gap',
-    from: 146,
+    from: 293,
     patches: [
       {
         file: 'protocol/src/cursor.ts',
@@ -492,7 +481,7 @@ export const mutants: readonly Mutant[] = [
     name: 'record-taken-for-survival',
     mistake: 'reads on from a lost position when the loss is on record, instead of from the fork',
     caughtBy: 'unannounced-gap',
-    from: 48,
+    from: 286,
     patches: [
       {
         file: cursor,
@@ -523,38 +512,12 @@ export const mutants: readonly Mutant[] = [
     name: 'one-branch-read-as-another',
     mistake: 'delivers a replay although the log went on on another branch during the read',
     caughtBy: 'unannounced-gap',
-    from: 1399,
+    from: 2344,
     patches: [
       {
         file: segments,
         find: '      if (!readOn) return true\n',
         replace: '      if (!readOn || log) return true\n',
-      },
-    ],
-  },
-  {
-    name: 'search-past-another-head',
-    mistake: 'searches on for the last events until it comes to a head that the next master never had',
-    caughtBy: 'endless-work',
-    from: 13327,
-    patches: [
-      {
-        file: opening,
-        find: '      if (next.value.isHead) return\n',
-        replace: '',
-      },
-    ],
-  },
-  {
-    name: 'search-up-to-a-lost-head',
-    mistake: 'searches up to the head of a branch that was lost meanwhile',
-    caughtBy: 'endless-work',
-    from: 6355,
-    patches: [
-      {
-        file: opening,
-        find: '    if (live.head.branch.epoch !== through.branch.epoch) {\n',
-        replace: '    if (live.head.branch.epoch === undefined) {\n',
       },
     ],
   },
@@ -601,7 +564,7 @@ export const mutants: readonly Mutant[] = [
     name: 'mark-before-its-turn',
     mistake: 'announces the loss of one channel before it has sent what another channel has from before',
     caughtBy: 'skipped-survivor',
-    from: 202,
+    from: 342,
     patches: [
       {
         file: segments,

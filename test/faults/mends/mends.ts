@@ -162,6 +162,24 @@ export const mends: readonly Mend[] = [
     caughtBy: unit('hub/read/patterns.test.ts', 'share one look'),
   },
   {
+    name: 'nothing-more-as-far-as-we-know',
+    mistake: 'says that there is nothing to come back for when its own tail has brought nothing more',
+    patches: [
+      {
+        file: `${hub}/read/opening.ts`,
+        find: 'if (!hasEverything(live.head.position, end)) return false',
+        replace: 'if (!end) return false',
+      },
+    ],
+    caughtBy: long('hub/read/ends.test.ts', 'for which the log holds events that this hub has yet to hear'),
+  },
+  {
+    name: 'search-past-another-head',
+    mistake: 'searches on for the last events until it comes to a head that the next master never had',
+    patches: [{ file: `${hub}/read/opening.ts`, find: '      if (next.value.isHead) return\n', replace: '' }],
+    caughtBy: unit('hub/read/failover.test.ts', 'is served, and the hub does not search for ever'),
+  },
+  {
     name: 'keys-forgotten-by-number',
     mistake: 'forgets an idempotency key because many came after it',
     patches: [

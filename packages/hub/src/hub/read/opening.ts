@@ -278,15 +278,10 @@ async function* framesAfter(
   after: Point,
 ): AsyncGenerator<readonly Frame[] | GapSegment> {
   const { live, segments, slices, pointAt, isGone } = context
-  let through = live.head
+  const { position: through } = live.head
   let cursor = after
-  while (isAfter(through.position, cursor.position) && !isGone()) {
+  while (isAfter(through, cursor.position) && !isGone()) {
     const segment = await slices.take(() => segments.read(subscription, cursor))
-    if (live.head.branch.epoch !== through.branch.epoch) {
-      // The old head may be behind the fork of the new branch. No read can reach it there.
-      through = live.head
-      continue
-    }
     if (segment.kind === 'gap') {
       yield segment
       cursor = pointAt(segment.wholeAfter)
@@ -297,7 +292,7 @@ async function* framesAfter(
       const next = await slices.take(() => walk.next())
       if (next.done) break
       yield next.value.wanted
-      // On another branch the head may stay before `through` for ever.
+      // On another branch the head may stay before `through` for ever, because no read goes past it.
       if (next.value.isHead) return
       cursor = next.value.through
     }

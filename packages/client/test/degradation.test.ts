@@ -56,10 +56,7 @@ test.each([
 ])(
   'of %j, a transport whose code is out of reach is no end, and another is used meanwhile',
   async (transports, waitMs) => {
-    vi.doMock('../src/transports/fallbacks.ts', () => {
-      throw new Error('404')
-    })
-    onTestFinished(() => void vi.doUnmock('../src/transports/fallbacks.ts'))
+    const bringBack = await putOutOfReach('../src/transports/fallbacks.ts')
     const { stream } = start({ transports })
     for (let attempt = 0; attempt < 3 && transports[0] === 'fetch'; attempt++) {
       const visit = await server.stream()
@@ -68,17 +65,14 @@ test.each([
       await retried(stream)
     }
     await stateOf(stream, 'backoff')
-    vi.doUnmock('../src/transports/fallbacks.ts')
+    await bringBack()
     await retried(stream)
     expect((await server.visit()).url.searchParams.get('waitMs')).toBe(waitMs)
   },
 )
 
 test('a rejection is an end, also when the code that reads its words is out of reach', async () => {
-  vi.doMock('../src/rejection.ts', () => {
-    throw new Error('404')
-  })
-  onTestFinished(() => void vi.doUnmock('../src/rejection.ts'))
+  await putOutOfReach('../src/rejection.ts')
   const { stream } = start()
   const visit = await server.visit()
   visit.answer(403, { 'content-type': 'application/json' })
@@ -184,4 +178,21 @@ function startNative(options: ConnectOptions = {}) {
   const stream = connect(server.url, { clock, transports: ['event-source', 'long-poll'], ...options })
   opened.push(stream)
   return { report, made, closed, stream }
+}
+
+/**
+ * Lets every import of a module fail, until the test is over or the returned function is called. Both wait until no import is under
+ * way: Vitest forgets a mock that comes in the midst of one.
+ */
+async function putOutOfReach(module: string): Promise<() => Promise<void>> {
+  await vi.dynamicImportSettled()
+  vi.doMock(module, () => {
+    throw new Error('404')
+  })
+  const bringBack = async () => {
+    await vi.dynamicImportSettled()
+    vi.doUnmock(module)
+  }
+  onTestFinished(bringBack)
+  return bringBack
 }

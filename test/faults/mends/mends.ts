@@ -167,8 +167,8 @@ export const mends: readonly Mend[] = [
     patches: [
       {
         file: `${hub}/read/opening.ts`,
-        find: 'if (!hasEverything(live.head.position, end)) return false',
-        replace: 'if (!end) return false',
+        find: 'return hasEverything(live.head.position, ends.of(selectors))',
+        replace: 'return ends.of(selectors) !== undefined',
       },
     ],
     caughtBy: long('hub/read/ends.test.ts', 'for which the log holds events that this hub has yet to hear'),

@@ -156,10 +156,17 @@ async function judge(context: Search, subscription: Subscription, start: CursorS
 
 type CursorStart = Extract<Start, { from: 'cursor' }>
 
-/** Whether there is anything to find out about the ends of these channels. */
-export function mayBeFinished({ ends }: { readonly ends: Ends }, { selectors }: Subscription, start: Start): boolean {
+/**
+ * Whether the channels have all ended, as far as this hub knows, and its tail has brought their ends: it may have yet to bring an
+ * end, and events before it.
+ */
+export function mayBeFinished(
+  { ends, live }: Pick<OpeningContext, 'ends' | 'live'>,
+  { selectors }: Subscription,
+  start: Start,
+): boolean {
   if (start.from !== 'cursor' || start.added?.length) return false
-  return !ends.knows(selectors) || ends.of(selectors) !== undefined
+  return hasEverything(live.head.position, ends.of(selectors))
 }
 
 /** Whether a reader that starts here has everything of channels that have all ended. Never rejects. */
@@ -167,10 +174,7 @@ async function isFinished(context: Search, subscription: Subscription, start: St
   const { ends, live } = context
   const { selectors } = subscription
   if (!mayBeFinished(context, subscription, start)) return false
-  if (!ends.knows(selectors)) await ends.learn(selectors)
   const end = ends.of(selectors)
-  // The tail may have yet to bring the end, and events before it.
-  if (!hasEverything(live.head.position, end)) return false
   // The tail may have yet to bring the branch that the log is on.
   if (at.branch.epoch !== live.head.branch.epoch && isAfter(at.branch.first, live.head.branch.first)) return false
   for await (const some of framesAfter(context, subscription, at)) {

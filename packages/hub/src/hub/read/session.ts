@@ -10,7 +10,7 @@ import type { Observers, ReaderFacts, Totals } from '../observation.ts'
 import type { Presence } from '../readers/presence.ts'
 import type { RetryPolicy } from '../readers/retry.ts'
 import type { Ends } from './ends.ts'
-import type { Opening, Start } from './opening.ts'
+import type { FoundOpening, Opening, Start } from './opening.ts'
 import type { Segments } from './segments.ts'
 import type { Snapshots } from './snapshot.ts'
 
@@ -48,7 +48,7 @@ export interface SessionRequest {
   readonly start: Start
   readonly reader: ReaderFacts
   /** Where the stream starts, when that was found before the reader was connected. */
-  readonly opening?: Opening | undefined
+  readonly opening?: FoundOpening | undefined
 }
 
 /** What all sessions of a hub share. */

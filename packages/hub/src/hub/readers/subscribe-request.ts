@@ -1,6 +1,6 @@
 import type { Subscription } from '../live/subscription.ts'
 import type { ReaderFacts } from '../observation.ts'
-import type { Opening, Start } from '../read/opening.ts'
+import type { FoundOpening, Start } from '../read/opening.ts'
 import type { Session } from '../read/session.ts'
 import type { Client, Rights } from './grant.ts'
 
@@ -35,8 +35,8 @@ export interface Admitted {
   readonly request: SubscribeRequest
   /** Whether the reader returns too rapidly; absent when that was not judged yet. */
   readonly rapid?: { readonly verdict: RapidVerdict | undefined }
-  /** Where its stream starts, when that had to be found already. */
-  readonly opening?: Opening
+  /** Where its stream starts, when that had to be found already. A gap is judged again: another hub may report the loss meanwhile. */
+  readonly opening?: FoundOpening
 }
 
 /** Whether a reader that returns too rapidly is rejected or served late, and for how long, in milliseconds. */

@@ -136,11 +136,12 @@ export function createSubscribing(context: SubscribingContext): Subscribing {
         if (opening.ends.areDeleted(selectors)) return { kind: 'deleted' }
       }
       const admitted = { kind: 'admitted' as const, request, ...(rapid && { rapid }) }
+      if (start.from === 'cursor' && !opening.ends.knows(selectors)) await opening.ends.learn(selectors)
       if (!mayBeFinished(opening, subscription, start)) return admitted
       try {
         const found = await streams.findOpening(subscription, start, () => false)
-        if (found.kind === 'start' && found.isFinished) return { kind: 'finished' }
-        return { ...admitted, opening: found }
+        if (found.kind === 'gap') return admitted
+        return found.isFinished ? { kind: 'finished' } : { ...admitted, opening: found }
       } catch {
         // The log cannot be read now. The stream of this reader will say so.
         return admitted
